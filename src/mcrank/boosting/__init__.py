@@ -1,0 +1,1 @@
+"""Boosting: bins, histograms, splits and trees, grown in rounds."""

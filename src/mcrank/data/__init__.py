@@ -1,0 +1,1 @@
+"""Data: files, tables and arrays become a `Dataset` of features, grades and query offsets."""

@@ -1,0 +1,1 @@
+"""Losses: scores and grades become gradients (and curvatures)."""

@@ -1,0 +1,1 @@
+"""Measures: scores and grades become one number per query."""

@@ -1,0 +1,182 @@
+"""Declared options: name, type, bounds, default and help in one place.
+
+A class that takes options lists them as annotated attributes::
+
+    class McRank(Ranker):
+        num_leaves: int = option(10, low=2, help="leaves of each tree (J)")
+
+The keyword-only constructor, its checks, ``get_params``, the command line, the model file and the
+reference pages are all derived from that line; no option is ever described twice.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import math
+import numbers
+from dataclasses import dataclass, replace
+from typing import Any, Self, dataclass_transform, get_type_hints
+
+import numpy as np
+
+from mcrank.errors import OptionError
+
+
+@dataclass(frozen=True)
+class Option:
+    """One declared option.
+
+    Examples
+    --------
+    >>> from mcrank.options import Option
+    >>> Option(10, "leaves", name="num_leaves", kind=int, low=2).requirement
+    'an integer >= 2'
+    """
+
+    default: Any
+    help: str
+    name: str = ""
+    kind: type = object
+    optional: bool = False
+    low: float | None = None
+    high: float | None = None
+    open_low: bool = False
+    choices: tuple[str, ...] = ()
+
+    @property
+    def requirement(self) -> str:
+        """What a good value is, as the words of an error message."""
+        if self.choices:
+            words = " or ".join(repr(choice) for choice in self.choices)
+        else:
+            words = {int: "an integer", float: "a number", bool: "True or False", str: "a text"}.get(
+                self.kind, "a value"
+            )
+            bounds = []
+            if self.low is not None:
+                bounds.append(f"{'>' if self.open_low else '>='} {self.low:g}")
+            if self.high is not None:
+                bounds.append(f"<= {self.high:g}")
+            words = " ".join(filter(None, [words, " and ".join(bounds)]))
+        return f"{words} or None" if self.optional else words
+
+    def check(self, value: Any, owner: str) -> Any:
+        """Return ``value`` as this option's plain Python type, or raise `OptionError`."""
+        if value is None and self.optional:
+            return None
+        plain = self._plain(value)
+        if plain is None or not self._in_bounds(plain):
+            raise OptionError(f"{self.name} of {owner} must be {self.requirement}, got {value!r}.")
+        return plain
+
+    def _plain(self, value: Any) -> Any:
+        if self.kind is bool:
+            return bool(value) if isinstance(value, (bool, np.bool_)) else None
+        if isinstance(value, (bool, np.bool_)):
+            return None
+        if self.kind is int:
+            return int(value) if isinstance(value, numbers.Integral) else None
+        if self.kind is float:
+            return float(value) if isinstance(value, numbers.Real) and not math.isnan(value) else None
+        if self.kind is str:
+            return str(value) if isinstance(value, str) else None
+        return value
+
+    def _in_bounds(self, value: Any) -> bool:
+        if self.choices:
+            return value in self.choices
+        if self.low is not None and (value < self.low or (self.open_low and value == self.low)):
+            return False
+        return self.high is None or value <= self.high
+
+
+def option(
+    default: Any,
+    *,
+    help: str,
+    low: float | None = None,
+    high: float | None = None,
+    open_low: bool = False,
+    choices: tuple[str, ...] = (),
+) -> Any:
+    """Declare one option of an `Optioned` class; see `mcrank.options`.
+
+    Examples
+    --------
+    >>> from mcrank.options import Optioned, option
+    >>> class Example(Optioned):
+    ...     depth: int = option(3, low=1, help="how deep")
+    >>> Example(depth=5).get_params()
+    {'depth': 5}
+    """
+    return Option(default, help, low=low, high=high, open_low=open_low, choices=choices)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(option,))
+class Optioned:
+    """Base of classes with declared options, following scikit-learn's parameter protocol.
+
+    The constructor stores what it is given; `checked_options` tests it, when it is about to be used.
+
+    Examples
+    --------
+    >>> from mcrank.options import Optioned, option
+    >>> class Example(Optioned):
+    ...     depth: int = option(3, low=1, help="how deep")
+    >>> Example(depth=0).checked_options()
+    Traceback (most recent call last):
+    mcrank.errors.OptionError: depth of Example must be an integer >= 1, got 0.
+    """
+
+    declared_options: dict[str, Option] = {}  # noqa: RUF012 - replaced, never changed, by each subclass
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        own = {name: value for name, value in vars(cls).items() if isinstance(value, Option)}
+        hints = get_type_hints(cls) if own else {}
+        options = dict(cls.declared_options)
+        for name, declared in own.items():
+            kinds = [k for k in getattr(hints[name], "__args__", (hints[name],)) if k is not type(None)]
+            optional = len(kinds) < len(getattr(hints[name], "__args__", (None,)))
+            kind = kinds[0] if len(kinds) == 1 and isinstance(kinds[0], type) else object
+            options[name] = replace(declared, name=name, kind=kind, optional=optional)
+            delattr(cls, name)
+        cls.declared_options = options
+        parameters = [
+            inspect.Parameter(o.name, inspect.Parameter.KEYWORD_ONLY, default=o.default) for o in options.values()
+        ]
+        cls.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+
+    def __init__(self, **params: Any) -> None:
+        self._reject_unknown(params)
+        for name, declared in self.declared_options.items():
+            setattr(self, name, params.get(name, declared.default))
+
+    @classmethod
+    def _reject_unknown(cls, params: dict[str, Any]) -> None:
+        for name in params:
+            if name not in cls.declared_options:
+                near = difflib.get_close_matches(name, cls.declared_options, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"options: {', '.join(cls.declared_options)}."
+                raise OptionError(f"{cls.__name__} has no option {name!r}; {hint}")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the options as given, in declaration order (scikit-learn's protocol)."""
+        return {name: getattr(self, name) for name in self.declared_options}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change options; unknown names are errors (scikit-learn's protocol)."""
+        self._reject_unknown(params)
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    def checked_options(self) -> dict[str, Any]:
+        """Return every option as a plain Python value, or raise `OptionError` naming the first bad one."""
+        owner = type(self).__name__
+        return {name: o.check(getattr(self, name), owner) for name, o in self.declared_options.items()}
+
+    def __repr__(self) -> str:
+        changed = [f"{n}={v!r}" for n, v in self.get_params().items() if v != self.declared_options[n].default]
+        return f"{type(self).__name__}({', '.join(changed)})"

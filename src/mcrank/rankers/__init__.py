@@ -1,0 +1,1 @@
+"""Rankers: a scorer times a loss, with one interface."""
