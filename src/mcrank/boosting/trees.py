@@ -1,0 +1,388 @@
+"""The forest: all trees of a model as a few flat arrays plus offsets, and the builder that fills them.
+
+Nodes of tree ``t`` are rows ``tree_offsets[t]:tree_offsets[t + 1]`` of the node arrays; node 0 of a tree is its
+root, and children come after their parent, so a walk always ends. No object per tree or node: a forest is
+saved, checked, cut and scored as whole arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.errors import ModelFileError, OptionError
+
+if TYPE_CHECKING:
+    from mcrank.boosting.compiled import CompiledForest
+
+# One entry per node, in the order the builder and the files use.
+NODE_DTYPES: dict[str, type[np.generic]] = {
+    "feature": np.int32,
+    "threshold": np.float32,
+    "missing_left": np.uint8,
+    "left": np.int32,
+    "right": np.int32,
+    "value": np.float64,
+    "gain": np.float64,
+    "rows": np.int64,
+}
+_DTYPES: dict[str, type[np.generic]] = {
+    "tree_offsets": np.int64,
+    "tree_output": np.int32,
+    **NODE_DTYPES,
+    "base": np.float64,
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Forest:
+    """Trees as flat arrays; every `Forest` that exists has passed `validate`.
+
+    The score of a row in output ``k`` is ``base[k]`` plus, for every tree with ``tree_output == k``, the value of
+    the leaf the row falls into. At an inner node ``x <= threshold`` goes left, NaN goes left where
+    ``missing_left`` is 1 and right otherwise.
+
+    Attributes
+    ----------
+    tree_offsets : ndarray of int64, shape (trees + 1,)
+        Nodes of tree ``t`` are ``tree_offsets[t]:tree_offsets[t + 1]``.
+    tree_output : ndarray of int32, shape (trees,)
+        Output (class) column the tree adds to.
+    feature : ndarray of int32, shape (nodes,)
+        Feature tested by the node; -1 marks a leaf.
+    threshold : ndarray of float32, shape (nodes,)
+        Raw value up to which rows go left.
+    missing_left : ndarray of uint8, shape (nodes,)
+        1 when NaN goes left.
+    left, right : ndarray of int32, shape (nodes,)
+        Children, counted inside the tree; -1 in leaves.
+    value : ndarray of float64, shape (nodes,)
+        What a leaf adds, shrinkage included; 0 at inner nodes.
+    gain : ndarray of float64, shape (nodes,)
+        Gain of the split; 0 in leaves.
+    rows : ndarray of int64, shape (nodes,)
+        Training rows that reached the node.
+    base : ndarray of float64, shape (outputs,)
+        Score before the first tree.
+    n_features : int
+        Columns of the matrices the forest can score.
+
+    Examples
+    --------
+    >>> from mcrank.boosting.trees import ForestBuilder
+    >>> builder = ForestBuilder(n_features=2, base=[0.5])
+    >>> builder.append(feature=[1, -1, -1], threshold=[3.0, 0, 0], left=[1, -1, -1], right=[2, -1, -1],
+    ...                value=[0, -1.0, 2.0], gain=[4.0, 0, 0], rows=[10, 6, 4])
+    >>> forest = builder.build()
+    >>> forest.n_trees, forest.n_outputs, forest.feature_importances().tolist()
+    (1, 1, [0.0, 1.0])
+    """
+
+    tree_offsets: npt.NDArray[np.int64]
+    tree_output: npt.NDArray[np.int32]
+    feature: npt.NDArray[np.int32]
+    threshold: npt.NDArray[np.float32]
+    missing_left: npt.NDArray[np.uint8]
+    left: npt.NDArray[np.int32]
+    right: npt.NDArray[np.int32]
+    value: npt.NDArray[np.float64]
+    gain: npt.NDArray[np.float64]
+    rows: npt.NDArray[np.int64]
+    base: npt.NDArray[np.float64]
+    n_features: int
+
+    def __post_init__(self) -> None:
+        for name, dtype in _DTYPES.items():
+            object.__setattr__(self, name, _frozen(getattr(self, name), dtype, name))
+        object.__setattr__(self, "n_features", int(self.n_features))
+        self.validate()
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return int(self.tree_output.shape[0])
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes of all trees, leaves included."""
+        return int(self.feature.shape[0])
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of score columns."""
+        return int(self.base.shape[0])
+
+    @cached_property
+    def compiled(self) -> CompiledForest:
+        """The form the scoring kernels read; made at first use, never stale because the arrays are frozen."""
+        from mcrank.boosting.compiled import compile_forest
+
+        return compile_forest(self)
+
+    def validate(self) -> None:
+        """Check everything a walk relies on; `ModelFileError` names the tree and node at fault."""
+        _check_shapes(self)
+        _check_offsets(self)
+        tree = np.repeat(np.arange(self.n_trees), np.diff(self.tree_offsets))
+        node = np.arange(self.n_nodes, dtype=np.int64) - self.tree_offsets[tree]
+        _check_nodes(self, tree, node)
+        _check_children(self, tree, node)
+
+    def first_trees(self, n: int) -> Forest:
+        """Return the forest of the first ``n`` trees."""
+        if not 0 <= n <= self.n_trees:
+            raise OptionError(f"n of Forest.first_trees must be in 0..{self.n_trees}, got {n}.")
+        end = int(self.tree_offsets[n])
+        nodes = {name: getattr(self, name)[:end] for name in NODE_DTYPES}
+        return Forest(
+            tree_offsets=self.tree_offsets[: n + 1],
+            tree_output=self.tree_output[:n],
+            base=self.base,
+            n_features=self.n_features,
+            **nodes,
+        )
+
+    def feature_importances(self, kind: Literal["gain", "splits"] = "gain") -> npt.NDArray[np.float64]:
+        """Return the share of each feature in the total gain (or number) of splits; all 0 without splits."""
+        if kind not in ("gain", "splits"):
+            raise OptionError(f"kind of feature_importances must be 'gain' or 'splits', got {kind!r}.")
+        inner = self.feature >= 0
+        weights = self.gain[inner] if kind == "gain" else None
+        totals = np.bincount(self.feature[inner], weights=weights, minlength=self.n_features).astype(
+            np.float64
+        )
+        total = totals.sum()
+        return totals / total if total > 0 else np.zeros(self.n_features)
+
+    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return every array by name (``n_features`` as an array of one), for `from_arrays` and model files."""
+        arrays: dict[str, npt.NDArray[Any]] = {name: getattr(self, name) for name in _DTYPES}
+        arrays["n_features"] = np.array([self.n_features], dtype=np.int64)
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Forest:
+        """Return the forest `to_arrays` described; anything wrong is a `ModelFileError`."""
+        wanted = [field.name for field in fields(cls)]
+        for name in wanted:
+            if name not in arrays:
+                raise ModelFileError(f"The forest has no array {name!r}; it needs {', '.join(wanted)}.")
+        size = np.asarray(arrays["n_features"])
+        if size.size != 1 or size.dtype.kind not in "iu":
+            raise ModelFileError(
+                f"n_features of the forest must be one integer, got {size.dtype}{size.shape}."
+            )
+        return cls(**{name: arrays[name] for name in _DTYPES}, n_features=int(size.reshape(-1)[0]))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Forest.from_arrays, (self.to_arrays(),)
+
+    def __repr__(self) -> str:
+        return (
+            f"Forest({self.n_trees} trees, {self.n_nodes} nodes, {self.n_features} features, "
+            f"{self.n_outputs} outputs)"
+        )
+
+
+class ForestBuilder:
+    """Collects trees one by one at the cost of a few copies each.
+
+    Parameters
+    ----------
+    n_features : int
+        Columns of the training matrix.
+    base : array-like of shape (outputs,)
+        Score of each output before the first tree.
+
+    Examples
+    --------
+    >>> from mcrank.boosting.trees import ForestBuilder
+    >>> builder = ForestBuilder(n_features=1, base=[0.0, 0.0])
+    >>> builder.append(feature=[-1], value=[0.25], rows=[7], output=1)
+    >>> builder.build()
+    Forest(1 trees, 1 nodes, 1 features, 2 outputs)
+    """
+
+    def __init__(self, n_features: int, base: npt.ArrayLike) -> None:
+        self._n_features = n_features
+        self._base = np.array(base, dtype=np.float64)
+        self._nodes = {name: np.zeros(1024, dtype=dtype) for name, dtype in NODE_DTYPES.items()}
+        self._offsets = [0]
+        self._outputs: list[int] = []
+
+    @property
+    def n_trees(self) -> int:
+        """Trees appended so far."""
+        return len(self._outputs)
+
+    def append(
+        self,
+        *,
+        feature: npt.ArrayLike,
+        value: npt.ArrayLike,
+        threshold: npt.ArrayLike = 0.0,
+        missing_left: npt.ArrayLike = 0,
+        left: npt.ArrayLike = -1,
+        right: npt.ArrayLike = -1,
+        gain: npt.ArrayLike = 0.0,
+        rows: npt.ArrayLike = 0,
+        output: int = 0,
+        n_nodes: int | None = None,
+    ) -> None:
+        """Append one tree: arrays of (at least) ``n_nodes`` nodes, copied; a number stands for all nodes."""
+        given = (feature, threshold, missing_left, left, right, value, gain, rows)
+        size = len(np.asarray(feature)) if n_nodes is None else n_nodes
+        start, end = self._offsets[-1], self._offsets[-1] + size
+        if end > len(self._nodes["feature"]):
+            self._grow(end)
+        for array, part in zip(self._nodes.values(), given, strict=True):
+            if isinstance(part, np.ndarray):
+                array[start:end] = part[:size]
+            elif np.ndim(part) == 0:
+                array[start:end] = part
+            else:
+                array[start:end] = np.asarray(part)[:size]
+        self._offsets.append(end)
+        self._outputs.append(output)
+
+    def keep_first(self, n: int) -> None:
+        """Forget all trees after the first ``n``."""
+        del self._offsets[n + 1 :]
+        del self._outputs[n:]
+
+    def build(self) -> Forest:
+        """Return the forest of the trees appended so far; the builder can go on after it."""
+        end = self._offsets[-1]
+        return Forest(
+            tree_offsets=np.array(self._offsets, dtype=np.int64),
+            tree_output=np.array(self._outputs, dtype=np.int32),
+            base=self._base,
+            n_features=self._n_features,
+            **{name: array[:end] for name, array in self._nodes.items()},
+        )
+
+    def _grow(self, needed: int) -> None:
+        # Doubling: n trees cost O(n) copies in all.
+        capacity = max(needed, 2 * len(self._nodes["feature"]))
+        for name, old in self._nodes.items():
+            new = np.zeros(capacity, dtype=old.dtype)
+            new[: len(old)] = old
+            self._nodes[name] = new
+
+
+def _frozen(given: Any, dtype: type[np.generic], name: str) -> npt.NDArray[Any]:
+    """Return ``given`` as a read-only array nobody else can write to; copied unless it already is one."""
+    array = np.asarray(given)
+    # Only widening or equal kinds are accepted: a file must not smuggle 2.7 into an index.
+    if array.dtype != dtype and not (array.size == 0 or np.can_cast(array.dtype, dtype, casting="same_kind")):
+        raise ModelFileError(f"{name} of the forest must be {np.dtype(dtype).name}, got {array.dtype.name}.")
+    base = array if array.base is None else array.base
+    settled = isinstance(base, np.ndarray) and base.base is None and not base.flags.writeable
+    if settled and array.dtype == dtype and array.flags.c_contiguous and not array.flags.writeable:
+        return array
+    with np.errstate(over="ignore", invalid="ignore"):
+        copy = np.array(array, dtype=dtype, order="C", copy=True)
+    if array.dtype.kind in "iu" and not np.array_equal(copy, array):
+        raise ModelFileError(f"{name} of the forest has values beyond {np.dtype(dtype).name}.")
+    copy.setflags(write=False)
+    return copy
+
+
+def _check_shapes(forest: Forest) -> None:
+    for name in _DTYPES:
+        shape = getattr(forest, name).shape
+        if len(shape) != 1:
+            raise ModelFileError(f"{name} of the forest must have 1 dimension, got shape {shape}.")
+    for name in NODE_DTYPES:
+        if len(getattr(forest, name)) != forest.n_nodes:
+            raise ModelFileError(
+                f"{name} of the forest must have one entry per node: {forest.n_nodes} nodes, "
+                f"got {len(getattr(forest, name))}."
+            )
+    if len(forest.tree_offsets) != forest.n_trees + 1:
+        raise ModelFileError(
+            f"tree_offsets of the forest must have one entry more than tree_output ({forest.n_trees}), "
+            f"got {len(forest.tree_offsets)}."
+        )
+    if forest.n_features < 1:
+        raise ModelFileError(f"n_features of the forest must be >= 1, got {forest.n_features}.")
+    if forest.n_outputs < 1:
+        raise ModelFileError("base of the forest must have one entry per output, got none.")
+    if not np.isfinite(forest.base).all():
+        raise ModelFileError(f"base of the forest must be finite, got {forest.base.tolist()}.")
+
+
+def _check_offsets(forest: Forest) -> None:
+    offsets = forest.tree_offsets
+    if offsets[0] != 0 or offsets[-1] != forest.n_nodes:
+        raise ModelFileError(
+            f"tree_offsets of the forest must run from 0 to {forest.n_nodes} nodes, "
+            f"got {offsets[0]} to {offsets[-1]}."
+        )
+    # Compared, not subtracted: the difference of hostile offsets may overflow.
+    empty = offsets[1:] <= offsets[:-1]
+    if empty.any():
+        tree = int(np.argmax(empty))
+        raise ModelFileError(
+            f"Tree {tree} of the forest has no nodes: its offsets are {offsets[tree]} and {offsets[tree + 1]}."
+        )
+    bad = (forest.tree_output < 0) | (forest.tree_output >= forest.n_outputs)
+    if bad.any():
+        tree = int(np.argmax(bad))
+        raise ModelFileError(
+            f"Tree {tree} of the forest adds to output {forest.tree_output[tree]}; "
+            f"the forest has {forest.n_outputs} outputs."
+        )
+
+
+def _fail(bad: npt.NDArray[np.bool_], tree: Any, node: Any, values: npt.NDArray[Any], must: str) -> NoReturn:
+    at = int(np.argmax(bad))
+    raise ModelFileError(f"Node {node[at]} of tree {tree[at]}: {must}, got {values[at]}.")
+
+
+def _check_nodes(forest: Forest, tree: npt.NDArray[np.int64], node: npt.NDArray[np.int64]) -> None:
+    bad = (forest.feature < -1) | (forest.feature >= forest.n_features)
+    if bad.any():
+        _fail(
+            bad, tree, node, forest.feature, f"feature must be in 0..{forest.n_features - 1}, or -1 in a leaf"
+        )
+    bad = forest.missing_left > 1
+    if bad.any():
+        _fail(bad, tree, node, forest.missing_left, "missing_left must be 0 or 1")
+    for name in ("threshold", "value", "gain"):
+        values = getattr(forest, name)
+        bad = ~np.isfinite(values)
+        if bad.any():
+            _fail(bad, tree, node, values, f"{name} must be finite")
+    bad = (forest.feature >= 0) & (forest.value != 0)
+    if bad.any():
+        _fail(bad, tree, node, forest.value, "value of an inner node must be 0")
+    bad = forest.rows < 0
+    if bad.any():
+        _fail(bad, tree, node, forest.rows, "rows must be >= 0")
+
+
+def _check_children(forest: Forest, tree: npt.NDArray[np.int64], node: npt.NDArray[np.int64]) -> None:
+    leaf = forest.feature < 0
+    size = np.diff(forest.tree_offsets)[tree]
+    parents = np.zeros(forest.n_nodes, dtype=np.int64)
+    inner = np.flatnonzero(~leaf)
+    for name in ("left", "right"):
+        child = getattr(forest, name)
+        bad = leaf & (child != -1)
+        if bad.any():
+            _fail(bad, tree, node, child, f"{name} child of a leaf must be -1")
+        bad = ~leaf & ((child <= node) | (child >= size))
+        if bad.any():
+            _fail(bad, tree, node, child, f"{name} child must come after its parent, inside the tree")
+        starts = forest.tree_offsets[tree[inner]]
+        parents += np.bincount(starts + child[inner], minlength=forest.n_nodes)
+    # With every child after its parent, one parent for each node but the root means: reached exactly once.
+    bad = parents != (node != 0)
+    if bad.any():
+        _fail(bad, tree, node, parents, "every node but the root must have exactly 1 parent")
