@@ -12,8 +12,8 @@
     end-32  32     SHA-256 of all bytes before
 
 Nothing in the file is free: offsets follow from the table, the padding is zero and the header must be
-spelled the one way `pack` spells it. So equal content means equal bytes, and whatever `unpack` accepts, `pack`
-gives back.
+spelled the one way `pack` spells it. So equal content means equal bytes, and whatever `unpack` accepts,
+`pack` gives back.
 """
 
 from __future__ import annotations
