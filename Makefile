@@ -1,0 +1,59 @@
+# Needs nothing but make and Python 3.11 or newer; everything else goes into .venv.
+
+VENV := .venv
+BIN := $(VENV)/bin
+EXTRAS_DEV := $(VENV)/.installed-dev
+EXTRAS_BENCH := $(VENV)/.installed-bench
+INSTALLED := $(VENV)/.installed
+
+# The first Python on the path that is new enough; choose another with `make PYTHON=...`.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo "$$p" && break; done)
+WORKERS ?= 2
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format bench clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: $(INSTALLED) ## Train the rankers of the McRank paper on built-in data and show who wins (about two minutes)
+	$(BIN)/mcrank demo
+
+test: $(EXTRAS_DEV) ## Run the whole test suite and the examples in the docstrings
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile tests
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --doctest-modules src
+
+check: $(EXTRAS_DEV) ## Lint, format, types and import directions
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(EXTRAS_DEV) ## Bring the code into the project's format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(EXTRAS_BENCH) ## Measure mcrank beside its peers (long; wants an idle machine)
+	@for script in benchmarks/[!_]*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+
+clean: ## Remove .venv, caches and what the demo wrote
+	rm -rf $(VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "mcrank needs Python 3.11 or newer; found none (set PYTHON=...)." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(INSTALLED): pyproject.toml | $(BIN)/python
+	$(PIP) install --editable .
+	@touch $@
+
+$(EXTRAS_DEV): pyproject.toml | $(BIN)/python
+	$(PIP) install --editable ".[dev]"
+	@touch $@ $(INSTALLED)
+
+$(EXTRAS_BENCH): pyproject.toml | $(BIN)/python
+	$(PIP) install --editable ".[bench]"
+	@touch $@ $(INSTALLED)
