@@ -1,0 +1,131 @@
+"""Command-line options derived from the options a ranker declares; nothing is described twice."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import json
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mcrank.errors import OptionError
+from mcrank.options import Option
+
+if TYPE_CHECKING:
+    ParamType = click.ParamType[Any]
+else:
+    ParamType = click.ParamType  # older versions of click do not take a type here
+
+# Keeps derived names apart from the command's own parameters.
+PREFIX = "declared_"
+
+
+class DeclaredValue(ParamType):
+    """The type of one declared option: text becomes a value, and the option's own check judges it."""
+
+    def __init__(self, declared: Option, owner: str) -> None:
+        self.declared = declared
+        self.owner = owner
+        self.name = {int: "integer", float: "number"}.get(declared.kind, "value")
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        """Show the choices where there are some."""
+        return f"[{'|'.join(self.declared.choices)}]" if self.declared.choices else None
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value of the text ``value``."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return self.declared.check(self._value(value), self.owner)
+        except OptionError as error:
+            self.fail(str(error), param, ctx)
+
+    def _value(self, text: str) -> Any:
+        if self.declared.optional and text.lower() == "none":
+            return None
+        try:
+            if self.declared.kind is int:
+                return int(text)
+            if self.declared.kind is float:
+                return float(text)
+            return text if self.declared.kind is str else json.loads(text)
+        except ValueError:
+            return text
+
+
+class RankerCommand(click.Command):
+    """A command with ``--ranker NAME`` that also takes every declared option of that ranker."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Find the ranker before anything else: it decides which options exist."""
+        ctx.meta["mcrank.ranker"] = self._named_ranker(args)
+        return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the command's own parameters and those of the ranker."""
+        ranker = ctx.meta.get("mcrank.ranker")
+        return [*super().get_params(ctx), *(declared_params(ranker) if ranker is not None else [])]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the command's options, and the ranker's in a section of their own."""
+        common: list[tuple[str, str]] = []
+        derived: list[tuple[str, str]] = []
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                (derived if (param.name or "").startswith(PREFIX) else common).append(record)
+        with formatter.section("Options"):
+            formatter.write_dl(common)
+        if derived:
+            with formatter.section(f"Options of {ctx.meta['mcrank.ranker'].__name__}"):
+                formatter.write_dl(derived)
+
+    def _named_ranker(self, args: Sequence[str]) -> type[Any]:
+        names = [arg.split("=", 1)[1] for arg in args if arg.startswith("--ranker=")]
+        names += [name for flag, name in pairwise(args) if flag == "--ranker"]
+        default = next(param.default for param in self.params if param.name == "ranker")
+        return ranker_class(names[-1] if names else str(default))
+
+
+def ranker_class(name: str) -> type[Any]:
+    """Return the class of the ranker called ``name``; an unknown name is answered with the nearest."""
+    from mcrank.rankers.registry import RANKERS
+
+    if name not in RANKERS:
+        near = difflib.get_close_matches(name, RANKERS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"rankers: {', '.join(RANKERS)}."
+        raise click.UsageError(f"there is no ranker {name!r}; {hint}", click.get_current_context(silent=True))
+    module, _, class_name = RANKERS[name].partition(":")
+    found = getattr(importlib.import_module(module), class_name)
+    if not isinstance(found, type):
+        raise TypeError(f"{RANKERS[name]} must be a class, got {found!r}.")
+    return found
+
+
+def declared_params(ranker: type[Any]) -> Iterable[click.Option]:
+    """Yield one click option for each declared option of a ranker class."""
+    for name, declared in ranker.declared_options.items():
+        flag = f"--{name.replace('_', '-')}"
+        if declared.kind is bool:
+            flag = f"{flag}/--no-{name.replace('_', '-')}"
+        default = "none" if declared.default is None else declared.default
+        yield click.Option(
+            [flag, PREFIX + name],
+            type=None if declared.kind is bool else DeclaredValue(declared, ranker.__name__),
+            default=None,
+            help=f"{declared.help}  [{default}]",
+        )
+
+
+def given_options(params: dict[str, Any], ctx: click.Context) -> dict[str, Any]:
+    """Return the declared options the user gave, by their own names."""
+    source = ctx.get_parameter_source
+    return {
+        name.removeprefix(PREFIX): value
+        for name, value in params.items()
+        if name.startswith(PREFIX) and source(name) is not click.core.ParameterSource.DEFAULT
+    }
