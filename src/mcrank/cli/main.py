@@ -134,11 +134,7 @@ def report(error: Exception, with_traceback: bool) -> int:
         click.echo("error: not enough memory for this.", err=True)
     else:
         words = " ".join(str(error).split())
-        hint = (
-            ""
-            if with_traceback
-            else " Run `mcrank --traceback ...` (or set MCRANK_TRACEBACK=1) to see where."
-        )
+        hint = "" if with_traceback else " Add --traceback (or set MCRANK_TRACEBACK=1) to see where."
         click.echo(f"error: unexpected {type(error).__name__}: {words}.{hint}", err=True)
     if isinstance(error, OptionError):
         return USAGE
