@@ -9,6 +9,7 @@ the thresholds between grades always come from the training rows.
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -33,7 +34,7 @@ _BLOCK = 2048
 
 @dataclass(frozen=True)
 class Variant:
-    """One reading of "random cubic polynomial": its terms, the weight of each degree, the shares of grades."""
+    """One reading of "random cubic polynomial": its terms, weights of the degrees, the shares of grades."""
 
     terms: Literal["permutations", "monomials"]
     weights: tuple[float, float, float]
@@ -197,7 +198,7 @@ def _degrees(terms: str, d: int, monomials: int, stream: np.random.Generator) ->
 def _targets(
     features: list[npt.NDArray[np.float32]], degrees: Degrees, weights: tuple[float, float, float]
 ) -> list[FloatArray]:
-    """Target of every row of every part; degrees are standardised with the first part's mean and deviation."""
+    """Target of every row of every part, each degree standardised by the first part's mean and deviation."""
     targets: list[FloatArray] = []
     mean = deviation = np.zeros(3)
     for X in features:
@@ -216,8 +217,8 @@ def _targets(
     return targets
 
 
-def _check_count(name: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+def _check_count(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
         raise OptionError(f"{name} of make_artificial must be an integer >= 1, got {value!r}.")
 
 

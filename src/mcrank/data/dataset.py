@@ -6,13 +6,26 @@ One shape for ragged things: rows of all queries lie in one flat array, and quer
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.data.checks import (
+    check_column,
+    check_features,
+    check_grades,
+    check_names,
+    check_query_weights,
+    check_weights,
+    group_rows,
+    group_runs,
+)
 from mcrank.errors import DataError
+
+__all__ = ["Dataset", "check_features"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -27,7 +40,7 @@ class Dataset:
 
     Parameters
     ----------
-    X : array-like of shape (rows, features)
+    X : array-like or scipy sparse matrix of shape (rows, features)
         Feature values, kept as float32. NaN is a missing value; infinities are errors.
     y : array-like of shape (rows,)
         Grades: finite and not negative.
@@ -38,7 +51,7 @@ class Dataset:
     query_weight : array-like of shape (queries,) or mapping, optional
         Query weights in first-seen order, or by query id; they act in the loss and in the mean of a measure.
     feature_names : sequence of str, optional
-        One name per feature; ``f1, f2, ...`` otherwise.
+        One name per feature; otherwise the column names of ``X`` if it has them, else ``f1, f2, ...``.
     doc_ids : sequence, optional
         One document id per row.
 
@@ -52,6 +65,8 @@ class Dataset:
         Id of each query, in first-seen order.
     source_rows : ndarray of int64 or None
         Row ``i`` here was row ``source_rows[i]`` of the caller; None when nothing moved.
+    dropped_queries : int
+        Queries that `drop_empty_queries` has removed on the way to this data set.
 
     Examples
     --------
@@ -62,7 +77,8 @@ class Dataset:
     """
 
     __slots__ = (
-        "X", "doc_ids", "feature_names", "offsets", "qids", "query_weight", "source_rows", "weight", "y",
+        "X", "doc_ids", "dropped_queries", "feature_names", "offsets", "qids", "query_weight", "source_rows",
+        "weight", "y",
     )  # fmt: skip
 
     X: npt.NDArray[np.float32]
@@ -74,10 +90,11 @@ class Dataset:
     feature_names: tuple[str, ...]
     doc_ids: npt.NDArray[Any] | None
     source_rows: IntArray | None
+    dropped_queries: int
 
     def __init__(
         self,
-        X: npt.ArrayLike,
+        X: Any,
         y: npt.ArrayLike,
         qid: npt.ArrayLike,
         weight: npt.ArrayLike | None = None,
@@ -88,30 +105,59 @@ class Dataset:
     ) -> None:
         features = check_features(X, "X of Dataset")
         rows = features.shape[0]
-        grades = _grades(y, rows)
-        order, offsets, qids = _group(_column(qid, "qid", rows))
-        row_weight = None if weight is None else _weights(weight, "weight", rows)
-        docs = None if doc_ids is None else _column(doc_ids, "doc_ids", rows)
-        if order is not None:
-            features, grades = features[order], grades[order]
-            row_weight = None if row_weight is None else row_weight[order]
-            docs = None if docs is None else docs[order]
-        elif features is X:
-            # The caller may change its own array later; ours is frozen. A view costs nothing.
-            features = features.view()
-        values = {
-            "X": features,
-            "y": grades,
-            "offsets": offsets,
-            "qids": qids,
-            "weight": row_weight,
-            "query_weight": _query_weights(query_weight, qids),
-            "feature_names": _names(feature_names, features.shape[1]),
-            "doc_ids": docs,
-            "source_rows": order,
-        }
-        for name, value in values.items():
+        if feature_names is None and hasattr(X, "columns"):
+            feature_names = [str(name) for name in X.columns]
+        order, offsets, qids = group_rows(check_column(qid, "qid", rows))
+        self._freeze(
+            order,
+            X=features,
+            y=check_grades(y, rows),
+            offsets=offsets,
+            qids=qids,
+            weight=None if weight is None else check_weights(weight, "weight", rows),
+            query_weight=check_query_weights(query_weight, qids),
+            feature_names=check_names(feature_names, features.shape[1]),
+            doc_ids=None if doc_ids is None else check_column(doc_ids, "doc_ids", rows),
+        )
+
+    @classmethod
+    def from_runs(
+        cls,
+        X: npt.NDArray[np.float32],
+        y: FloatArray,
+        run_rows: IntArray,
+        run_ids: npt.NDArray[Any],
+        *,
+        feature_names: Sequence[str] | None = None,
+        doc_ids: npt.NDArray[Any] | None = None,
+    ) -> Dataset:
+        """Make a data set of arrays a reader has checked; ``run_rows`` are the rows where the query changes.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mcrank import Dataset
+        >>> X = np.zeros((3, 1), dtype=np.float32)
+        >>> Dataset.from_runs(X, np.zeros(3), np.array([0, 2]), np.array([7, 9])).offsets.tolist()
+        [0, 2, 3]
+        """
+        data = cls.__new__(cls)
+        order, offsets, qids = group_runs(run_ids, run_rows, len(X))
+        names = check_names(feature_names, X.shape[1])
+        data._freeze(order, X=X, y=y, offsets=offsets, qids=qids, feature_names=names, doc_ids=doc_ids)
+        return data
+
+    def _freeze(self, order: IntArray | None, **values: Any) -> None:
+        """Set every attribute, per-row ones in the order of the queries, and forbid writing to the arrays."""
+        for name in self.__slots__:
+            value = values.get(name, 0 if name == "dropped_queries" else None)
+            if name == "source_rows":
+                value = order
+            elif order is not None and value is not None and name in ("X", "y", "weight", "doc_ids"):
+                value = value[order]
             if isinstance(value, np.ndarray):
+                # A view: the caller's own array stays writable, ours does not, and nothing is copied.
+                value = value.view(np.ndarray)
                 value.setflags(write=False)
             object.__setattr__(self, name, value)
 
@@ -119,7 +165,7 @@ class Dataset:
         raise AttributeError(f"{name} of Dataset cannot be set: a Dataset is frozen, make a new one.")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, tuple(getattr(self, name) for name in self.__slots__)
+        return _rebuild, ({name: getattr(self, name) for name in self.__slots__},)
 
     @property
     def n_rows(self) -> int:
@@ -166,6 +212,119 @@ class Dataset:
         """Bring per-row values from the caller's row order into this grouped order."""
         return values if self.source_rows is None else values[self.source_rows]
 
+    def select(self, queries: npt.ArrayLike) -> Dataset:
+        """Keep some queries: positions (in the order wanted) or one True or False per query.
+
+        Rows of the result are its own: its `source_rows` is None.
+
+        Examples
+        --------
+        >>> from mcrank import Dataset
+        >>> data = Dataset([[1.0], [2.0], [3.0]], y=[0, 1, 2], qid=["a", "b", "b"])
+        >>> data.select([1]).y.tolist(), data.select(data.qids == "a").y.tolist()
+        ([1.0, 2.0], [0.0])
+        """
+        chosen = np.asarray(queries)
+        if chosen.dtype == bool and chosen.shape == (self.n_queries,):
+            chosen = np.flatnonzero(chosen)
+        if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
+            raise DataError(
+                f"queries of select must be positions, or one True or False for each of {self.n_queries}, "
+                f"got {chosen.dtype} of shape {chosen.shape}."
+            )
+        if len(chosen) == 0:
+            raise DataError("queries of select names no query; a Dataset has at least one.")
+        chosen = chosen.astype(np.int64)
+        if chosen.min() < 0 or chosen.max() >= self.n_queries or len(np.unique(chosen)) < len(chosen):
+            raise DataError(f"queries of select must be different positions below {self.n_queries}.")
+        rows, offsets = self._rows_of(chosen)
+        data = Dataset.__new__(Dataset)
+        data._freeze(
+            None,
+            X=self.X[rows],
+            y=self.y[rows],
+            offsets=offsets,
+            qids=self.qids[chosen],
+            weight=None if self.weight is None else self.weight[rows],
+            query_weight=None if self.query_weight is None else self.query_weight[chosen],
+            feature_names=self.feature_names,
+            doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
+            dropped_queries=self.dropped_queries,
+        )
+        return data
+
+    def _rows_of(self, queries: IntArray) -> tuple[slice | IntArray, IntArray]:
+        """Rows of the queries in their order (a slice when they are neighbours), and the new offsets."""
+        sizes = self.sizes[queries]
+        offsets = np.r_[0, np.cumsum(sizes)].astype(np.int64)
+        if (np.diff(queries) == 1).all():
+            return slice(int(self.offsets[queries[0]]), int(self.offsets[queries[-1] + 1])), offsets
+        return np.arange(offsets[-1]) + np.repeat(self.offsets[queries] - offsets[:-1], sizes), offsets
+
+    def sample(self, queries: int | float, *, seed: int = 0) -> Dataset:
+        """Keep a random number (int) or share (float, up to 1.0) of the queries, in their order here.
+
+        Examples
+        --------
+        >>> from mcrank import Dataset
+        >>> data = Dataset([[1.0], [2.0], [3.0]], y=[0, 1, 2], qid=[1, 2, 3])
+        >>> data.sample(2, seed=1).n_queries
+        2
+        """
+        count = 0
+        if isinstance(queries, float):
+            count = max(1, round(queries * self.n_queries)) if 0 < queries <= 1 else 0
+        elif not isinstance(queries, bool):
+            count = operator.index(queries)
+        if not 1 <= count <= self.n_queries:
+            raise DataError(
+                f"queries of sample must be 1 to {self.n_queries}, or a share above 0.0 and up to 1.0, "
+                f"got {queries!r}."
+            )
+        stream = np.random.Generator(np.random.PCG64(seed))
+        return self.select(np.sort(stream.permutation(self.n_queries)[:count]))
+
+    def drop_empty_queries(self) -> Dataset:
+        """Drop the queries without a relevant row (every grade 0); `dropped_queries` keeps the count.
+
+        NDCG has no value for such queries, and tools disagree about what to put in its place.
+
+        Examples
+        --------
+        >>> from mcrank import Dataset
+        >>> data = Dataset([[1.0], [2.0], [3.0]], y=[0, 0, 2], qid=["a", "a", "b"]).drop_empty_queries()
+        >>> data.qids.tolist(), data.dropped_queries
+        (['b'], 1)
+        """
+        relevant = np.maximum.reduceat(self.y, self.offsets[:-1]) > 0
+        if not relevant.any():
+            raise DataError(
+                "no query of this Dataset has a relevant row; nothing is left after dropping empty queries."
+            )
+        data = self.select(relevant)
+        object.__setattr__(data, "dropped_queries", self.dropped_queries + self.n_queries - data.n_queries)
+        return data
+
+    @staticmethod
+    def merge(parts: Sequence[Dataset], *, same_query: Literal["error", "join"] = "error") -> Dataset:
+        """Put data sets one behind the other.
+
+        Parameters
+        ----------
+        parts : sequence of Dataset
+            They must agree in their feature names.
+        same_query : {"error", "join"}
+            What a query id in two parts means: a mistake, or rows of one query.
+
+        Examples
+        --------
+        >>> from mcrank import Dataset
+        >>> a, b = Dataset([[1.0]], y=[1], qid=["a"]), Dataset([[2.0]], y=[0], qid=["b"])
+        >>> Dataset.merge([a, b]).qids.tolist()
+        ['a', 'b']
+        """
+        return _merge(list(parts), same_query)
+
     def __len__(self) -> int:
         return self.n_rows
 
@@ -173,136 +332,58 @@ class Dataset:
         return f"Dataset({self.n_rows} rows, {self.n_queries} queries, {self.n_features} features)"
 
 
-def check_features(X: npt.ArrayLike, where: str) -> npt.NDArray[np.float32]:
-    """Return ``X`` as a C-contiguous float32 matrix; infinite values and wrong shapes are `DataError`."""
-    try:
-        given = np.asarray(X)
-        if given.dtype.kind not in "fiub":
-            given = given.astype(np.float64)
-        with np.errstate(over="ignore"):
-            features = np.ascontiguousarray(given, dtype=np.float32)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{where} must be a matrix of numbers: {error}.") from None
-    if features.ndim != 2:
-        raise DataError(f"{where} must have 2 dimensions (rows, features), got {features.ndim}.")
-    if features.shape[0] == 0 or features.shape[1] == 0:
-        raise DataError(f"{where} is empty: {features.shape[0]} rows, {features.shape[1]} features.")
-    # One pass without a temporary the size of the matrix: an infinite value makes its row's sum non-finite.
-    for start in range(0, features.shape[0], 65536):
-        part = features[start : start + 65536]
-        bad = np.isinf(part)
-        if bad.any():
-            row, column = (int(i) for i in np.argwhere(bad)[0])
-            value = given[start + row, column]
+def _merge(parts: list[Dataset], same_query: str) -> Dataset:
+    if not parts:
+        raise DataError("merge was given no Dataset; name at least one.")
+    if same_query not in ("error", "join"):
+        raise DataError(f"same_query of merge must be 'error' or 'join', got {same_query!r}.")
+    names = parts[0].feature_names
+    for number, part in enumerate(parts):
+        if part.feature_names != names:
             raise DataError(
-                f"{where} has {value!r} at row {start + row}, column {column}; values must fit float32 "
-                "(use NaN for a missing value)."
+                f"part {number} of merge has other features than part 0; parts must agree in their names."
             )
-    return features
+    ids = [q for part in parts for q in part.qids.tolist()]
+    if same_query == "error" and len(set(ids)) < len(ids):
+        twice = next(q for q in ids if ids.count(q) > 1)
+        raise DataError(
+            f"query {twice!r} is in two parts of merge; same_query='join' makes its rows one query."
+        )
+    weighted = any(part.weight is not None for part in parts)
+    query_weighted = any(part.query_weight is not None for part in parts)
+    by_query: dict[Any, float] = {}
+    for part in parts if query_weighted else []:
+        weights = np.ones(part.n_queries) if part.query_weight is None else part.query_weight
+        for q, weight in zip(part.qids.tolist(), weights.tolist(), strict=True):
+            if by_query.setdefault(q, weight) != weight:
+                raise DataError(
+                    f"query {q!r} has weights {by_query[q]:g} and {weight:g} in two parts of merge."
+                )
+    documented = any(part.doc_ids is not None for part in parts)
+    kinds = {part.qids.dtype.kind for part in parts}
+    qid = np.concatenate([part.qid if len(kinds) == 1 else part.qid.astype(object) for part in parts])
+    data = Dataset(
+        np.concatenate([part.X for part in parts]),
+        np.concatenate([part.y for part in parts]),
+        qid,
+        np.concatenate([np.ones(len(p)) if p.weight is None else p.weight for p in parts])
+        if weighted
+        else None,
+        by_query if query_weighted else None,
+        feature_names=names,
+        doc_ids=np.concatenate(
+            [np.full(len(p), "", object) if p.doc_ids is None else p.doc_ids for p in parts]
+        )
+        if documented
+        else None,
+    )
+    object.__setattr__(data, "dropped_queries", sum(part.dropped_queries for part in parts))
+    return data
 
 
-def _column(values: Any, name: str, rows: int) -> npt.NDArray[Any]:
-    if isinstance(values, np.ndarray):
-        column = values
-    elif hasattr(values, "to_numpy"):
-        column = values.to_numpy()
-    else:
-        listed = list(values)
-        column = np.array(listed) if len({type(v) for v in listed}) == 1 else np.array(listed, dtype=object)
-        if column.ndim != 1:
-            column = np.empty(len(listed), dtype=object)
-            column[:] = listed
-    if column.ndim != 1 or column.shape[0] != rows:
-        raise DataError(f"{name} of Dataset must have one value per row: {rows} rows, got shape {column.shape}.")
-    return column
-
-
-def _grades(y: npt.ArrayLike, rows: int) -> FloatArray:
-    try:
-        grades = np.array(y, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"y of Dataset must be numbers: {error}.") from None
-    if grades.shape != (rows,):
-        raise DataError(f"y of Dataset must have one grade per row: {rows} rows, got shape {grades.shape}.")
-    bad = ~(np.isfinite(grades) & (grades >= 0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise DataError(f"y of Dataset has {grades[row]!r} at row {row}; grades must be finite and >= 0.")
-    return grades
-
-
-def _weights(values: npt.ArrayLike, name: str, expected: int) -> FloatArray:
-    weights = np.array(values, dtype=np.float64)
-    if weights.shape != (expected,):
-        raise DataError(f"{name} of Dataset must have {expected} values, got shape {weights.shape}.")
-    bad = ~(np.isfinite(weights) & (weights >= 0))
-    if bad.any():
-        at = int(np.argmax(bad))
-        raise DataError(f"{name} of Dataset has {weights[at]!r} at position {at}; weights must be finite and >= 0.")
-    if not weights.any():
-        raise DataError(f"{name} of Dataset is 0 everywhere; at least one weight must be positive.")
-    return weights
-
-
-def _query_weights(values: Any, qids: npt.NDArray[Any]) -> FloatArray | None:
-    if values is None:
-        return None
-    if isinstance(values, Mapping):
-        missing = [q for q in qids.tolist() if q not in values]
-        if missing:
-            raise DataError(f"query_weight of Dataset has no weight for query {missing[0]!r}.")
-        values = [values[q] for q in qids.tolist()]
-    return _weights(values, "query_weight", len(qids))
-
-
-def _names(names: Sequence[str] | None, features: int) -> tuple[str, ...]:
-    if names is None:
-        return tuple(f"f{j + 1}" for j in range(features))
-    named = tuple(str(name) for name in names)
-    if len(named) != features:
-        raise DataError(f"feature_names of Dataset must name {features} features, got {len(named)} names.")
-    seen: set[str] = set()
-    for name in named:
-        if name in seen:
-            raise DataError(f"feature_names of Dataset has {name!r} twice; names must differ.")
-        seen.add(name)
-    return named
-
-
-def _group(qid: npt.NDArray[Any]) -> tuple[IntArray | None, IntArray, npt.NDArray[Any]]:
-    """Stable grouping by query in first-seen order: (row order or None, offsets, query ids)."""
-    if qid.dtype.kind == "f" and np.isnan(qid).any():
-        raise DataError(f"qid of Dataset is NaN at row {int(np.argmax(np.isnan(qid)))}; every row needs a query id.")
-    if qid.dtype == object:
-        seen: dict[Any, int] = {}
-        try:
-            codes = np.fromiter((seen.setdefault(q, len(seen)) for q in qid), dtype=np.int64, count=len(qid))
-        except TypeError as error:
-            raise DataError(f"qid of Dataset must be hashable values: {error}.") from None
-        if None in seen:
-            row = int(np.argmax(codes == seen[None]))
-            raise DataError(f"qid of Dataset is missing (None) at row {row}; every row needs a query id.")
-        qids = np.empty(len(seen), dtype=object)
-        qids[:] = list(seen)
-    else:
-        starts = np.flatnonzero(np.r_[True, qid[1:] != qid[:-1]])
-        block_ids, first, block_codes = np.unique(qid[starts], return_index=True, return_inverse=True)
-        if len(block_ids) == len(starts):
-            return None, np.r_[starts, len(qid)].astype(np.int64), qid[starts].copy()
-        rank = np.empty(len(block_ids), dtype=np.int64)
-        rank[np.argsort(first)] = np.arange(len(block_ids))
-        codes = np.repeat(rank[block_codes], np.diff(np.r_[starts, len(qid)]))
-        qids = block_ids[np.argsort(first)]
-    offsets = np.r_[0, np.cumsum(np.bincount(codes, minlength=len(qids)))].astype(np.int64)
-    if (np.diff(codes) >= 0).all():
-        return None, offsets, qids
-    return np.argsort(codes, kind="stable").astype(np.int64), offsets, qids
-
-
-def _rebuild(*values: Any) -> Dataset:
+def _rebuild(values: dict[str, Any]) -> Dataset:
     data = Dataset.__new__(Dataset)
-    for name, value in zip(Dataset.__slots__, values, strict=True):
-        if isinstance(value, np.ndarray):
-            value.setflags(write=False)
-        object.__setattr__(data, name, value)
+    order = values.pop("source_rows")
+    data._freeze(None, **values)
+    object.__setattr__(data, "source_rows", order)
     return data

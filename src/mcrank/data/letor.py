@@ -1,0 +1,345 @@
+"""LETOR / SVMlight text: ``grade qid:id 1:value 2:value ... # document id``.
+
+Files are cut into chunks of whole lines; each chunk is parsed by one kernel call straight into its rows of
+the matrix, in as many threads as asked for. The number of features is that of the first chunk; when a later
+row has more, the files are read once more with the right width.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.data import letor_kernels as kernels
+from mcrank.data.dataset import Dataset
+from mcrank.data.sources import Buffers, Chunk, read_chunks
+from mcrank.errors import DataError
+
+Progress = Callable[[int, int], None]
+
+_HARD_ROOM = 4096
+
+
+@dataclass(frozen=True)
+class LetorOptions:
+    """How LETOR text is understood; `mcrank.read` explains each."""
+
+    first_index: int = 1
+    n_features: int | None = None
+    max_features: int = 100_000
+    absent: str = "zero"
+    unjudged: str = "error"
+
+    @property
+    def limit(self) -> int:
+        """Largest feature index allowed."""
+        return self.first_index + (self.n_features or self.max_features) - 1
+
+
+@dataclass
+class _Parsed:
+    """What one chunk gave, besides its rows of the matrix."""
+
+    chunk: Chunk
+    rows: int
+    largest: int
+    run_rows: npt.NDArray[np.int64]
+    run_ids: list[str]
+    comments: list[str] | None
+
+
+@dataclass
+class _Rows:
+    """Rows of all files so far. Arrays grow in place: the system moves their pages, not their bytes."""
+
+    width: int
+    X: npt.NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0), dtype=np.float32))
+    y: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    used: int = 0
+
+    def reserve(self, rows: int) -> None:
+        """Make room for ``rows`` rows in all."""
+        try:
+            self.X.resize((rows, self.width), refcheck=False)
+            self.y.resize(rows, refcheck=False)
+        except MemoryError:
+            raise DataError(
+                f"there is no memory for {rows} rows of {self.width} features; choose fewer rows or features."
+            ) from None
+
+
+def read_letor(
+    files: Sequence[Path], options: LetorOptions, n_jobs: int, progress: Progress | None
+) -> Dataset:
+    """Read files of LETOR text as one `Dataset`."""
+    total = sum(os.path.getsize(path) for path in files)
+    width = options.n_features
+    while True:
+        rows, parsed, largest = _read_once(files, options, width, n_jobs, progress, total)
+        if rows.used == 0:
+            raise DataError(f"{_named(files)} has no rows: nothing but blank lines and comments.")
+        if largest <= rows.width:
+            break
+        width = largest
+    if rows.width == 0:
+        raise DataError(f"{_named(files)} has no features in any row.")
+    return _assembled(rows, parsed, options)
+
+
+def _named(files: Sequence[Path]) -> str:
+    return str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
+
+
+def _read_once(
+    files: Sequence[Path],
+    options: LetorOptions,
+    width: int | None,
+    n_jobs: int,
+    progress: Progress | None,
+    total: int,
+) -> tuple[_Rows, list[_Parsed], int]:
+    buffers, consumed = Buffers(), [0]
+    rows: _Rows | None = None
+    parsed: list[_Parsed] = []
+    pending: deque[Future[_Parsed]] = deque()
+
+    def collect(leave: int) -> None:
+        while len(pending) > leave:
+            done = pending.popleft().result()
+            buffers.give(done.chunk.text)
+            parsed.append(done)
+            if progress is not None:
+                progress(consumed[0], total)
+
+    with _executor(n_jobs) as pool:
+        try:
+            for chunk in _all_chunks(files, buffers, consumed):
+                count, _ = kernels.count_rows(chunk.text, chunk.size)
+                if rows is None:
+                    rows = _first_rows(chunk, count, width, options, total)
+                if rows.used + count > len(rows.X):
+                    collect(0)
+                    rows.reserve(rows.used + count + (rows.used + count) // 8)
+                part = slice(rows.used, rows.used + count)
+                # A width of our own guessing may be too small: then values beyond it are counted, not kept.
+                pending.append(pool.submit(_parse, chunk, rows.X[part], rows.y[part], options))
+                rows.used += count
+                collect(n_jobs)
+            collect(0)
+        finally:
+            for future in pending:
+                future.cancel()
+    if rows is None:
+        rows = _Rows(0)
+    return rows, parsed, max((p.largest for p in parsed), default=0)
+
+
+class _Inline(Executor):
+    """Runs a task at once, in this thread: one thread needs no pool."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+def _executor(n_jobs: int) -> Executor:
+    return _Inline() if n_jobs == 1 else ThreadPoolExecutor(n_jobs, thread_name_prefix="mcrank-read")
+
+
+def _all_chunks(files: Sequence[Path], buffers: Buffers, consumed: list[int]) -> Iterator[Chunk]:
+    for path in files:
+        yield from read_chunks(path, buffers, consumed)
+
+
+def _first_rows(chunk: Chunk, count: int, width: int | None, options: LetorOptions, total: int) -> _Rows:
+    """Size the matrix by the first chunk: its features, and its rows per byte over all files."""
+    if width is None:
+        nothing = np.empty((count, 0), dtype=np.float32)
+        width = _parse(chunk, nothing, np.empty(count), options).largest
+    expected = count + int(1.02 * count * max(0, total - chunk.size) / chunk.size)
+    try:
+        # Empty, not zero: pages that are never written to take no memory.
+        return _Rows(width, np.empty((expected, width), dtype=np.float32), np.empty(expected))
+    except (MemoryError, ValueError):
+        rows = _Rows(width)
+        rows.reserve(count)
+        return rows
+
+
+def _parse(
+    chunk: Chunk, X: npt.NDArray[np.float32], y: npt.NDArray[np.float64], options: LetorOptions
+) -> _Parsed:
+    """Parse a chunk into its rows of the matrix; the first thing wrong in it is a `DataError`."""
+    runs = np.empty((len(y), 3), dtype=np.int32)
+    comments = np.empty((len(y), 2), dtype=np.int32)
+    hards = np.empty((_HARD_ROOM, 4), dtype=np.int32)
+    stamps = np.zeros(options.limit + 1, dtype=np.int64)
+    state = np.zeros(kernels.STATE_SIZE, dtype=np.int64)
+    absent = np.float32(0 if options.absent == "zero" else np.nan)
+    while True:
+        kernels.parse_lines(
+            chunk.text, chunk.size, options.first_index, options.limit, absent, stamps,
+            X, y, runs, comments, hards, state,
+        )  # fmt: skip
+        _read_hard(chunk, hards[: state[kernels.HARDS]], X, y)
+        if state[kernels.STATUS] != kernels.HARD_FULL:
+            break
+        if state[kernels.HARDS] == 0:
+            # One line alone has more of them than there is room for.
+            hards = np.empty((4 * len(hards), 4), dtype=np.int32)
+    if state[kernels.STATUS] != kernels.DONE:
+        raise DataError(_problem(chunk, int(state[kernels.STATUS]), int(state[kernels.POSITION]), options))
+    _check_grades(chunk, y, options)
+    used = runs[: state[kernels.RUNS]]
+    return _Parsed(
+        chunk,
+        len(y),
+        int(state[kernels.LARGEST]),
+        used[:, 0].astype(np.int64),
+        _texts(chunk, used[:, 1:], strict=True),
+        _texts(chunk, comments, strict=False) if state[kernels.COMMENTS] else None,
+    )
+
+
+def _read_hard(
+    chunk: Chunk, hards: npt.NDArray[np.int32], X: npt.NDArray[np.float32], y: npt.NDArray[np.float64]
+) -> None:
+    """Let Python's float() read the words that the kernel left."""
+    for row, column, start, stop in hards.tolist():
+        word = chunk.text[start:stop].tobytes()
+        grade = column == kernels.GRADE
+        try:
+            value = float("nan") if grade and word.upper() == b"NULL" else float(word)
+        except ValueError:
+            what = "grade" if grade else "value"
+            raise DataError(
+                f"{_where(chunk, start)}: {what} {_shown(word)} is not a number"
+                f"{'' if grade else ' (NULL or nothing is a missing value)'}."
+            ) from None
+        if grade:
+            y[row] = value
+            continue
+        with np.errstate(over="ignore"):
+            small = np.float32(value)
+        if np.isinf(small):
+            raise DataError(
+                f"{_where(chunk, start)}: value {_shown(word)} does not fit float32; "
+                "use nan or NULL for a missing value."
+            )
+        if column < X.shape[1]:
+            X[row, column] = small
+
+
+def _problem(chunk: Chunk, status: int, position: int, options: LetorOptions) -> str:
+    tail = chunk.text[position : position + 200].tobytes().split(b"\n")[0].split(b"#")[0].split()
+    word = _shown(tail[0]) if tail else "nothing"
+    first, last = options.first_index, options.limit
+    start_hint = " (first_index=0 reads files that count from 0)" if first == 1 else ""
+    limit_hint = "n_features" if options.n_features else "max_features"
+    text = {
+        kernels.NO_QID: f"the grade must be followed by qid: and the query's id, got {word}.",
+        kernels.NO_COLON: f"feature {word} has no colon; write index:value.",
+        kernels.BAD_INDEX: f"{word} does not start with a feature index; write index:value.",
+        kernels.LOW_INDEX: f"feature {word} is below the first index {first}{start_hint}.",
+        kernels.HIGH_INDEX: f"feature {word} is beyond the last index, {last} ({limit_hint} sets it).",
+        kernels.TWICE: f"feature {word} repeats an index of the same row.",
+    }[status]
+    return f"{_where(chunk, position)}: {text}"
+
+
+def _where(chunk: Chunk, position: int) -> str:
+    return f"{chunk.path}, line {chunk.line_at(position)}"
+
+
+def _shown(word: bytes) -> str:
+    text = word[:40].decode("utf-8", "backslashreplace")
+    return ascii(text) + ("..." if len(word) > 40 else "")
+
+
+def _check_grades(chunk: Chunk, y: npt.NDArray[np.float64], options: LetorOptions) -> None:
+    bad = ~(y >= 0) if options.unjudged == "error" else np.isposinf(y)
+    bad |= np.isposinf(y)
+    if not bad.any():
+        return
+    row = int(np.argmax(bad))
+    lines = chunk.text[: chunk.size].tobytes().split(b"\n")
+    holding = [number for number, line in enumerate(lines) if line.split(b"#")[0].split()]
+    hint = " (unjudged='zero' or 'drop' reads negative grades as unjudged)" if not np.isposinf(y[row]) else ""
+    line = chunk.first_line + holding[row]
+    raise DataError(f"{chunk.path}, line {line}: grade {y[row]:g} must be finite and >= 0{hint}.")
+
+
+def _texts(chunk: Chunk, spans: npt.NDArray[np.int32], strict: bool) -> list[str]:
+    """Decode many spans of a chunk with one copy and one split; they hold no newline."""
+    spans = np.ascontiguousarray(spans)
+    out = np.empty(int((spans[:, 1] - spans[:, 0]).sum()) + len(spans), dtype=np.uint8)
+    kernels.gather_spans(chunk.text, spans, out)
+    try:
+        return out.tobytes().decode("utf-8", "strict" if strict else "backslashreplace").split("\n")[:-1]
+    except UnicodeDecodeError as error:
+        at = int(np.searchsorted(np.cumsum(spans[:, 1] - spans[:, 0] + 1), error.start, side="right"))
+        word = chunk.text[spans[at, 0] : spans[at, 1]].tobytes()
+        raise DataError(
+            f"{_where(chunk, int(spans[at, 0]))}: qid {_shown(word)} is not UTF-8 text."
+        ) from None
+
+
+def _assembled(rows: _Rows, parsed: list[_Parsed], options: LetorOptions) -> Dataset:
+    rows.reserve(rows.used)
+    X, y = rows.X, rows.y
+    starts = np.cumsum([0] + [p.rows for p in parsed])
+    run_rows = np.concatenate([p.run_rows + start for p, start in zip(parsed, starts, strict=False)])
+    ids = _ids([name for p in parsed for name in p.run_ids])
+    docs: npt.NDArray[Any] | None = None
+    if any(p.comments for p in parsed):
+        docs = np.array([d for p in parsed for d in (p.comments or [""] * p.rows)], dtype=object)
+    judged = y >= 0
+    if not judged.all():
+        if options.unjudged == "zero":
+            y[~judged] = 0.0
+        else:
+            qid = np.repeat(ids, np.diff(np.append(run_rows, len(y))))[judged]
+            if not len(qid):
+                raise DataError("every row is unjudged; nothing is left after dropping them.")
+            kept = _keep_rows(rows, judged)
+            docs = None if docs is None else docs[judged]
+            return Dataset(kept.X, kept.y, qid, feature_names=_names(options, kept.width), doc_ids=docs)
+    return Dataset.from_runs(X, y, run_rows, ids, feature_names=_names(options, rows.width), doc_ids=docs)
+
+
+def _keep_rows(rows: _Rows, keep: npt.NDArray[np.bool_]) -> _Rows:
+    """Close the gaps in place, block by block, so that no second matrix is needed."""
+    to = 0
+    for start in range(0, len(keep), 4096):
+        chosen = keep[start : start + 4096]
+        block_x, block_y = rows.X[start : start + 4096][chosen], rows.y[start : start + 4096][chosen]
+        rows.X[to : to + len(block_y)], rows.y[to : to + len(block_y)] = block_x, block_y
+        to += len(block_y)
+    rows.reserve(to)
+    return rows
+
+
+def _names(options: LetorOptions, width: int) -> list[str]:
+    return [f"f{options.first_index + j}" for j in range(width)]
+
+
+def _ids(texts: list[str]) -> npt.NDArray[Any]:
+    """Query ids as integers when every one is written as an integer would be, else as text."""
+    try:
+        numbers = np.array([int(text) for text in texts], dtype=np.int64)
+    except (ValueError, OverflowError):
+        numbers = np.empty(0, dtype=np.int64)
+    if len(numbers) == len(texts) and [str(n) for n in numbers.tolist()] == texts:
+        return numbers
+    out = np.empty(len(texts), dtype=object)
+    out[:] = texts
+    return out

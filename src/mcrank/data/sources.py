@@ -1,0 +1,285 @@
+"""Byte sources: plain and compressed files as chunks of whole lines, and files written whole or not at all.
+
+Chunks are read into buffers of our own. A memory map would save one copy, a small part of the parsing time,
+but a file that another process cuts short while it is mapped kills the reader with a bus error, which no
+Python code can turn into a message.
+"""
+
+from __future__ import annotations
+
+import bz2
+import contextlib
+import glob
+import gzip
+import io
+import lzma
+import os
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.errors import DataError
+
+StrPath = str | os.PathLike[str]
+
+CHUNK_BYTES = 4 << 20
+# Longer than any honest line (16 million features), short enough to hold a few of them.
+LONGEST_LINE = 256 << 20
+# Kernels may load 8 bytes anywhere in a chunk, and a last line may need a newline.
+PADDING = 64
+
+_DECODING_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
+
+
+@dataclass
+class Chunk:
+    """Whole lines of a file: ``text[:size]`` ends with a newline and is followed by padding."""
+
+    path: Path
+    text: npt.NDArray[np.uint8]
+    size: int
+    first_line: int  # number of the first line of the chunk, from 1
+
+    def line_at(self, position: int) -> int:
+        """Number of the line that holds the byte at ``position``."""
+        return self.first_line + int(np.count_nonzero(self.text[:position] == 10))
+
+
+def find_files(source: StrPath | Sequence[StrPath]) -> list[Path]:
+    """Files named by a path, a glob pattern or a sequence of them; patterns give sorted names.
+
+    Examples
+    --------
+    >>> from mcrank.data.sources import find_files
+    >>> find_files(["no/such/file.txt"])
+    Traceback (most recent call last):
+    mcrank.errors.DataError: no/such/file.txt does not exist.
+    """
+    given = [source] if isinstance(source, (str, os.PathLike)) else list(source)
+    if not given:
+        raise DataError("read was given an empty list of files; name at least one.")
+    files: list[Path] = []
+    for one in given:
+        path = Path(one)
+        if path.exists():
+            files.append(path)
+        elif glob.has_magic(str(one)):
+            found = sorted(Path(name) for name in glob.glob(str(one), recursive=True))
+            if not found:
+                raise DataError(f"{one} matches no file.")
+            files.extend(found)
+        else:
+            raise DataError(f"{one} does not exist.")
+    for path in files:
+        if path.is_dir():
+            raise DataError(
+                f"{path} is a directory; name its files, or load its folds with mcrank.read_folds or "
+                "a known set with mcrank.datasets."
+            )
+    return files
+
+
+class _ZstdReader(io.RawIOBase):
+    """Decompressed bytes of a Zstandard file; unlike the library's own reader it notices a cut-off frame."""
+
+    def __init__(self, raw: IO[bytes], library: Any) -> None:
+        self._raw = raw
+        self._new = library.ZstdDecompressor().decompressobj
+        self._frame = self._new()
+        self._ready = b""
+        self._fresh = True
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        while not self._ready:
+            block = self._frame.unused_data if self._frame.eof else b""
+            if self._frame.eof:
+                self._frame, self._fresh = self._new(), True
+            block = block or self._raw.read(1 << 17)
+            if not block:
+                if not self._fresh:
+                    raise EOFError("the last frame is cut off")
+                return 0
+            self._ready, self._fresh = self._frame.decompress(block), False
+        size = min(len(target), len(self._ready))
+        target[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+
+def _zstandard(path: Path) -> Any:
+    try:
+        import zstandard
+    except ImportError:
+        raise DataError(
+            f"{path} is compressed with Zstandard, which needs the package zstandard: pip install zstandard."
+        ) from None
+    return zstandard
+
+
+def open_bytes(path: Path, raw: IO[bytes]) -> Any:
+    """Wrap an open file so that ``readinto`` gives plain bytes; the format is known by its first bytes."""
+    magic = raw.read(6)
+    raw.seek(0)
+    if magic.startswith(b"\x1f\x8b"):
+        return gzip.GzipFile(fileobj=raw)
+    if magic.startswith(b"\xfd7zXZ\x00"):
+        return lzma.LZMAFile(raw)
+    if magic.startswith(b"BZh"):
+        return bz2.BZ2File(raw)
+    if magic.startswith(b"\x28\xb5\x2f\xfd"):
+        return _ZstdReader(raw, _zstandard(path))
+    return raw
+
+
+class Buffers:
+    """A few chunk buffers used over and over, so that their pages are faulted in once."""
+
+    def __init__(self) -> None:
+        self._free: list[npt.NDArray[np.uint8]] = []
+
+    def take(self) -> npt.NDArray[np.uint8]:
+        """Return a buffer of at least `CHUNK_BYTES` plus padding."""
+        return self._free.pop() if self._free else np.zeros(CHUNK_BYTES + PADDING, dtype=np.uint8)
+
+    def give(self, text: npt.NDArray[np.uint8]) -> None:
+        """Take a buffer back."""
+        self._free.append(text)
+
+
+def read_chunks(path: Path, buffers: Buffers, consumed: list[int]) -> Iterator[Chunk]:
+    """Cut a file into chunks of whole lines; ``consumed[0]`` grows by the bytes read from disk."""
+    line = 1
+    try:
+        with open(path, "rb", buffering=0) as raw:
+            before, start = os.fstat(raw.fileno()), consumed[0]
+            stream = open_bytes(path, raw)
+            text, filled = buffers.take(), 0
+            while True:
+                got = _fill(stream, text, filled)
+                consumed[0] = start + raw.tell()
+                at_end = got < len(text) - PADDING
+                size = _close_last_line(path, text, got, line) if at_end else _last_newline(text, got)
+                if size == 0 and not at_end:
+                    text, filled = _grown(path, text, line), got
+                    continue
+                rest = text[size:got].copy()
+                if size:
+                    chunk = Chunk(path, text, size, line)
+                    line += int(np.count_nonzero(text[:size] == 10))
+                    yield chunk
+                if at_end:
+                    break
+                text, filled = buffers.take(), len(rest)
+                text = _grown(path, text, line, filled) if filled > len(text) - PADDING else text
+                text[:filled] = rest
+            _check_unchanged(path, before, raw, stream)
+    except _DECODING_ERRORS as error:
+        raise DataError(f"{path} is damaged or cut off after line {line - 1}: {error}.") from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except Exception as error:
+        if type(error).__name__ != "ZstdError":
+            raise
+        raise DataError(f"{path} is damaged or cut off after line {line - 1}: {error}.") from None
+
+
+def _fill(stream: Any, text: npt.NDArray[np.uint8], filled: int) -> int:
+    view = text.data[: len(text) - PADDING]
+    while filled < len(view):
+        got = stream.readinto(view[filled:])
+        if not got:
+            break
+        filled += got
+    return filled
+
+
+def _last_newline(text: npt.NDArray[np.uint8], size: int) -> int:
+    """Bytes up to and with the last newline, 0 if there is none."""
+    stop = size
+    while stop > 0:
+        start = max(0, stop - 65536)
+        at = text[start:stop].tobytes().rfind(b"\n")
+        if at >= 0:
+            return start + at + 1
+        stop = start
+    return 0
+
+
+def _close_last_line(path: Path, text: npt.NDArray[np.uint8], size: int, line: int) -> int:
+    if size == 0 or text[size - 1] == 10:
+        return size
+    if text[size - 1] == ord(":"):
+        number = line + int(np.count_nonzero(text[:size] == 10))
+        raise DataError(f"{path}, line {number}: the file ends in the middle of a feature; it seems cut off.")
+    text[size] = 10
+    return size + 1
+
+
+def _grown(path: Path, text: npt.NDArray[np.uint8], line: int, need: int = 0) -> npt.NDArray[np.uint8]:
+    if len(text) > LONGEST_LINE:
+        raise DataError(
+            f"{path}, line {line} is longer than {LONGEST_LINE >> 20} MiB; this is not LETOR text."
+        )
+    larger = np.zeros(max(2 * len(text), need + CHUNK_BYTES), dtype=np.uint8)
+    larger[: len(text)] = text
+    return larger
+
+
+def _check_unchanged(path: Path, before: os.stat_result, raw: IO[bytes], stream: Any) -> None:
+    after = os.fstat(raw.fileno())
+    whole = stream is not raw or raw.tell() == before.st_size
+    if (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns) or not whole:
+        raise DataError(
+            f"{path} changed while it was read ({before.st_size} bytes before, {after.st_size} after); "
+            "read it again."
+        )
+
+
+_COMPRESSORS: dict[str, Callable[[Any], Any]] = {
+    # No time and no name inside: the same data gives the same bytes.
+    ".gz": lambda raw: gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0),
+    ".xz": lambda raw: lzma.LZMAFile(raw, "wb"),  # noqa: SIM115 - closed by its user
+    ".bz2": lambda raw: bz2.BZ2File(raw, "wb"),
+    ".zst": lambda raw: _zstandard(Path(raw.name)).ZstdCompressor().stream_writer(raw, closefd=False),
+}
+
+
+@contextlib.contextmanager
+def replaced_file(path: StrPath, compress: bool = False) -> Iterator[Any]:
+    """Open a temporary file beside ``path`` for writing bytes; it takes the name only when all went well.
+
+    With ``compress`` the suffix (.gz, .xz, .bz2, .zst) chooses the format.
+    """
+    target = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    except OSError as error:
+        raise DataError(f"{target} cannot be written: {error.strerror or error}.") from None
+    try:
+        with os.fdopen(handle, "wb") as raw:
+            stream: Any = raw
+            if compress and target.suffix in _COMPRESSORS:
+                stream = _COMPRESSORS[target.suffix](raw)
+            yield stream
+            if stream is not raw:
+                stream.close()
+        # mkstemp makes private files; a data file should have the permissions any new file gets.
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)
+        os.replace(name, target)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        if isinstance(error, OSError):
+            raise DataError(f"{target} cannot be written: {error.strerror or error}.") from None
+        raise
