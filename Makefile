@@ -10,7 +10,9 @@ INSTALLED := $(VENV)/.installed
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo "$$p" && break; done)
 WORKERS ?= 2
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Byte code is written for the modules that are used, when they are: compiling all of it takes longer than installing.
+INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no-compile --editable
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check format bench clean
@@ -47,13 +49,13 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(INSTALLED): pyproject.toml | $(BIN)/python
-	$(PIP) install --editable .
+	$(INSTALL) .
 	@touch $@
 
 $(EXTRAS_DEV): pyproject.toml | $(BIN)/python
-	$(PIP) install --editable ".[dev]"
+	$(INSTALL) ".[dev]"
 	@touch $@ $(INSTALLED)
 
 $(EXTRAS_BENCH): pyproject.toml | $(BIN)/python
-	$(PIP) install --editable ".[bench]"
+	$(INSTALL) ".[bench]"
 	@touch $@ $(INSTALLED)
