@@ -21,6 +21,24 @@ _HOMES = {
     "load": "mcrank.models.file",
     "NDCG": "mcrank.metrics.measure",
     "evaluate": "mcrank.metrics.evaluate",
+    "DCG": "mcrank.metrics.measure",
+    "MeanNDCG": "mcrank.metrics.measure",
+    "Precision": "mcrank.metrics.measure",
+    "Recall": "mcrank.metrics.measure",
+    "MAP": "mcrank.metrics.measure",
+    "MRR": "mcrank.metrics.measure",
+    "ERR": "mcrank.metrics.measure",
+    "RBP": "mcrank.metrics.measure",
+    "Success": "mcrank.metrics.measure",
+    "Kendall": "mcrank.metrics.measure",
+    "PFound": "mcrank.metrics.measure",
+    "Best": "mcrank.metrics.measure",
+    "Measure": "mcrank.metrics.measure",
+    "parse_measure": "mcrank.metrics.measure",
+    "Dialect": "mcrank.metrics.dialects",
+    "define_dialect": "mcrank.metrics.dialects",
+    "Qrels": "mcrank.data.trec",
+    "Run": "mcrank.data.trec",
     "McrankError": "mcrank.errors",
     "OptionError": "mcrank.errors",
     "DataError": "mcrank.errors",
@@ -35,14 +53,32 @@ if TYPE_CHECKING:
     from mcrank.data.artificial import make_artificial as make_artificial
     from mcrank.data.dataset import Dataset as Dataset
     from mcrank.data.read import read as read
+    from mcrank.data.trec import Qrels as Qrels
+    from mcrank.data.trec import Run as Run
     from mcrank.errors import DataError as DataError
     from mcrank.errors import McrankError as McrankError
     from mcrank.errors import MeasureError as MeasureError
     from mcrank.errors import ModelFileError as ModelFileError
     from mcrank.errors import NotFittedError as NotFittedError
     from mcrank.errors import OptionError as OptionError
+    from mcrank.metrics.dialects import Dialect as Dialect
+    from mcrank.metrics.dialects import define_dialect as define_dialect
     from mcrank.metrics.evaluate import evaluate as evaluate
+    from mcrank.metrics.measure import DCG as DCG
+    from mcrank.metrics.measure import ERR as ERR
+    from mcrank.metrics.measure import MAP as MAP
+    from mcrank.metrics.measure import MRR as MRR
     from mcrank.metrics.measure import NDCG as NDCG
+    from mcrank.metrics.measure import RBP as RBP
+    from mcrank.metrics.measure import Best as Best
+    from mcrank.metrics.measure import Kendall as Kendall
+    from mcrank.metrics.measure import MeanNDCG as MeanNDCG
+    from mcrank.metrics.measure import Measure as Measure
+    from mcrank.metrics.measure import PFound as PFound
+    from mcrank.metrics.measure import Precision as Precision
+    from mcrank.metrics.measure import Recall as Recall
+    from mcrank.metrics.measure import Success as Success
+    from mcrank.metrics.measure import parse_measure as parse_measure
     from mcrank.models.file import load as load
     from mcrank.rankers.mcrank import McRank as McRank
     from mcrank.rankers.mcrank import OrdinalMcRank as OrdinalMcRank

@@ -1,0 +1,216 @@
+"""TREC files: judgments (qrels) and runs, and how they meet by query and document id."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.errors import DataError
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+class _Pairs:
+    """Values by query and document: ``{query: {document: value}}``, in first-seen order."""
+
+    _value = ""
+
+    def __init__(
+        self, qid: Iterable[Any], doc_id: Iterable[Any], values: Iterable[float], *, where: str = ""
+    ) -> None:
+        # As in the tools, ids are texts: query 7 of a data frame is query "7" of a file.
+        columns = [list(map(str, qid)), list(map(str, doc_id))]
+        numbers = np.asarray(list(values), dtype=np.float64)
+        if not len(columns[0]) == len(columns[1]) == len(numbers):
+            raise DataError(f"{type(self).__name__} needs columns of one length.")
+        self.queries: dict[str, dict[str, float]] = {}
+        for place, (query, document, value) in enumerate(zip(*columns, numbers.tolist(), strict=True)):
+            self._add(query, document, value, f"{where}row {place}")
+        self._check_some(where)
+
+    def _check_some(self, where: str) -> None:
+        if not self.queries:
+            raise DataError(f"{where or type(self).__name__} has no rows.")
+
+    def _add(self, query: str, document: str, value: float, where: str) -> None:
+        if value != value:
+            raise DataError(f"{where}: {self._value} of document {document!r} in query {query!r} is NaN.")
+        documents = self.queries.setdefault(query, {})
+        if document in documents:
+            raise DataError(
+                f"{where}: document {document!r} stands twice in query {query!r}; remove one of the lines."
+            )
+        documents[document] = value
+
+    @classmethod
+    def _read(cls, path: str | os.PathLike[str], columns: int, value_at: int, form: str) -> Self:
+        where = Path(path)
+        pairs = cls.__new__(cls)
+        pairs.queries = {}
+        try:
+            with open(where, encoding="utf-8") as lines:
+                for number, line in enumerate(lines, start=1):
+                    words = line.split()
+                    if not words or words[0].startswith("#"):
+                        continue
+                    pairs._add_line(words, columns, value_at, form, f"{where}, line {number}")
+        except (OSError, UnicodeDecodeError) as error:
+            raise DataError(f"{where} cannot be read: {error}.") from None
+        pairs._check_some(str(where))
+        return pairs
+
+    def _add_line(self, words: Sequence[str], columns: int, value_at: int, form: str, where: str) -> None:
+        if len(words) != columns:
+            raise DataError(f"{where}: {len(words)} columns, must be {columns}: {form}.")
+        try:
+            value = float(words[value_at])
+        except ValueError:
+            raise DataError(f"{where}: {self._value} must be a number, got {words[value_at]!r}.") from None
+        self._add(words[0], words[2], value, where)
+
+    def __len__(self) -> int:
+        return sum(len(documents) for documents in self.queries.values())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.queries)} queries, {len(self)} rows)"
+
+
+class Qrels(_Pairs):
+    """Judgments: a grade for each judged document of each query. A grade below 0 counts as unjudged.
+
+    Parameters
+    ----------
+    qid, doc_id : iterable
+        Query and document of each row; compared as texts.
+    grade : iterable of float
+        Grade of each row.
+
+    Examples
+    --------
+    >>> from mcrank import Qrels
+    >>> Qrels(["q1", "q1"], ["a", "b"], [1, 0])
+    Qrels(1 queries, 2 rows)
+    """
+
+    _value = "grade"
+
+    def __init__(self, qid: Iterable[Any], doc_id: Iterable[Any], grade: Iterable[float]) -> None:
+        super().__init__(qid, doc_id, grade)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """Read lines of query, iteration, document, grade."""
+        return cls._read(path, 4, 3, "query iteration document grade")
+
+
+class Run(_Pairs):
+    """Scores a system gave to documents of queries. The rank column of a run file is not read.
+
+    Parameters
+    ----------
+    qid, doc_id : iterable
+        Query and document of each row; compared as texts.
+    score : iterable of float
+        Score of each row.
+
+    Examples
+    --------
+    >>> import mcrank
+    >>> qrels = mcrank.Qrels(["q1", "q1"], ["a", "b"], [1, 0])
+    >>> run = mcrank.Run(["q1", "q1"], ["b", "a"], [2.0, 1.0])
+    >>> mcrank.evaluate(run, qrels, "mrr").mean["mrr"]
+    0.5
+    """
+
+    _value = "score"
+
+    def __init__(self, qid: Iterable[Any], doc_id: Iterable[Any], score: Iterable[float]) -> None:
+        super().__init__(qid, doc_id, score)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """Read lines of query, Q0, document, rank, score, run name."""
+        return cls._read(path, 6, 4, "query Q0 document rank score run")
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Judged queries and what a run ranked for them, as flat rows.
+
+    Query ``q`` owns the rows ``offsets[q]:offsets[q + 1]``: first the documents the run ranked, up to
+    ``ranked_ends[q]``, then those judged but not ranked. Unjudged documents have grade 0 and keep their rank.
+    """
+
+    y: FloatArray
+    scores: FloatArray
+    offsets: IntArray
+    ranked_ends: IntArray
+    qids: npt.NDArray[Any]
+    doc_ids: npt.NDArray[Any]
+    missing: npt.NDArray[np.bool_]
+    absent: npt.NDArray[np.bool_]
+    unjudged: npt.NDArray[np.bool_]
+    only_in_run: int
+    query_weight: FloatArray | None = None
+
+
+def judge(qrels: Qrels, run: Run, *, complete: bool = False, judged_only: bool = False) -> Judged:
+    """Bring judgments and a run together by query and document id.
+
+    Parameters
+    ----------
+    qrels : Qrels
+        Judgments; their queries, in their order, are the queries of the result.
+    run : Run
+        Scores. Its queries without judgments are counted and left out.
+    complete : bool
+        Treat judged queries the run misses as ranked with nothing, instead of as missing.
+    judged_only : bool
+        Leave unjudged documents out.
+
+    Examples
+    --------
+    >>> from mcrank.data.trec import Qrels, Run, judge
+    >>> judged = judge(Qrels([1, 1], ["a", "b"], [1, 0]), Run([1, 1], ["u", "a"], [2.0, 1.0]))
+    >>> judged.doc_ids.tolist(), judged.y.tolist(), judged.ranked_ends.tolist()
+    (['u', 'a', 'b'], [0.0, 1.0, 0.0], [2])
+    """
+    grades: list[float] = []
+    scores: list[float] = []
+    documents: list[str] = []
+    ends: list[int] = []
+    offsets = [0]
+    for query, all_judgments in qrels.queries.items():
+        judgments = {document: grade for document, grade in all_judgments.items() if grade >= 0.0}
+        ranked = run.queries.get(query, {})
+        if judged_only:
+            ranked = {document: score for document, score in ranked.items() if document in judgments}
+        documents.extend(ranked)
+        scores.extend(ranked.values())
+        grades.extend(judgments.get(document, 0.0) for document in ranked)
+        ends.append(len(documents))
+        rest = [document for document in judgments if document not in ranked]
+        documents.extend(rest)
+        scores.extend([-np.inf] * len(rest))
+        grades.extend(judgments[document] for document in rest)
+        offsets.append(len(documents))
+    absent = np.array([query not in run.queries for query in qrels.queries], dtype=np.bool_)
+    return Judged(
+        y=np.array(grades, dtype=np.float64),
+        scores=np.array(scores, dtype=np.float64),
+        offsets=np.array(offsets, dtype=np.int64),
+        ranked_ends=np.array(ends, dtype=np.int64),
+        qids=np.array(list(qrels.queries), dtype=object),
+        doc_ids=np.array(documents, dtype=object),
+        missing=np.zeros_like(absent) if complete else absent,
+        absent=absent,
+        unjudged=np.array([max(g.values()) < 0.0 for g in qrels.queries.values()], dtype=np.bool_),
+        only_in_run=sum(query not in qrels.queries for query in run.queries),
+    )

@@ -1,0 +1,211 @@
+"""Binary relevance: which rows are relevant, average precision, and the best grade in reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from mcrank.metrics.dialects import Dialect, relevant_bounds
+from mcrank.metrics.layout import FloatArray, Layout
+from mcrank.metrics.ties import Ranking
+
+
+@njit(nogil=True, cache=True)
+def average_precisions(order, starts, ends, relevant, depth, divisor, out):  # type: ignore[no-untyped-def]
+    """Sum precision at the relevant ranks of each query, divided (0 where the divisor is 0)."""
+    # IN: order, starts, ends, relevant (1.0 or 0.0 by row), depth (ranks that count), divisor  OUT: out
+    for q in range(starts.shape[0]):
+        s = starts[q]
+        hits = 0.0
+        total = 0.0
+        for r in range(min(ends[q] - s, depth)):
+            if relevant[order[s + r]] > 0.0:
+                hits += 1.0
+                total += hits / (r + 1)
+        out[q] = total / divisor[q] if divisor[q] > 0.0 else 0.0
+
+
+@njit(nogil=True, cache=True)
+def expected_average_precisions(scores, order, starts, ends, relevant, depth, divisor, out):  # type: ignore[no-untyped-def]
+    """As `average_precisions`, but the mean over all orders of equal scores.
+
+    The j-th of t tied rows, m of them relevant, is relevant with chance m/t; then (j-1)(m-1)/(t-1) relevant
+    rows are expected before it in its group.
+    """
+    # IN: scores, order, starts, ends, relevant, depth, divisor  OUT: out
+    for q in range(starts.shape[0]):
+        s = starts[q]
+        n = ends[q] - s
+        deep = min(n, depth)
+        hits = 0.0
+        total = 0.0
+        a = 0
+        while a < deep:
+            score = scores[order[s + a]]
+            among = 0.0
+            b = a
+            while b < n and scores[order[s + b]] == score:
+                among += relevant[order[s + b]]
+                b += 1
+            t = b - a
+            before = (among - 1.0) / (t - 1) if t > 1 else 0.0
+            if among > 0.0:
+                for r in range(a, min(b, deep)):
+                    total += among / t * (hits + 1.0 + (r - a) * before) / (r + 1)
+            hits += among
+            a = b
+        out[q] = total / divisor[q] if divisor[q] > 0.0 else 0.0
+
+
+@njit(nogil=True, cache=True)
+def average_precision_swaps(order, start, end, relevant, depth, divisor, out):  # type: ignore[no-untyped-def]
+    """Absolute change of one query when the rows at ranks i < j swap.
+
+    Only a relevant row and another one matter: the hit moves, and every hit between gains or loses one.
+    """
+    # IN: order, start, end, relevant, depth, divisor  OUT: out[i, j]
+    n = end - start
+    hits_i = 0.0
+    for i in range(n):
+        out[i, i] = 0.0
+        is_i = relevant[order[start + i]]
+        hits_i += is_i
+        hits_j = hits_i
+        between = 0.0
+        for j in range(i + 1, n):
+            is_j = relevant[order[start + j]]
+            hits_j += is_j
+            change = 0.0
+            if is_i != is_j and divisor > 0.0:
+                hits_at_i = hits_i if is_i > 0.0 else hits_i + 1.0
+                upper = hits_at_i / (i + 1) if i < depth else 0.0
+                lower = hits_j / (j + 1) if j < depth else 0.0
+                change = abs(upper + between - lower) / divisor
+            out[i, j] = change
+            out[j, i] = change
+            if j < depth:
+                between += is_j / (j + 1)
+
+
+@njit(nogil=True, cache=True)
+def best_grades(scores, order, starts, ends, grade, depth, expected, out):  # type: ignore[no-untyped-def]
+    """Find the highest grade within ``depth`` ranks of each query.
+
+    Expected over ties: of t rows tied across the cut c get in, and the i-th best of them (from 0) is the best
+    that got in with chance C(t-1-i, c-1) / C(t, c).
+    """
+    # IN: scores, order, starts, ends, grade by row, depth, expected  OUT: out
+    for q in range(starts.shape[0]):
+        s = starts[q]
+        n = ends[q] - s
+        deep = min(n, depth)
+        best = 0.0
+        sure = deep
+        last = deep
+        if expected and deep > 0:
+            score = scores[order[s + deep - 1]]
+            while sure > 0 and scores[order[s + sure - 1]] == score:
+                sure -= 1
+            while last < n and scores[order[s + last]] == score:
+                last += 1
+            if last == deep:
+                sure = deep
+        for r in range(sure):
+            best = max(best, grade[order[s + r]])
+        if sure < deep:
+            tied = np.sort(np.array([grade[order[s + r]] for r in range(sure, last)]))[::-1]
+            t, c = last - sure, deep - sure
+            chance = c / t
+            value = 0.0
+            for i in range(t - c + 1):
+                value += chance * max(best, tied[i])
+                if i + 1 < t:
+                    chance *= (t - i - c) / (t - i - 1)
+            best = value
+        out[q] = best
+
+
+@njit(nogil=True, cache=True)
+def best_grade_swaps(order, start, end, grade, depth, out):  # type: ignore[no-untyped-def]
+    """Absolute change of the best grade within ``depth`` ranks when ranks i and j swap."""
+    # IN: order, start, end, grade, depth  OUT: out[i, j]
+    n = end - start
+    deep = min(n, depth)
+    first = 0.0
+    second = 0.0
+    at = -1
+    for r in range(deep):
+        g = grade[order[start + r]]
+        if at < 0 or g > first:
+            second, first, at = first, g, r
+        elif g > second:
+            second = g
+    for i in range(n):
+        for j in range(i, n):
+            change = 0.0
+            if i < deep <= j:
+                others = second if i == at else first
+                change = abs(max(others, grade[order[start + j]]) - first)
+            out[i, j] = change
+            out[j, i] = change
+
+
+@dataclass(frozen=True, eq=False)
+class AveragePrecision:
+    """Average precision bound to data: relevance by row, ranks that count, divisor by query."""
+
+    gain: FloatArray
+    depth: int
+    divisor: FloatArray
+
+    def fill(self, layout: Layout, ranking: Ranking, expected: bool, out: FloatArray) -> None:
+        """Fill ``out`` with the value of every query."""
+        rest = (layout.starts, layout.ends, self.gain, self.depth, self.divisor, out)
+        if expected:
+            expected_average_precisions(ranking.scores, ranking.order, *rest)
+        else:
+            average_precisions(ranking.order, *rest)
+
+    def fill_swaps(self, layout: Layout, ranking: Ranking, query: int, out: FloatArray) -> None:
+        """Fill ``out[i, j]`` with the change when ranks i and j of one query swap."""
+        start, end = int(layout.starts[query]), int(layout.ends[query])
+        average_precision_swaps(
+            ranking.order, start, end, self.gain, self.depth, float(self.divisor[query]), out
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class BestGrade:
+    """The highest grade within reach, bound to data."""
+
+    gain: FloatArray
+    depth: int
+
+    def fill(self, layout: Layout, ranking: Ranking, expected: bool, out: FloatArray) -> None:
+        """Fill ``out`` with the value of every query."""
+        best_grades(
+            ranking.scores, ranking.order, layout.starts, layout.ends, self.gain, self.depth, expected, out
+        )
+
+    def fill_swaps(self, layout: Layout, ranking: Ranking, query: int, out: FloatArray) -> None:
+        """Fill ``out[i, j]`` with the change when ranks i and j of one query swap."""
+        start, end = int(layout.starts[query]), int(layout.ends[query])
+        best_grade_swaps(ranking.order, start, end, self.gain, self.depth, out)
+
+
+def relevance(dialect: Dialect, layout: Layout, measure: str) -> FloatArray:
+    """Return 1.0 for relevant rows and 0.0 for others, as the dialect tells them apart."""
+    if dialect.binary == "only":
+        layout.refuse_grade(
+            lambda grade: (grade != 0.0) & (grade != 1.0), measure, "the tool takes grades 0 and 1 only"
+        )
+    low, high = relevant_bounds(dialect)
+    return layout.by_grade(lambda grade: ((grade >= low) & (grade <= high)).astype(np.float64))
+
+
+def relevant_counts(layout: Layout, relevant: FloatArray) -> FloatArray:
+    """Return the number of relevant rows of every query, ranked or not."""
+    sums = np.concatenate([[0.0], np.cumsum(relevant)])
+    return np.asarray(sums[layout.stops] - sums[layout.starts])

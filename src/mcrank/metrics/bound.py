@@ -1,0 +1,261 @@
+"""`Bound`: a measure made ready for one data set, to be asked again and again for its value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.errors import DataError, MeasureError
+from mcrank.metrics.dcg import DiscountedSum
+from mcrank.metrics.layout import BoolArray, FloatArray, Layout, RowArray
+from mcrank.metrics.ties import FILE_ORDER, Ranking, base_order, rank, ties_of
+
+if TYPE_CHECKING:
+    from mcrank.metrics.measure import Measure
+
+
+class Form(Protocol):
+    """The arithmetic of a measure on one data set: how it turns a ranking into a value per query."""
+
+    @property
+    def gain(self) -> FloatArray:
+        """What each row is worth; decides the worst and the best order of ties."""
+
+    @property
+    def depth(self) -> int:
+        """Ranks that matter."""
+
+    def fill(self, layout: Layout, ranking: Ranking, expected: bool, out: FloatArray) -> None:
+        """Fill ``out`` with the value of every query."""
+
+    def fill_swaps(self, layout: Layout, ranking: Ranking, query: int, out: FloatArray) -> None:
+        """Fill ``out[i, j]`` with the change when ranks i and j of one query swap."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A form, and the queries whose value is decided without ranking."""
+
+    form: Form
+    empty: BoolArray
+    empty_value: float = 0.0
+    short: BoolArray | None = None
+    short_value: float = 0.0
+    at_most_one: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingArrays:
+    """What a LambdaRank-style trainer needs of a discounted measure, as plain arrays for its own kernel.
+
+    The change when rows i and j of query q swap ranks a and b is
+    ``norm[q] * |gain[i] - gain[j]| * |discount[a] - discount[b]|``; ranks beyond ``cut`` have discount 0.
+    """
+
+    gain: FloatArray
+    discount: FloatArray
+    norm: FloatArray
+    cut: int
+
+
+class Bound:
+    """A measure on one data set; made by `Measure.on`.
+
+    Examples
+    --------
+    >>> from mcrank import NDCG, Dataset
+    >>> data = Dataset([[0.0]] * 3, y=[0, 1, 2], qid=[1, 1, 1])
+    >>> bound = NDCG(k=10).on(data)
+    >>> round(bound.mean([0.1, 0.2, 0.3]), 4)
+    1.0
+    """
+
+    def __init__(self, measure: Measure, layout: Layout) -> None:
+        self.measure = measure
+        self.layout = layout
+        dialect = measure.dialect
+        if dialect.ids == "unique":
+            layout.check_ids(measure.name)
+        self.prepared = measure.prepare(layout)
+        self.form = self.prepared.form
+        self.rule, self._seed = dialect.tie_rule
+        self._skipped = self._find_skipped()
+        self._base: RowArray | None = None
+
+    def _find_skipped(self) -> BoolArray:
+        dialect, layout = self.measure.dialect, self.layout
+        skipped = np.zeros(layout.n_queries, dtype=np.bool_)
+        if dialect.empty == "skip":
+            skipped |= self.prepared.empty
+        self._refuse(layout.missing, dialect.missing, "is judged but missing from the run", "missing=zero")
+        if layout.missing is not None and dialect.missing == "skip":
+            skipped |= layout.missing
+        self._refuse(layout.unjudged, dialect.unjudged, "has no judgment of 0 or above", "unjudged=zero")
+        single = layout.stops - layout.starts == 1
+        self._refuse(single, dialect.single, "has one document, which the tool refuses", "single=skip")
+        if dialect.single == "skip":
+            skipped |= single
+        return skipped
+
+    def _refuse(self, marked: BoolArray | None, rule: str, what: str, instead: str) -> None:
+        if rule == "error" and marked is not None and marked.any():
+            query = self.layout.qids[int(np.argmax(marked))]
+            raise MeasureError(f"{self.measure.name}: query {query} {what}; to go on, say {instead}.")
+
+    def scores_of(self, scores: npt.ArrayLike) -> FloatArray:
+        """Return scores as the dialect compares them (some tools round them to float32)."""
+        checked = checked_scores(scores, self.layout)
+        if self.measure.dialect.score == "float32":
+            with np.errstate(over="ignore"):
+                return checked.astype(np.float32).astype(np.float64)
+        return checked
+
+    def ranking(self, scores: FloatArray, shared: Ranking | None = None) -> Ranking:
+        """Rank rows under the dialect's tie rule; ``shared`` is a file-order ranking of the same scores."""
+        depth = self.layout.longest if self.rule == "expected" else self.form.depth
+        plain = shared if shared is not None else rank(self.layout, scores, depth)
+        if self.rule in ("file", "expected"):
+            return plain
+        tied, _ = ties_of(self.layout, plain, min(self.form.depth, plain.depth))
+        if not tied.any():
+            return plain
+        if self._base is None:
+            if self.rule.startswith("id-") and self.layout.doc_ids is None:
+                query = self.layout.qids[int(np.argmax(tied))]
+                instead = f"[{self.measure.dialect.but(ties='file').name}]"
+                raise MeasureError(
+                    f"{self.measure.name} breaks ties by document id: query {query} has tied scores and the "
+                    f"data no doc_ids; give doc_ids, or take file order with {instead}."
+                )
+            self._base = base_order(self.layout, self.rule, self._seed, self.form.gain)
+        return rank(self.layout, scores, self.form.depth, self._base)
+
+    def per_query(self, scores: npt.ArrayLike) -> FloatArray:
+        """Return the value of every query; NaN where the dialect gives none.
+
+        ``scores`` has one value per row, in the data's grouped row order.
+        """
+        used = self.scores_of(scores)
+        return self.values(self.ranking(used))
+
+    def values(self, ranking: Ranking) -> FloatArray:
+        """Return the value of every query for rows already ranked."""
+        prepared = self.prepared
+        out = np.empty(self.layout.n_queries, dtype=np.float64)
+        self.form.fill(self.layout, ranking, self.rule == "expected", out)
+        if prepared.at_most_one:
+            np.minimum(out, 1.0, out=out)  # a sum in another order may round one unit above its ideal
+        out[prepared.empty] = prepared.empty_value
+        if prepared.short is not None:
+            out[prepared.short] = prepared.short_value
+        out[self._skipped] = np.nan
+        return out
+
+    def mean(self, scores: npt.ArrayLike) -> float:
+        """Return the dialect's mean over queries, weighted where the data has query weights."""
+        return self.mean_of(self.per_query(scores))
+
+    def mean_of(self, values: FloatArray) -> float:
+        """Return the dialect's mean of values per query."""
+        counted = np.where(np.isnan(values), 0.0, values)
+        inside = ~self._skipped
+        weight = self.layout.query_weight
+        if weight is None:
+            return float(counted.sum() / inside.sum()) if inside.any() else float("nan")
+        numerator = np.where(self.prepared.empty, 1.0, weight) if self._ones_for_empty else weight
+        total = float(weight[inside].sum())
+        return float((numerator * counted)[inside].sum() / total) if total > 0.0 else float("nan")
+
+    @property
+    def _ones_for_empty(self) -> bool:
+        return self.measure.dialect.empty_weight == "one"
+
+    @property
+    def norm(self) -> FloatArray:
+        """Query norm: 1/ideal DCG (1/divisor), or 0 where no swap can change the value."""
+        form = self.form
+        divisor = getattr(form, "divisor", np.ones(self.layout.n_queries))
+        norm = np.divide(1.0, divisor, out=np.zeros_like(divisor), where=divisor > 0.0)
+        norm[self.prepared.empty | self._skipped] = 0.0
+        if self.prepared.short is not None:
+            norm[self.prepared.short] = 0.0
+        return norm
+
+    def training(self) -> TrainingArrays:
+        """Return gain by row, discount by rank and norm by query; only for discounted sums (NDCG, DCG...).
+
+        Other measures answer `swap_changes`.
+        """
+        if not isinstance(self.form, DiscountedSum) or self.form.own_discount:
+            raise MeasureError(
+                f"{self.measure.name} is not a plain discounted sum; a trainer must ask swap_changes for it."
+            )
+        return TrainingArrays(self.form.gain, self.form.discount, self.norm, self.form.depth)
+
+    def swap_changes(self, scores: npt.ArrayLike, query: int) -> tuple[RowArray, FloatArray]:
+        """Return one query's rows in ranked order, and the absolute change when ranks i and j swap.
+
+        Ties stand in the order of the dialect's rule (file order under ``expected``).
+
+        Examples
+        --------
+        >>> from mcrank import MRR, Dataset
+        >>> data = Dataset([[0.0]] * 3, y=[0, 1, 0], qid=[1, 1, 1])
+        >>> rows, change = MRR().on(data).swap_changes([3.0, 2.0, 1.0], 0)
+        >>> change[0].tolist()
+        [0.0, 0.5, 0.0]
+        """
+        if not 0 <= query < self.layout.n_queries:
+            raise DataError(f"query must be 0 to {self.layout.n_queries - 1}, got {query}.")
+        one = _one_query(self.layout, query)
+        used = self.scores_of(scores)
+        base = FILE_ORDER
+        if self.rule not in ("file", "expected"):
+            self.ranking(used)  # finds the base order if there are ties
+            base = FILE_ORDER if self._base is None else self._base
+        ranking = rank(one, used, one.longest, base)
+        start, end = int(one.starts[0]), int(one.ends[0])
+        out = np.zeros((end - start, end - start), dtype=np.float64)
+        if self.norm[query] > 0.0:
+            self.form.fill_swaps(self.layout, ranking, query, out)
+        return ranking.order[start:end].copy(), out
+
+
+def _one_query(layout: Layout, query: int) -> Layout:
+    part = slice(query, query + 1)
+    return Layout(
+        layout.grades, layout.starts[part], layout.ends[part], layout.stops[part], layout.qids[part],
+        None, layout.doc_ids, None, None, layout.source_rows,
+    )  # fmt: skip
+
+
+def checked_scores(scores: npt.ArrayLike, layout: Layout) -> FloatArray:
+    """Return scores as contiguous float64, or raise `DataError`: one score per row, none of them NaN."""
+    try:
+        values = np.ascontiguousarray(scores, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"scores must be numbers: {error}.") from None
+    if values.shape != (layout.n_rows,):
+        raise DataError(
+            f"scores must have one value per row: {layout.n_rows} rows, got shape {values.shape}."
+        )
+    missing = np.isnan(values)
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise DataError(f"scores has NaN at {layout.row_words(row)}; every row needs a score.")
+    return values if values.flags.writeable else values.copy()
+
+
+def share_rankings(bounds: Sequence[Bound], scores: FloatArray) -> dict[str, Ranking]:
+    """Rank once per score precision for all bounds, deep enough for every one of them."""
+    shared: dict[str, Any] = {}
+    for precision in {bound.measure.dialect.score for bound in bounds}:
+        those = [bound for bound in bounds if bound.measure.dialect.score == precision]
+        full = any(bound.rule == "expected" for bound in those)
+        depth = those[0].layout.longest if full else max(bound.form.depth for bound in those)
+        shared[precision] = rank(those[0].layout, those[0].scores_of(scores), depth)
+    return shared

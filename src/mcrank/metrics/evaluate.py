@@ -1,0 +1,195 @@
+"""`evaluate`: scores and grades become one result: means, values per query, and the counts that explain them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.data.trec import Judged, Qrels, Run, judge
+from mcrank.errors import DataError, MeasureError
+from mcrank.metrics.bound import Bound, checked_scores, share_rankings
+from mcrank.metrics.layout import FloatArray, Graded, Layout
+from mcrank.metrics.measure import Measure, parse_measure
+from mcrank.metrics.ties import Ranking, ties_of
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What `evaluate` found.
+
+    Attributes
+    ----------
+    mean : mapping of str to float
+        Mean of each measure, by canonical name.
+    per_query : mapping of str to ndarray
+        Value of each query, in the order of ``qids``; NaN where the dialect gives none.
+    qids : ndarray
+        Query ids.
+    counts : mapping of str to int
+        Queries, rows, empty queries (no grade above 0), and for the cut-offs asked: ``shorter than k``,
+        ``tied at k``.
+    definitions : mapping of str to str
+        Each measure's definition in one line.
+    band : mapping of str to (float, float)
+        Mean under the worst and the best order of ties; only when asked for.
+
+    Examples
+    --------
+    >>> import mcrank
+    >>> data = mcrank.Dataset([[0.0]] * 3, y=[0, 1, 2], qid=["a", "a", "b"])
+    >>> result = mcrank.evaluate([0.5, 0.1, 0.3], data, ["ndcg@10", "mrr"])
+    >>> result.mean["mrr"], result.per_query["mrr"].tolist()
+    (0.75, [0.5, 1.0])
+    """
+
+    mean: Mapping[str, float]
+    per_query: Mapping[str, FloatArray]
+    qids: npt.NDArray[Any]
+    counts: Mapping[str, int]
+    definitions: Mapping[str, str]
+    band: Mapping[str, tuple[float, float]]
+
+    def __str__(self) -> str:
+        width = max(len(name) for name in self.mean)
+        lines = [f"{'measure':<{width}}  {'mean':>8}  definition"]
+        for name, value in self.mean.items():
+            worst_best = (
+                f"  [{self.band[name][0]:.4f}, {self.band[name][1]:.4f}]" if name in self.band else ""
+            )
+            lines.append(f"{name:<{width}}  {value:>8.4f}{worst_best}  {self.definitions[name]}")
+        counts = ", ".join(f"{value} {what}" for what, value in self.counts.items())
+        return "\n".join([*lines, counts])
+
+
+def evaluate(
+    scores: npt.ArrayLike | Run,
+    data: Graded | Qrels,
+    measures: str | Measure | Iterable[str | Measure] = ("ndcg@10",),
+    *,
+    band: bool = False,
+    complete: bool = False,
+    judged_only: bool = False,
+) -> Evaluation:
+    """Measure scores against grades.
+
+    Parameters
+    ----------
+    scores : array-like of shape (rows,), or Run
+        One score per row, in the caller's row order; or a TREC run, when ``data`` is `Qrels`.
+    data : Dataset or Qrels
+        The grades.
+    measures : names or measures
+        What to compute, e.g. ``["ndcg@10", "map", "ndcg@10[yahoo]"]``.
+    band : bool
+        Also compute each mean under the worst and the best order of tied scores.
+    complete : bool
+        Count judged queries that the run misses as ranked with nothing (``-c`` of trec_eval), whatever the
+        dialect does.
+    judged_only : bool
+        Take unjudged documents out of the run (``-J`` of trec_eval).
+
+    Returns
+    -------
+    Evaluation
+        Means, values per query, counts and definitions.
+
+    Examples
+    --------
+    >>> import mcrank
+    >>> data = mcrank.Dataset([[0.0]] * 2, y=[0, 1], qid=[7, 7])
+    >>> round(mcrank.evaluate([0.9, 0.4], data, "ndcg@10").mean["ndcg@10"], 4)
+    0.6309
+    """
+    wanted = _measures(measures)
+    graded, row_scores = _rows(scores, data, complete, judged_only)
+    layout = Layout.of(graded)
+    used = checked_scores(row_scores, layout)
+    bounds = [Bound(measure, layout) for measure in wanted]
+    shared = share_rankings(bounds, used)
+    per_query = {}
+    mean = {}
+    for bound in bounds:
+        ranking = shared[bound.measure.dialect.score]
+        values = bound.values(bound.ranking(ranking.scores, ranking))
+        values.setflags(write=False)
+        per_query[bound.measure.name] = values
+        mean[bound.measure.name] = bound.mean_of(values)
+    return Evaluation(
+        mean=MappingProxyType(mean),
+        per_query=MappingProxyType(per_query),
+        qids=layout.qids,
+        counts=MappingProxyType(_counts(layout, bounds, shared, graded)),
+        definitions=MappingProxyType({m.name: m.definition for m in wanted}),
+        band=MappingProxyType(_bands(bounds, used) if band else {}),
+    )
+
+
+def _measures(measures: str | Measure | Iterable[str | Measure]) -> list[Measure]:
+    asked = [measures] if isinstance(measures, (str, Measure)) else list(measures)
+    if not asked:
+        raise MeasureError("measures of evaluate is empty; name at least one, such as 'ndcg@10'.")
+    # A name asked twice is computed once.
+    return list(dict.fromkeys(parse_measure(measure) for measure in asked))
+
+
+def _rows(
+    scores: npt.ArrayLike | Run, data: Graded | Qrels, complete: bool, judged_only: bool
+) -> tuple[Graded, npt.ArrayLike]:
+    if isinstance(data, Qrels):
+        if not isinstance(scores, Run):
+            raise DataError(
+                "scores of evaluate must be a Run when data is Qrels, so that documents meet by id."
+            )
+        judged = judge(data, scores, complete=complete, judged_only=judged_only)
+        return judged, judged.scores
+    if isinstance(scores, Run):
+        raise DataError("data of evaluate must be Qrels when scores is a Run, so that documents meet by id.")
+    given = np.asarray(scores)
+    rows = len(data.y)
+    if given.shape != (rows,):
+        raise DataError(f"scores must have one value per row: {rows} rows, got shape {given.shape}.")
+    to_grouped = getattr(data, "to_grouped", None)
+    return data, given if to_grouped is None else to_grouped(given)
+
+
+def _counts(
+    layout: Layout, bounds: list[Bound], shared: Mapping[str, Ranking], graded: Graded
+) -> dict[str, int]:
+    sums = np.concatenate([[0.0], np.cumsum(layout.grades)])
+    counts = {
+        "queries": layout.n_queries,
+        "rows": layout.n_rows,
+        "empty": int((sums[layout.stops] == sums[layout.starts]).sum()),
+    }
+    if isinstance(graded, Judged):
+        counts |= {
+            "missing from the run": int(graded.absent.sum()),
+            "only in the run": graded.only_in_run,
+        }
+    for k in sorted({bound.measure.k for bound in bounds if bound.measure.k is not None}):
+        ranking = next(iter(shared.values()))
+        _, at_cut = ties_of(layout, ranking, min(k, ranking.depth))
+        counts[f"shorter than {k}"] = int((layout.sizes < k).sum())
+        counts[f"tied at {k}"] = int(at_cut.sum())
+    return counts
+
+
+def _bands(bounds: list[Bound], scores: FloatArray) -> dict[str, tuple[float, float]]:
+    bands = {}
+    for bound in bounds:
+        worst, best = (
+            Bound(_with_ties(bound.measure, rule), bound.layout).mean(scores) for rule in ("worst", "best")
+        )
+        bands[bound.measure.name] = (worst, best)
+    return bands
+
+
+def _with_ties(measure: Measure, rule: str) -> Measure:
+    from dataclasses import replace
+
+    return replace(measure, dialect=measure.dialect.but(ties=rule))

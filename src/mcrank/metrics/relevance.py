@@ -1,0 +1,232 @@
+"""Measures of binary relevance: precision, recall, average precision, reciprocal rank, success, RBP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from mcrank.metrics.layout import FloatArray, Layout
+from mcrank.metrics.value import Measure, checked_number
+
+if TYPE_CHECKING:
+    from mcrank.metrics.bound import Prepared
+
+
+@dataclass(frozen=True)
+class Binary(Measure):
+    """Base of measures that know only relevant and not relevant.
+
+    Examples
+    --------
+    >>> from mcrank.metrics.measure import Binary, Recall
+    >>> issubclass(Recall, Binary)
+    True
+    """
+
+    def _relevance(self, layout: Layout) -> tuple[FloatArray, FloatArray]:
+        from mcrank.metrics.binary import relevance, relevant_counts
+
+        relevant = relevance(self.dialect, layout, self.name)
+        return relevant, relevant_counts(layout, relevant)
+
+    def _relevant_words(self) -> str:
+        return f"relevant = grade {self.dialect.relevant}; {self._tie_words()}"
+
+
+@dataclass(frozen=True)
+class Precision(Binary):
+    """Share of relevant documents among the first k.
+
+    Examples
+    --------
+    >>> from mcrank import Dataset, Precision
+    >>> data = Dataset([[0.0]] * 2, y=[0, 1], qid=[1, 1])
+    >>> Precision(k=4).on(data).mean([1.0, 0.0])
+    0.25
+    """
+
+    label: ClassVar[str] = "precision"
+
+    def prepare(self, layout: Layout) -> Prepared:
+        """Return precision as a sum of relevance over k (or over the list, where it is shorter)."""
+        from mcrank.metrics.bound import Prepared
+        from mcrank.metrics.dcg import DiscountedSum
+
+        relevant, counts = self._relevance(layout)
+        sizes = layout.sizes.astype(np.float64)
+        asked = sizes if self.k is None else np.full(layout.n_queries, float(self.k))
+        divisor = np.minimum(asked, sizes) if self.dialect.precision_short == "n" else asked
+        form = DiscountedSum(relevant, np.ones(self._depth(layout)), divisor)
+        short = layout.sizes < self.k if self.k and self.dialect.precision_short == "missing" else None
+        return Prepared(form, counts == 0.0, short=short, short_value=float("nan"))
+
+    @property
+    def definition(self) -> str:
+        """The definition, in one line."""
+        over = {"k": "k", "n": "min(k, n)", "missing": "k, no value where n < k"}[
+            self.dialect.precision_short
+        ]
+        return f"relevant among {self._cut_words()} / {over}; {self._relevant_words()}"
+
+
+@dataclass(frozen=True)
+class Recall(Binary):
+    """Share of the relevant documents found among the first k.
+
+    Examples
+    --------
+    >>> from mcrank import Dataset, Recall
+    >>> data = Dataset([[0.0]] * 3, y=[1, 1, 0], qid=[1, 1, 1])
+    >>> Recall(k=1).on(data).mean([3.0, 2.0, 1.0])
+    0.5
+    """
+
+    label: ClassVar[str] = "recall"
+
+    def prepare(self, layout: Layout) -> Prepared:
+        """Return recall as a sum of relevance over the number of relevant documents."""
+        from mcrank.metrics.bound import Prepared
+        from mcrank.metrics.dcg import DiscountedSum
+
+        relevant, counts = self._relevance(layout)
+        return Prepared(DiscountedSum(relevant, np.ones(self._depth(layout)), counts), counts == 0.0)
+
+    @property
+    def definition(self) -> str:
+        """The definition, in one line."""
+        return f"relevant among {self._cut_words()} / all relevant; {self._relevant_words()}"
+
+
+@dataclass(frozen=True)
+class MAP(Binary):
+    """Mean average precision.
+
+    Examples
+    --------
+    >>> from mcrank import MAP, Dataset
+    >>> data = Dataset([[0.0]] * 3, y=[0, 1, 1], qid=[1, 1, 1])
+    >>> round(MAP().on(data).mean([3.0, 2.0, 1.0]), 4)
+    0.5833
+    """
+
+    label: ClassVar[str] = "map"
+
+    def prepare(self, layout: Layout) -> Prepared:
+        """Return average precision with its divisor."""
+        from mcrank.metrics.binary import AveragePrecision
+        from mcrank.metrics.bound import Prepared
+
+        relevant, counts = self._relevance(layout)
+        divisor = counts
+        if self.dialect.map_divisor == "reachable" and self.k is not None:
+            divisor = np.minimum(counts, float(self.k))
+        form = AveragePrecision(relevant, self._depth(layout), divisor)
+        return Prepared(form, counts == 0.0, empty_value=float(self.dialect.map_empty))
+
+    @property
+    def definition(self) -> str:
+        """The definition, in one line."""
+        over = "relevant" if self.dialect.map_divisor == "relevant" else "min(relevant, k)"
+        return (
+            f"sum of precision at the relevant of {self._cut_words()} / {over}; "
+            f"empty query scores {self.dialect.map_empty:g}; {self._relevant_words()}"
+        )
+
+
+@dataclass(frozen=True)
+class MRR(Binary):
+    """Mean reciprocal rank of the first relevant document.
+
+    Examples
+    --------
+    >>> from mcrank import MRR, Dataset
+    >>> data = Dataset([[0.0]] * 3, y=[0, 1, 1], qid=[1, 1, 1])
+    >>> MRR().on(data).mean([3.0, 2.0, 1.0])
+    0.5
+    """
+
+    label: ClassVar[str] = "mrr"
+
+    def prepare(self, layout: Layout) -> Prepared:
+        """Return the reciprocal rank as a cascade that stops at the first relevant document."""
+        from mcrank.metrics.bound import Prepared
+        from mcrank.metrics.cascade import Cascade
+
+        relevant, counts = self._relevance(layout)
+        weight = 1.0 / np.arange(1, self._depth(layout, self.dialect.mrr_default) + 1)
+        if self.dialect.reciprocal == "float32":
+            weight = weight.astype(np.float32).astype(np.float64)
+        return Prepared(Cascade(relevant, weight), counts == 0.0)
+
+    @property
+    def definition(self) -> str:
+        """The definition, in one line."""
+        cut = self._cut_words(self.dialect.mrr_default)
+        return f"1/rank of the first relevant in {cut}; {self._relevant_words()}"
+
+
+@dataclass(frozen=True)
+class Success(Binary):
+    """1 when a relevant document is among the first k.
+
+    Examples
+    --------
+    >>> from mcrank import Dataset, Success
+    >>> data = Dataset([[0.0]] * 2, y=[0, 1], qid=[1, 1])
+    >>> Success(k=1).on(data).mean([1.0, 0.0])
+    0.0
+    """
+
+    label: ClassVar[str] = "success"
+
+    def prepare(self, layout: Layout) -> Prepared:
+        """Return success as a cascade of weight 1."""
+        from mcrank.metrics.bound import Prepared
+        from mcrank.metrics.cascade import Cascade
+
+        relevant, counts = self._relevance(layout)
+        return Prepared(Cascade(relevant, np.ones(self._depth(layout))), counts == 0.0)
+
+    @property
+    def definition(self) -> str:
+        """The definition, in one line."""
+        return f"1 if a relevant document is in {self._cut_words()}; {self._relevant_words()}"
+
+
+@dataclass(frozen=True)
+class RBP(Binary):
+    """Rank-biased precision of a user who reads on with probability ``p``.
+
+    Examples
+    --------
+    >>> from mcrank import RBP, Dataset
+    >>> data = Dataset([[0.0]] * 2, y=[1, 1], qid=[1, 1])
+    >>> round(RBP(p=0.5).on(data).mean([1.0, 0.0]), 4)
+    0.75
+    """
+
+    p: float = 0.8
+
+    label: ClassVar[str] = "rbp"
+    parameter: ClassVar[str | None] = "p"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "p", checked_number(self.p, "p of RBP", 0.0, 1.0))
+
+    def prepare(self, layout: Layout) -> Prepared:
+        """Return rank-biased precision as a discounted sum."""
+        from mcrank.metrics.bound import Prepared
+        from mcrank.metrics.dcg import DiscountedSum
+
+        relevant, counts = self._relevance(layout)
+        discount = (1.0 - self.p) * self.p ** np.arange(self._depth(layout), dtype=np.float64)
+        return Prepared(DiscountedSum(relevant, discount, np.ones(layout.n_queries)), counts == 0.0)
+
+    @property
+    def definition(self) -> str:
+        """The definition, in one line."""
+        over = f"p = {self.p:g}, over {self._cut_words()}"
+        return f"(1 - p) * sum of p^(rank - 1), {over}; {self._relevant_words()}"
