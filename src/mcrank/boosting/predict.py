@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from mcrank.boosting.fold import LANES, fold_rows, walk_rows
 from mcrank.boosting.trees import Forest
-from mcrank.errors import DataError
+from mcrank.errors import DataError, OptionError
 
-
-@njit(nogil=True, cache=True)
-def _walk(X, tree_offsets, tree_output, feature, threshold, missing_left, left, right, value, out):  # type: ignore[no-untyped-def]
-    # IN: X and the arrays of a forest. OUT: out[row, output], added to.
-    for i in range(X.shape[0]):
-        for t in range(tree_output.shape[0]):
-            start = tree_offsets[t]
-            node = start
-            while feature[node] >= 0:
-                x = X[i, feature[node]]
-                if x <= threshold[node] or (np.isnan(x) and missing_left[node] == 1):
-                    node = start + left[node]
-                else:
-                    node = start + right[node]
-            out[i, tree_output[t]] += value[node]
+# Below this many rows a block of lanes would be mostly empty and walking is cheaper (docs/scoring.md).
+_WALKED_ROWS = 8
+# Blocks a thread must have to be worth starting.
+_BLOCKS_PER_THREAD = 8
 
 
 def predict_raw(
@@ -32,14 +26,86 @@ def predict_raw(
     n_jobs: int = 1,
     out: npt.NDArray[np.float64] | None = None,
 ) -> npt.NDArray[np.float64]:
-    """Return the raw scores of the rows of ``X``, one column per output."""
+    """Return the raw scores of the rows of ``X``, one column per output.
+
+    The leaf values of an output are added to its base in tree order in float64, whatever the number of rows
+    and threads: the score of a row never depends on its company.
+
+    Parameters
+    ----------
+    forest : Forest
+        The trees.
+    X : ndarray of float32, shape (rows, features)
+        Feature values; NaN is a missing value. Other layouts and types are converted.
+    n_jobs : int, default 1
+        Threads; -1 for one per processor.
+    out : ndarray of float64, shape (rows, outputs), optional
+        Where to put the scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.boosting.predict import predict_raw
+    >>> from mcrank.boosting.trees import ForestBuilder
+    >>> builder = ForestBuilder(n_features=1, base=[0.5])
+    >>> builder.append(feature=[0, -1, -1], threshold=[3.0, 0, 0], left=[1, -1, -1], right=[2, -1, -1],
+    ...                value=[0, -1.0, 2.0])
+    >>> predict_raw(builder.build(), np.array([[3.0], [4.0], [np.nan]], dtype=np.float32)).tolist()
+    [[-0.5], [2.5], [2.5]]
+    """
+    X = np.ascontiguousarray(X, dtype=np.float32)
     if X.ndim != 2 or X.shape[1] != forest.n_features:
-        raise DataError(f"X must have {forest.n_features} columns, one per feature, got shape {X.shape}.")
+        raise DataError(
+            f"X must have shape (rows, {forest.n_features}), one column per feature of the model, "
+            f"got {X.shape}."
+        )
+    rows = X.shape[0]
     if out is None:
-        out = np.empty((X.shape[0], forest.n_outputs))
-    out[:] = forest.base
-    _walk(
-        X, forest.tree_offsets, forest.tree_output, forest.feature, forest.threshold, forest.missing_left,
-        forest.left, forest.right, forest.value, out,
-    )  # fmt: skip
+        out = np.empty((rows, forest.n_outputs), dtype=np.float64)
+    elif out.shape != (rows, forest.n_outputs) or out.dtype != np.float64 or not out.flags.carray:
+        raise DataError(
+            f"out must be a writable C-ordered float64 array of shape {(rows, forest.n_outputs)}, "
+            f"got {out.dtype.name} of shape {out.shape}."
+        )
+    if rows < _WALKED_ROWS:
+        walk_rows(*(X.reshape(-1), X.shape[1], 0, rows, forest.base, *_trees(forest), out))
+        return out
+    parts = _parts(rows, n_jobs)
+    if len(parts) == 1:
+        _fold_part(forest, X, 0, rows, out)
+    else:
+        forest.compiled  # noqa: B018  made once, before the threads ask for it
+        with ThreadPoolExecutor(len(parts)) as pool:
+            list(pool.map(lambda part: _fold_part(forest, X, part[0], part[1], out), parts))
     return out
+
+
+def _parts(rows: int, n_jobs: int) -> list[tuple[int, int]]:
+    """Cut rows into one contiguous part per thread, at block borders."""
+    if n_jobs == -1:
+        n_jobs = os.cpu_count() or 1
+    if n_jobs < 1:
+        raise OptionError(
+            f"n_jobs of predict must be an integer >= 1, or -1 for all processors, got {n_jobs}."
+        )
+    blocks = -(-rows // LANES)
+    threads = max(1, min(n_jobs, blocks // _BLOCKS_PER_THREAD))
+    cuts = [min(rows, blocks * i // threads * LANES) for i in range(threads + 1)]
+    return list(pairwise(cuts))
+
+
+def _fold_part(forest: Forest, X: npt.NDArray[np.float32], start: int, end: int, out: Any) -> None:
+    compiled = forest.compiled
+    tree_offsets, _, *nodes = _trees(forest)
+    arguments = (
+        X.reshape(-1), X.shape[1], start, end, forest.base, *compiled.arrays(), tree_offsets, *nodes,
+        *compiled.scratch(forest.n_outputs), out,
+    )  # fmt: skip
+    fold_rows(*arguments)
+
+
+def _trees(forest: Forest) -> tuple[npt.NDArray[Any], ...]:
+    return (
+        forest.tree_offsets, forest.tree_output, forest.feature, forest.threshold, forest.missing_left,
+        forest.left, forest.right, forest.value,
+    )  # fmt: skip

@@ -1,8 +1,8 @@
 """The forest: all trees of a model as a few flat arrays plus offsets, and the builder that fills them.
 
-Nodes of tree ``t`` are rows ``tree_offsets[t]:tree_offsets[t + 1]`` of the node arrays; node 0 of a tree is its
-root, and children come after their parent, so a walk always ends. No object per tree or node: a forest is
-saved, checked, cut and scored as whole arrays.
+Nodes of tree ``t`` are rows ``tree_offsets[t]:tree_offsets[t + 1]`` of the node arrays; node 0 of a tree is
+its root, and children come after their parent, so a walk always ends. No object per tree or node: a forest
+is saved, checked, cut and scored as whole arrays.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.boosting.forest_checks import check_forest
 from mcrank.errors import ModelFileError, OptionError
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ _DTYPES: dict[str, type[np.generic]] = {
 class Forest:
     """Trees as flat arrays; every `Forest` that exists has passed `validate`.
 
-    The score of a row in output ``k`` is ``base[k]`` plus, for every tree with ``tree_output == k``, the value of
-    the leaf the row falls into. At an inner node ``x <= threshold`` goes left, NaN goes left where
+    The score of a row in output ``k`` is ``base[k]`` plus, for every tree with ``tree_output == k``, the
+    value of the leaf the row falls into. At an inner node ``x <= threshold`` goes left, NaN goes left where
     ``missing_left`` is 1 and right otherwise.
 
     Attributes
@@ -126,12 +127,7 @@ class Forest:
 
     def validate(self) -> None:
         """Check everything a walk relies on; `ModelFileError` names the tree and node at fault."""
-        _check_shapes(self)
-        _check_offsets(self)
-        tree = np.repeat(np.arange(self.n_trees), np.diff(self.tree_offsets))
-        node = np.arange(self.n_nodes, dtype=np.int64) - self.tree_offsets[tree]
-        _check_nodes(self, tree, node)
-        _check_children(self, tree, node)
+        check_forest(self)
 
     def first_trees(self, n: int) -> Forest:
         """Return the forest of the first ``n`` trees."""
@@ -153,14 +149,13 @@ class Forest:
             raise OptionError(f"kind of feature_importances must be 'gain' or 'splits', got {kind!r}.")
         inner = self.feature >= 0
         weights = self.gain[inner] if kind == "gain" else None
-        totals = np.bincount(self.feature[inner], weights=weights, minlength=self.n_features).astype(
-            np.float64
-        )
-        total = totals.sum()
+        splits = self.feature[inner]
+        totals = np.bincount(splits, weights=weights, minlength=self.n_features).astype(np.float64)
+        total = float(totals.sum())
         return totals / total if total > 0 else np.zeros(self.n_features)
 
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return every array by name (``n_features`` as an array of one), for `from_arrays` and model files."""
+        """Return every array by name, ``n_features`` as an array of one; `from_arrays` takes it back."""
         arrays: dict[str, npt.NDArray[Any]] = {name: getattr(self, name) for name in _DTYPES}
         arrays["n_features"] = np.array([self.n_features], dtype=np.int64)
         return arrays
@@ -281,8 +276,8 @@ def _frozen(given: Any, dtype: type[np.generic], name: str) -> npt.NDArray[Any]:
     # Only widening or equal kinds are accepted: a file must not smuggle 2.7 into an index.
     if array.dtype != dtype and not (array.size == 0 or np.can_cast(array.dtype, dtype, casting="same_kind")):
         raise ModelFileError(f"{name} of the forest must be {np.dtype(dtype).name}, got {array.dtype.name}.")
-    base = array if array.base is None else array.base
-    settled = isinstance(base, np.ndarray) and base.base is None and not base.flags.writeable
+    owner: Any = array if array.base is None else array.base
+    settled = isinstance(owner, np.ndarray) and owner.base is None and not owner.flags.writeable
     if settled and array.dtype == dtype and array.flags.c_contiguous and not array.flags.writeable:
         return array
     with np.errstate(over="ignore", invalid="ignore"):
@@ -291,98 +286,3 @@ def _frozen(given: Any, dtype: type[np.generic], name: str) -> npt.NDArray[Any]:
         raise ModelFileError(f"{name} of the forest has values beyond {np.dtype(dtype).name}.")
     copy.setflags(write=False)
     return copy
-
-
-def _check_shapes(forest: Forest) -> None:
-    for name in _DTYPES:
-        shape = getattr(forest, name).shape
-        if len(shape) != 1:
-            raise ModelFileError(f"{name} of the forest must have 1 dimension, got shape {shape}.")
-    for name in NODE_DTYPES:
-        if len(getattr(forest, name)) != forest.n_nodes:
-            raise ModelFileError(
-                f"{name} of the forest must have one entry per node: {forest.n_nodes} nodes, "
-                f"got {len(getattr(forest, name))}."
-            )
-    if len(forest.tree_offsets) != forest.n_trees + 1:
-        raise ModelFileError(
-            f"tree_offsets of the forest must have one entry more than tree_output ({forest.n_trees}), "
-            f"got {len(forest.tree_offsets)}."
-        )
-    if forest.n_features < 1:
-        raise ModelFileError(f"n_features of the forest must be >= 1, got {forest.n_features}.")
-    if forest.n_outputs < 1:
-        raise ModelFileError("base of the forest must have one entry per output, got none.")
-    if not np.isfinite(forest.base).all():
-        raise ModelFileError(f"base of the forest must be finite, got {forest.base.tolist()}.")
-
-
-def _check_offsets(forest: Forest) -> None:
-    offsets = forest.tree_offsets
-    if offsets[0] != 0 or offsets[-1] != forest.n_nodes:
-        raise ModelFileError(
-            f"tree_offsets of the forest must run from 0 to {forest.n_nodes} nodes, "
-            f"got {offsets[0]} to {offsets[-1]}."
-        )
-    # Compared, not subtracted: the difference of hostile offsets may overflow.
-    empty = offsets[1:] <= offsets[:-1]
-    if empty.any():
-        tree = int(np.argmax(empty))
-        raise ModelFileError(
-            f"Tree {tree} of the forest has no nodes: its offsets are {offsets[tree]} and {offsets[tree + 1]}."
-        )
-    bad = (forest.tree_output < 0) | (forest.tree_output >= forest.n_outputs)
-    if bad.any():
-        tree = int(np.argmax(bad))
-        raise ModelFileError(
-            f"Tree {tree} of the forest adds to output {forest.tree_output[tree]}; "
-            f"the forest has {forest.n_outputs} outputs."
-        )
-
-
-def _fail(bad: npt.NDArray[np.bool_], tree: Any, node: Any, values: npt.NDArray[Any], must: str) -> NoReturn:
-    at = int(np.argmax(bad))
-    raise ModelFileError(f"Node {node[at]} of tree {tree[at]}: {must}, got {values[at]}.")
-
-
-def _check_nodes(forest: Forest, tree: npt.NDArray[np.int64], node: npt.NDArray[np.int64]) -> None:
-    bad = (forest.feature < -1) | (forest.feature >= forest.n_features)
-    if bad.any():
-        _fail(
-            bad, tree, node, forest.feature, f"feature must be in 0..{forest.n_features - 1}, or -1 in a leaf"
-        )
-    bad = forest.missing_left > 1
-    if bad.any():
-        _fail(bad, tree, node, forest.missing_left, "missing_left must be 0 or 1")
-    for name in ("threshold", "value", "gain"):
-        values = getattr(forest, name)
-        bad = ~np.isfinite(values)
-        if bad.any():
-            _fail(bad, tree, node, values, f"{name} must be finite")
-    bad = (forest.feature >= 0) & (forest.value != 0)
-    if bad.any():
-        _fail(bad, tree, node, forest.value, "value of an inner node must be 0")
-    bad = forest.rows < 0
-    if bad.any():
-        _fail(bad, tree, node, forest.rows, "rows must be >= 0")
-
-
-def _check_children(forest: Forest, tree: npt.NDArray[np.int64], node: npt.NDArray[np.int64]) -> None:
-    leaf = forest.feature < 0
-    size = np.diff(forest.tree_offsets)[tree]
-    parents = np.zeros(forest.n_nodes, dtype=np.int64)
-    inner = np.flatnonzero(~leaf)
-    for name in ("left", "right"):
-        child = getattr(forest, name)
-        bad = leaf & (child != -1)
-        if bad.any():
-            _fail(bad, tree, node, child, f"{name} child of a leaf must be -1")
-        bad = ~leaf & ((child <= node) | (child >= size))
-        if bad.any():
-            _fail(bad, tree, node, child, f"{name} child must come after its parent, inside the tree")
-        starts = forest.tree_offsets[tree[inner]]
-        parents += np.bincount(starts + child[inner], minlength=forest.n_nodes)
-    # With every child after its parent, one parent for each node but the root means: reached exactly once.
-    bad = parents != (node != 0)
-    if bad.any():
-        _fail(bad, tree, node, parents, "every node but the root must have exactly 1 parent")

@@ -1,0 +1,258 @@
+"""Kernels that score a forest: fold whole trees over blocks of rows, or walk one row at a time.
+
+A block of `LANES` rows goes through a forest in two steps:
+
+1. *Rank.* Each value becomes one byte: how many of the (at most 255) thresholds of its table lie below it.
+   ``x > threshold`` is then a comparison of bytes, and the side NaN takes is settled here once.
+2. *Fold.* A tree is evaluated from its leaves to its root for all rows at once: an inner node is one
+   comparison and one selection between the leaf numbers its two children arrived at. There are no branches
+   and no loads that depend on data, and a node costs about a tenth of a cycle per row, so visiting every node
+   of a tree of up to `MAX_LEAVES` leaves is cheaper than walking one path through it.
+
+Both steps are a few vector instructions, written as LLVM vector operations of fixed width because the loop
+vectorizer would test for overlap at every node; LLVM maps them to whatever the processor has.
+
+Trees with more leaves, and batches of a few rows, are walked on the raw values instead. All ways add the leaf
+values of an output in tree order in float64, so they agree to the last bit.
+
+The on-disk cache of a kernel knows only its own file, so every constant and callee of these kernels is here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+LANES = 64  # rows of a block: two AVX2 registers of bytes
+MAX_LEAVES = 256  # a leaf number is one byte
+GROUP = 8  # trees folded before their leaf values are added up
+TABLE = 256  # places for the thresholds of one table: 16 runs of 16, the last place always +inf
+RUN = 16
+# Ranks are kept minus 128, because the comparison of signed bytes is the one processors have.
+_MISSING_RIGHT = np.int8(127)
+
+Array = npt.NDArray[Any]
+Index = Any  # unsigned in kernels: a signed index costs a test for counting from the end
+_BYTE = ir.IntType(8)
+_WORD = ir.IntType(32)
+_ROWS = ir.VectorType(_BYTE, LANES)
+_HALF_RUN = ir.VectorType(ir.FloatType(), RUN // 2)
+
+
+def _splat(builder: Any, number: Any, vector: ir.VectorType) -> Any:
+    undefined = ir.Constant(vector, ir.Undefined)
+    one = builder.insert_element(undefined, number, ir.Constant(_WORD, 0))
+    return builder.shuffle_vector(
+        one, undefined, ir.Constant(ir.VectorType(_WORD, vector.count), [0] * vector.count)
+    )
+
+
+def _pointer(context: Any, builder: Any, kind: Any, array: Any, offset: Any, vector: ir.VectorType) -> Any:
+    data = context.make_array(kind)(context, builder, array).data
+    add: Any = cgutils.pointer_add
+    return add(builder, data, offset, vector.as_pointer())
+
+
+def _load(builder: Any, pointer: Any) -> Any:
+    value = builder.load(pointer)
+    value.align = 1  # the arrays are aligned for speed; being wrong about it must not crash
+    return value
+
+
+def _emit_fold_node(
+    typingctx: Any, slots: Any, ranks: Any, left: Any, right: Any, column: Any, rank: Any, out: Any
+) -> Any:
+    """In every lane: ``slots[out] = slots[right] if ranks[column] > rank else slots[left]``."""
+    offset = types.uint64
+    signature = types.void(slots, ranks, offset, offset, offset, types.int8, offset)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        slots, ranks, left, right, column, rank, out = args
+        of_slots, of_ranks = sig.args[:2]
+        values = _load(builder, _pointer(context, builder, of_ranks, ranks, column, _ROWS))
+        from_left = _load(builder, _pointer(context, builder, of_slots, slots, left, _ROWS))
+        from_right = _load(builder, _pointer(context, builder, of_slots, slots, right, _ROWS))
+        goes_right = builder.icmp_signed(">", values, _splat(builder, rank, _ROWS))
+        chosen = builder.select(goes_right, from_right, from_left)
+        store = builder.store(chosen, _pointer(context, builder, of_slots, slots, out, _ROWS))
+        store.align = 1
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+def _emit_count_below(typingctx: Any, thresholds: Any, start: Any, x: Any) -> Any:
+    """Return how many of the `RUN` thresholds from ``start`` on are below ``x`` (none if it is NaN)."""
+    signature = types.uint64(thresholds, types.uint64, types.float32)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        thresholds, start, x = args
+        longer = ir.IntType(64)
+        spread = _splat(builder, x, _HALF_RUN)
+        total = ir.Constant(longer, 0)
+        for half in range(2):
+            first = builder.add(start, ir.Constant(longer, half * (RUN // 2)))
+            byte = builder.shl(first, ir.Constant(longer, 2))
+            run = _load(builder, _pointer(context, builder, sig.args[0], thresholds, byte, _HALF_RUN))
+            below = builder.bitcast(builder.fcmp_ordered("<", run, spread), _BYTE)
+            total = builder.add(total, builder.zext(builder.ctpop(below), longer))
+        return total
+
+    return signature, codegen
+
+
+_fold_node: Any = intrinsic(_emit_fold_node)
+_count_below: Any = intrinsic(_emit_count_below)
+
+
+@njit(nogil=True, cache=True)
+def rank_rows(
+    X: Array, width: int, row: int, rows: int, table_feature: Array, low: Array, high: Array,
+    runs: Array, thresholds: Array, ranks: Array,
+) -> None:  # fmt: skip
+    """Rank the values of a block of rows, column by column.
+
+    IN: ``X`` flat; per table its feature, the places of its two columns in ``ranks`` (``low``: NaN goes left,
+    ``high``: NaN goes right), the last threshold of each run, and the thresholds. OUT: ``ranks``, int8.
+    """
+    run = np.uint64(4)  # log2 of RUN
+    step = np.uint64(width)
+    for table in range(np.uint64(table_feature.shape[0])):
+        at = np.uint64(row) * step + np.uint64(table_feature[table])
+        to_low = low[table]
+        to_high = high[table]
+        for i in range(np.uint64(rows)):
+            x = X[at]
+            at += step
+            skipped = _count_below(runs, table << run, x) << run
+            below = skipped + _count_below(thresholds, (table << np.uint64(8)) + skipped, x)
+            rank = np.int8(np.uint8(below) ^ np.uint8(128))
+            ranks[to_low + i] = rank
+            ranks[to_high + i] = rank if x == x else _MISSING_RIGHT
+
+
+@njit(nogil=True, cache=True)
+def fold_rows(
+    X: Array, width: int, start: int, end: int, base: Array,
+    table_feature: Array, low: Array, high: Array, runs: Array, thresholds: Array,
+    group_tree: Array, group_node: Array, group_output: Array, group_walk: Array,
+    tree_value: Array, leaf_value: Array, node: Array, node_rank: Array,
+    tree_offsets: Array, feature: Array, threshold: Array, missing_left: Array, left: Array, right: Array,
+    value: Array,
+    ranks: Array, slots: Array, sums: Array, out: Array,
+) -> None:  # fmt: skip
+    """Score rows ``start:end``.
+
+    IN: ``X`` flat, the arrays of a compiled forest, those of the forest. OUT: ``out``; the three before it
+    are scratch.
+    """
+    lanes = np.uint64(LANES)
+    for row in range(start, end, LANES):
+        rows = min(LANES, end - row)
+        rank_rows(X, width, row, rows, table_feature, low, high, runs, thresholds, ranks)
+        for k in range(np.uint64(base.shape[0])):
+            for i in range(lanes):
+                sums[k * lanes + i] = base[k]
+        for group in range(np.uint64(group_output.shape[0])):
+            sums_at = np.uint64(group_output[group]) * lanes
+            if group_walk[group] >= 0:
+                first = np.uint64(tree_offsets[group_walk[group]])
+                for i in range(rows):
+                    leaf = _leaf_of(
+                        X, np.uint64((row + i) * width), first, feature, threshold, missing_left, left, right
+                    )
+                    sums[sums_at + np.uint64(i)] += value[leaf]
+                continue
+            for n in range(group_node[group], group_node[group + np.uint64(1)]):
+                at = n << np.uint64(2)
+                from_left, from_right = np.uint64(node[at]), np.uint64(node[at + np.uint64(1)])
+                column, to = np.uint64(node[at + np.uint64(2)]) * lanes, np.uint64(node[at + np.uint64(3)])
+                _fold_node(slots, ranks, from_left, from_right, column, node_rank[n], to)
+            tree = group_tree[group]
+            if group_tree[group + np.uint64(1)] - tree == np.uint64(GROUP):
+                _add_group(tree, tree_value, leaf_value, slots, sums_at, sums)
+            else:
+                for t in range(tree, group_tree[group + np.uint64(1)]):
+                    root = (t - tree) * lanes
+                    first_value = tree_value[t]
+                    for i in range(lanes):
+                        sums[sums_at + i] += leaf_value[first_value + slots[root + i]]
+        for k in range(base.shape[0]):
+            for i in range(rows):
+                out[row + i, k] = sums[k * LANES + i]
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _add_group(
+    tree: Index, tree_value: Array, leaf_value: Array, slots: Array, sums_at: Index, sums: Array
+) -> None:
+    """Add the leaf values of `GROUP` trees to the sum of every lane, kept in a register meanwhile."""
+    v0, v1 = tree_value[tree], tree_value[tree + np.uint64(1)]
+    v2, v3 = tree_value[tree + np.uint64(2)], tree_value[tree + np.uint64(3)]
+    v4, v5 = tree_value[tree + np.uint64(4)], tree_value[tree + np.uint64(5)]
+    v6, v7 = tree_value[tree + np.uint64(6)], tree_value[tree + np.uint64(7)]
+    for i in range(np.uint64(LANES)):
+        total = sums[sums_at + i]
+        total += leaf_value[v0 + slots[np.uint64(0 * LANES) + i]]
+        total += leaf_value[v1 + slots[np.uint64(1 * LANES) + i]]
+        total += leaf_value[v2 + slots[np.uint64(2 * LANES) + i]]
+        total += leaf_value[v3 + slots[np.uint64(3 * LANES) + i]]
+        total += leaf_value[v4 + slots[np.uint64(4 * LANES) + i]]
+        total += leaf_value[v5 + slots[np.uint64(5 * LANES) + i]]
+        total += leaf_value[v6 + slots[np.uint64(6 * LANES) + i]]
+        total += leaf_value[v7 + slots[np.uint64(7 * LANES) + i]]
+        sums[sums_at + i] = total
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _leaf_of(
+    X: Array,
+    x_at: Index,
+    first: Index,
+    feature: Array,
+    threshold: Array,
+    missing_left: Array,
+    left: Array,
+    right: Array,
+) -> Index:
+    """Return the leaf of one row (its values from ``x_at`` on) in the tree whose root is node ``first``."""
+    # Arithmetic instead of a branch: the side a row takes is close to a coin toss, and a wrong guess of the
+    # processor costs more than the node.
+    n = np.uint64(0)
+    f = feature[first]
+    while f >= 0:
+        at = first + n
+        x = X[x_at + np.uint64(f)]
+        goes_left = np.int64(x <= threshold[at]) | (np.int64(x != x) & np.int64(missing_left[at]))
+        n = np.uint64(right[at] ^ ((left[at] ^ right[at]) & -goes_left))
+        f = feature[first + n]
+    return first + n
+
+
+@njit(nogil=True, cache=True)
+def walk_rows(
+    X: Array, width: int, start: int, end: int, base: Array,
+    tree_offsets: Array, tree_output: Array, feature: Array, threshold: Array, missing_left: Array,
+    left: Array, right: Array, value: Array, out: Array,
+) -> None:  # fmt: skip
+    """Score rows ``start:end`` on the raw values. IN: ``X`` flat, the arrays of a forest. OUT: ``out``."""
+    for row in range(start, end):
+        out[row, :] = base
+        for tree in range(tree_output.shape[0]):
+            leaf = _leaf_of(
+                X,
+                np.uint64(row * width),
+                np.uint64(tree_offsets[tree]),
+                feature,
+                threshold,
+                missing_left,
+                left,
+                right,
+            )
+            out[row, tree_output[tree]] += value[leaf]
