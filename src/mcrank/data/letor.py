@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -119,9 +120,9 @@ def _read_once(
             if progress is not None:
                 progress(consumed[0], total)
 
-    with _executor(n_jobs) as pool:
+    with _executor(n_jobs) as pool, closing(_all_chunks(files, buffers, consumed)) as chunks:
         try:
-            for chunk in _all_chunks(files, buffers, consumed):
+            for chunk in chunks:
                 count, _ = kernels.count_rows(chunk.text, chunk.size)
                 if rows is None:
                     rows = _first_rows(chunk, count, width, options, total)
@@ -155,7 +156,7 @@ def _executor(n_jobs: int) -> Executor:
     return _Inline() if n_jobs == 1 else ThreadPoolExecutor(n_jobs, thread_name_prefix="mcrank-read")
 
 
-def _all_chunks(files: Sequence[Path], buffers: Buffers, consumed: list[int]) -> Iterator[Chunk]:
+def _all_chunks(files: Sequence[Path], buffers: Buffers, consumed: list[int]) -> Generator[Chunk, None, None]:
     for path in files:
         yield from read_chunks(path, buffers, consumed)
 

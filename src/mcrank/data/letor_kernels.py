@@ -1,24 +1,34 @@
 """Kernels of the LETOR text parser: bytes in, feature values, grades and text spans out.
 
-A chunk is a run of whole lines whose last byte is a newline, followed by some readable bytes of padding.
-Every scan therefore ends at a newline without asking for the length, and eight bytes can be loaded anywhere.
-
-Numbers. Most values have at most 7 digits on each side of the point: each side is one 8-byte load, its digits
-are counted and converted without a loop, and one correctly rounded division gives the double. Up to 19 digits
-and moderate exponents go through `_decimal`, which knows when its result is certain. What is left (a few in
-a million, and every spelling that is not a plain decimal) is handed back to Python, whose float() is the
-reference.
+A chunk is a run of whole lines whose last byte is a newline, followed by some readable bytes of padding; see
+`mcrank.data.decimals` for what that makes possible.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import njit, types, uint8, uint64
-from numba.core import cgutils
-from numba.extending import intrinsic
+from numba import njit, uint8, uint64
+
+from mcrank.data.decimals import (
+    ASK_PYTHON,
+    EIGHT,
+    FLOAT32_MAX,
+    HIGH_BITS,
+    LOW_BITS,
+    ONE,
+    POWERS,
+    SURE,
+    WHOLE_POWERS,
+    digits8,
+    ends_word,
+    is_blank,
+    is_missing,
+    is_space,
+    load8,
+    read_decimal,
+    skip_blanks,
+    trailing_zeros,
+)
 
 # What `parse_lines` reports in state[STATUS].
 DONE, HARD_FULL, NO_QID, NO_COLON, BAD_INDEX, LOW_INDEX, HIGH_INDEX, TWICE = range(8)
@@ -26,171 +36,10 @@ DONE, HARD_FULL, NO_QID, NO_COLON, BAD_INDEX, LOW_INDEX, HIGH_INDEX, TWICE = ran
 STATUS, POSITION, ROWS, RUNS, HARDS, LARGEST, COMMENTS, STATE_SIZE = range(8)
 # The column of a hard value that is a grade.
 GRADE = -1
-# How sure `_decimal` is of its value.
-ASK_PYTHON, SURE_AS_FLOAT32, SURE = range(3)
-
-# 10 ** 0 .. 10 ** 22 are exact doubles; the others are correctly rounded (Python's own literals).
-_POWERS = np.array([float(f"1e{k}") for k in range(309)])
-_WHOLE = np.array([10**k for k in range(8)], dtype=np.uint64)
-_EXACT = uint64(1 << 53)
-# Far above the error of a few roundings in double, far below the spacing of float32.
-_SLACK = 2.0**-48
-_FLOAT32_MAX = float(np.finfo(np.float32).max)
-
-_ONE, _EIGHT = uint64(1), uint64(8)
-_ZEROS = uint64(0x3030303030303030)
-_OVER_NINE = uint64(0x7676767676767676)
-_HIGH_BITS = uint64(0x8080808080808080)
-_LOW_BITS = uint64(0x0101010101010101)
 _NEWLINES = uint64(0x0A0A0A0A0A0A0A0A)
-_LOWER_CASE = uint64(0x2020202020202020)
-_PAIRS = uint64(0x000000FF000000FF)
-_SCALE_HIGH = uint64(0x000F424000000064)
-_SCALE_LOW = uint64(0x0000271000000001)
 # Words as little-endian numbers.
 _QID = uint64(int.from_bytes(b"qid:", "little"))
-_NAN = uint64(int.from_bytes(b"nan", "little"))
-_NULL = uint64(int.from_bytes(b"null", "little"))
 _DOCID = uint64(int.from_bytes(b"docid", "little"))
-
-
-def _emit_load8(typing_context: Any, text: Any, at: Any) -> Any:
-    """Eight bytes of ``text`` from ``at`` on as one number, the first byte lowest; no alignment needed."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        pointer = builder.gep(array.data, [arguments[1]])
-        word = builder.load(builder.bitcast(pointer, ir.IntType(64).as_pointer()))
-        word.align = 1
-        return word
-
-    return types.uint64(text, types.uint64), generate
-
-
-def _emit_trailing_zeros(typing_context: Any, word: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], cgutils.false_bit)
-
-    return types.uint64(types.uint64), generate
-
-
-_load8: Any = intrinsic(_emit_load8)
-_trailing_zeros: Any = intrinsic(_emit_trailing_zeros)
-
-
-@njit(nogil=True, cache=True, inline="always")
-def _digits8(word):  # type: ignore[no-untyped-def]
-    """How many of the 8 characters are leading digits (8 if all), and their value when fewer than 8."""
-    digits = word ^ _ZEROS
-    count = _trailing_zeros(((digits + _OVER_NINE) | digits) & _HIGH_BITS) >> uint64(3)
-    # Shift the digits to the top, so that zeros stand in front; in two steps, as count may be 0.
-    value = (digits << ((uint64(7) - (count & uint64(7))) << uint64(3))) << _EIGHT
-    value = value * uint64(10) + (value >> _EIGHT)
-    value = ((value & _PAIRS) * _SCALE_HIGH + ((value >> uint64(16)) & _PAIRS) * _SCALE_LOW) >> uint64(32)
-    return count, value
-
-
-@njit(nogil=True, cache=True, inline="always")
-def _is_blank(c):  # type: ignore[no-untyped-def]
-    return c == uint8(32) or (c >= uint8(9) and c <= uint8(13) and c != uint8(10))
-
-
-@njit(nogil=True, cache=True, inline="always")
-def _is_space(c):  # type: ignore[no-untyped-def]
-    return c == uint8(32) or (c >= uint8(9) and c <= uint8(13))
-
-
-@njit(nogil=True, cache=True, inline="always")
-def _ends_word(c):  # type: ignore[no-untyped-def]
-    return c == uint8(32) or (c >= uint8(9) and c <= uint8(13)) or c == uint8(35)
-
-
-@njit(nogil=True, cache=True, inline="always")
-def _skip_blanks(text, at):  # type: ignore[no-untyped-def]
-    p = at
-    while _is_blank(text[p]):
-        p += _ONE
-    return p
-
-
-@njit(nogil=True, cache=True)
-def _decimal(text, at):  # type: ignore[no-untyped-def]
-    """Read a plain decimal: (end, value, certainty).
-
-    SURE: the value is the correctly rounded double. SURE_AS_FLOAT32: its rounding to float32 is right, itself
-    it may be off in the last bit. The end is that of the word in any case.
-    """
-    p = at
-    negative = text[p] == uint8(45)
-    if negative or text[p] == uint8(43):
-        p += _ONE
-    first = p
-    mantissa = uint64(0)
-    while uint8(text[p] - uint8(48)) <= uint8(9):
-        mantissa = mantissa * uint64(10) + uint64(uint8(text[p] - uint8(48)))
-        p += _ONE
-    digits = p - first
-    fraction = uint64(0)
-    if text[p] == uint8(46):
-        p += _ONE
-        first = p
-        while uint8(text[p] - uint8(48)) <= uint8(9):
-            mantissa = mantissa * uint64(10) + uint64(uint8(text[p] - uint8(48)))
-            p += _ONE
-        fraction = p - first
-        digits += fraction
-    plain = digits > uint64(0) and digits <= uint64(19)
-    power = np.int64(0)
-    if text[p] == uint8(101) or text[p] == uint8(69):
-        p += _ONE
-        down = text[p] == uint8(45)
-        if down or text[p] == uint8(43):
-            p += _ONE
-        first = p
-        while uint8(text[p] - uint8(48)) <= uint8(9):
-            power = power * 10 + np.int64(uint8(text[p] - uint8(48)))
-            p += _ONE
-        plain = plain and p > first and p - first <= uint64(4)
-        if down:
-            power = -power
-    if not _ends_word(text[p]):
-        plain = False
-        while not _ends_word(text[p]):
-            p += _ONE
-    if not plain:
-        return p, 0.0, ASK_PYTHON
-    value, certainty = _scaled(mantissa, power - np.int64(fraction))
-    return p, (-value if negative else value), certainty
-
-
-@njit(nogil=True, cache=True)
-def _scaled(mantissa, power):  # type: ignore[no-untyped-def]
-    """``mantissa * 10 ** power`` with its certainty, see `_decimal`."""
-    if mantissa == uint64(0):
-        return 0.0, SURE
-    value = np.float64(mantissa)
-    size = -power if power < 0 else power
-    if size > 308:
-        return 0.0, ASK_PYTHON
-    value = value / _POWERS[size] if power < 0 else value * _POWERS[size]
-    if mantissa <= _EXACT and size <= 22:
-        return value, SURE
-    # Rounding is monotone: if both ends of an interval round to one float32, so does the true value in it.
-    if value < _FLOAT32_MAX and np.float32(value * (1.0 - _SLACK)) == np.float32(value * (1.0 + _SLACK)):
-        return value, SURE_AS_FLOAT32
-    return 0.0, ASK_PYTHON
-
-
-@njit(nogil=True, cache=True)
-def _is_missing(text, at, end):  # type: ignore[no-untyped-def]
-    """Whether the word is empty, NULL or nan (any case)."""
-    size = end - at
-    if size == uint64(0):
-        return True
-    word = _load8(text, at) | _LOWER_CASE
-    if size == uint64(3):
-        return word & uint64(0xFFFFFF) == _NAN
-    return size == uint64(4) and word & uint64(0xFFFFFFFF) == _NULL
 
 
 @njit(nogil=True, cache=True)
@@ -198,35 +47,35 @@ def _index_twice(text, at, stamps, stamp):  # type: ignore[no-untyped-def]
     """Position of the first feature index that the line from ``at`` (behind its qid) holds twice, or 0."""
     p = at
     while True:
-        p = _skip_blanks(text, p)
+        p = skip_blanks(text, p)
         if text[p] == uint8(10) or text[p] == uint8(35):
             return uint64(0)
         start = p
         index = uint64(0)
         while text[p] != uint8(58):
             index = index * uint64(10) + uint64(uint8(text[p] - uint8(48)))
-            p += _ONE
+            p += ONE
         if stamps[index] == stamp:
             return start
         stamps[index] = stamp
-        while not _ends_word(text[p]):
-            p += _ONE
+        while not ends_word(text[p]):
+            p += ONE
 
 
 @njit(nogil=True, cache=True)
 def _docid_span(text, start, stop):  # type: ignore[no-untyped-def]
     """The word behind ``docid =`` when the comment begins so (LETOR 3.0 and 4.0 do), else all of it."""
-    if _load8(text, start) & uint64(0xFFFFFFFFFF) != _DOCID:
+    if load8(text, start) & uint64(0xFFFFFFFFFF) != _DOCID:
         return start, stop
     p = start + uint64(5)
-    p = _skip_blanks(text, p)
+    p = skip_blanks(text, p)
     if text[p] != uint8(61):
         return start, stop
-    p += _ONE
-    p = _skip_blanks(text, p)
+    p += ONE
+    p = skip_blanks(text, p)
     after = p
-    while after < stop and not _is_blank(text[after]):
-        after += _ONE
+    while after < stop and not is_blank(text[after]):
+        after += ONE
     if after == p:
         return start, stop
     return p, after
@@ -241,26 +90,26 @@ def count_rows(text, stop):  # type: ignore[no-untyped-def]
     end = uint64(stop)
     while p < end:
         lines += 1
-        p = _skip_blanks(text, p)
+        p = skip_blanks(text, p)
         if text[p] != uint8(10) and text[p] != uint8(35):
             rows += 1
         while True:
-            diff = _load8(text, p) ^ _NEWLINES
-            found = (diff - _LOW_BITS) & ~diff & _HIGH_BITS
+            diff = load8(text, p) ^ _NEWLINES
+            found = (diff - LOW_BITS) & ~diff & HIGH_BITS
             if found != uint64(0):
-                p += (_trailing_zeros(found) >> uint64(3)) + _ONE
+                p += (trailing_zeros(found) >> uint64(3)) + ONE
                 break
-            p += _EIGHT
+            p += EIGHT
     return rows, lines
 
 
 @njit(nogil=True, cache=True)
 def _value(text, at):  # type: ignore[no-untyped-def]
     """Read any value of a feature: (end, value, certainty)."""
-    p, number, certainty = _decimal(text, at)
-    if certainty == ASK_PYTHON and _is_missing(text, at, p):
+    p, number, certainty = read_decimal(text, at)
+    if certainty == ASK_PYTHON and is_missing(text, at, p):
         return p, np.nan, SURE
-    if abs(number) > _FLOAT32_MAX:
+    if abs(number) > FLOAT32_MAX:
         certainty = ASK_PYTHON
     return p, number, certainty
 
@@ -274,7 +123,7 @@ def _features(text, at, low, high, absent, row, features, hards, hard):  # type:
     previous = uint64(0)
     rising = True
     while True:
-        p = _skip_blanks(text, p)
+        p = skip_blanks(text, p)
         c = text[p]
         if c == uint8(10) or c == uint8(35):
             break
@@ -282,31 +131,33 @@ def _features(text, at, low, high, absent, row, features, hards, hard):  # type:
         index = uint64(0)
         while uint8(c - uint8(48)) <= uint8(9):
             index = index * uint64(10) + uint64(uint8(c - uint8(48)))
-            p += _ONE
+            p += ONE
             c = text[p]
         if c != uint8(58) or p == start:
-            return start, BAD_INDEX if p == start or not _ends_word(c) else NO_COLON, hard, filled, rising
+            return start, BAD_INDEX if p == start or not ends_word(c) else NO_COLON, hard, filled, rising
         if index < low or index > high or p - start > uint64(18):
             return start, LOW_INDEX if index < low else HIGH_INDEX, hard, filled, rising
         column = index - low
         rising = rising and column >= previous
-        previous = column + _ONE
+        previous = column + ONE
         # Fill the gap up to this column; in files with every feature there is none.
         while filled < column and filled < width:
             features[filled] = absent
-            filled += _ONE
+            filled += ONE
         filled = max(filled, previous)
-        start = p + _ONE
+        start = p + ONE
         # The short plain decimal first.
-        count, whole = _digits8(_load8(text, start))
-        if count - _ONE < uint64(7):
+        count, whole = digits8(load8(text, start))
+        if count - ONE < uint64(7):
             p = start + count
             number = np.float64(whole)
             if text[p] == uint8(46):
-                count, part = _digits8(_load8(text, p + _ONE))
-                p += count + _ONE
-                number = np.float64(whole * _WHOLE[count & uint64(7)] + part) / _POWERS[count & uint64(7)]
-            if count < _EIGHT and _is_space(text[p]):
+                count, part = digits8(load8(text, p + ONE))
+                p += count + ONE
+                number = (
+                    np.float64(whole * WHOLE_POWERS[count & uint64(7)] + part) / POWERS[count & uint64(7)]
+                )
+            if count < EIGHT and is_space(text[p]):
                 if column < width:
                     features[column] = np.float32(number)
                 continue
@@ -320,22 +171,22 @@ def _features(text, at, low, high, absent, row, features, hards, hard):  # type:
             features[column] = np.float32(value)
     while filled < width:
         features[filled] = absent
-        filled += _ONE
+        filled += ONE
     return p, DONE, hard, filled, rising
 
 
 @njit(nogil=True, cache=True)
 def _query(text, at, id_start, id_size):  # type: ignore[no-untyped-def]
     """Read ``qid:`` and the id: (end, start of the id or 0 if there is none, whether it is the given id)."""
-    if _load8(text, at) & uint64(0xFFFFFFFF) != _QID or _ends_word(text[at + uint64(4)]):
+    if load8(text, at) & uint64(0xFFFFFFFF) != _QID or ends_word(text[at + uint64(4)]):
         return at, uint64(0), False
     start = at + uint64(4)
     p = start
     same = True
-    while not _ends_word(text[p]):
+    while not ends_word(text[p]):
         offset = p - start
         same = same and offset < id_size and text[p] == text[id_start + offset]
-        p += _ONE
+        p += ONE
     return p, start, same and p - start == id_size
 
 
@@ -343,16 +194,16 @@ def _query(text, at, id_start, id_size):  # type: ignore[no-untyped-def]
 def _comment(text, at):  # type: ignore[no-untyped-def]
     """The rest of a line from its newline or '#' on: (end, start and stop of the document id)."""
     if text[at] == uint8(10):
-        return at + _ONE, uint64(0), uint64(0)
-    start = _skip_blanks(text, at + _ONE)
+        return at + ONE, uint64(0), uint64(0)
+    start = skip_blanks(text, at + ONE)
     p = start
     while text[p] != uint8(10):
-        p += _ONE
+        p += ONE
     stop = p
-    while stop > start and _is_blank(text[stop - _ONE]):
-        stop -= _ONE
+    while stop > start and is_blank(text[stop - ONE]):
+        stop -= ONE
     start, stop = _docid_span(text, start, stop)
-    return p + _ONE, start, stop
+    return p + ONE, start, stop
 
 
 @njit(nogil=True, cache=True)
@@ -379,7 +230,7 @@ def parse_lines(  # type: ignore[no-untyped-def]
         id_start, id_size = uint64(runs[run - 1, 1]), uint64(runs[run - 1, 2] - runs[run - 1, 1])
     while p < end:
         line = p
-        p = _skip_blanks(text, p)
+        p = skip_blanks(text, p)
         if text[p] == uint8(10) or text[p] == uint8(35):
             p, _, _ = _comment(text, p)
             continue
@@ -388,11 +239,11 @@ def parse_lines(  # type: ignore[no-untyped-def]
             break
         hard_before = hard
         start = p
-        p, y[row], certainty = _decimal(text, p)
+        p, y[row], certainty = read_decimal(text, p)
         if certainty != SURE:
             hards[hard, 0], hards[hard, 1], hards[hard, 2], hards[hard, 3] = row, GRADE, start, p
             hard += 1
-        p, start, same = _query(text, _skip_blanks(text, p), id_start, id_size)
+        p, start, same = _query(text, skip_blanks(text, p), id_start, id_size)
         if start == uint64(0):
             status = NO_QID
             break
