@@ -1,0 +1,332 @@
+"""The boosting loop: rounds of gradients, root histograms, trees and score updates.
+
+One round grows one tree per output (class, grade boundary, ...). Trees of a round are independent, so each is a task of
+its own; when outputs do not divide evenly among the threads, the rest are grown one after another by all threads
+together. The forest is the same, to the last bit, for any number of threads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.boosting.binning import Bins, bin_dataset, find_bins
+from mcrank.boosting.grow import Grounds, Rules, Workspace, grow, grow_shared, tree_arrays
+from mcrank.boosting.histogram import LANES_AT_ONCE, pack_root, root_counts, root_sums
+from mcrank.boosting.leaves import leaf_values, move_rows, walk_rows
+from mcrank.boosting.sampling import draw, query_keys
+from mcrank.boosting.trees import Forest, ForestBuilder
+from mcrank.data.dataset import Dataset
+from mcrank.losses.base import Loss
+from mcrank.losses.multiclass import MulticlassLoss
+from mcrank.losses.quantize import LANE_BITS, FloatArray, count_bits, gradient_bits
+from mcrank.metrics.measure import Measure
+
+# Below this many rows a node is done before a second thread has woken up.
+_SHARED_ROWS = 20_000
+_NONE = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class BoostOptions:
+    """Options of the loop, checked; see the rankers for what each means."""
+
+    n_estimators: int
+    num_leaves: int
+    learning_rate: float
+    max_bins: int
+    binning: str
+    min_samples_leaf: int
+    split: str
+    subsample: float
+    colsample: float
+    early_stopping_rounds: int | None
+    max_leaf_value: float
+    random_state: int
+    n_jobs: int
+
+
+@dataclass(frozen=True)
+class RoundEvent:
+    """What a progress callback is told after each round.
+
+    Attributes
+    ----------
+    round, rounds : int
+        Rounds done, and rounds asked for.
+    scores : dict
+        Value of each measure on the validation data; empty without it.
+    seconds : float
+        Time since boosting began.
+    """
+
+    round: int
+    rounds: int
+    scores: dict[str, float]
+    seconds: float
+
+
+Callback = Callable[[RoundEvent], Any]
+
+
+@dataclass
+class Validation:
+    """Data held out, the measure to watch on it, and how raw scores become ranking scores."""
+
+    data: Dataset
+    measure: Measure
+    rank: Callable[[FloatArray], FloatArray]
+
+
+@dataclass
+class Boosted:
+    """Outcome of boosting."""
+
+    forest: Forest
+    bins: Bins
+    n_rounds: int
+    best_round: int
+    interrupted: bool = False
+    history: dict[str, list[float]] = field(default_factory=dict)
+
+
+def boost(
+    data: Dataset,
+    loss: Loss,
+    options: BoostOptions,
+    valid: Validation | None = None,
+    callback: Callback | None = None,
+    sequential: bool = False,
+) -> Boosted:
+    """Boost trees on ``loss``; with validation data, keep the rounds up to the best one.
+
+    Ctrl-C ends boosting after the rounds already done (and is passed on if there are none).
+    """
+    began = time.perf_counter()
+    with ThreadPoolExecutor(options.n_jobs) as pool:
+        booster = _Booster(data, loss, options, pool, sequential)
+        watch = _Watch(valid, loss, options)
+        done = 0
+        interrupted = False
+        try:
+            for done in range(1, options.n_estimators + 1):
+                trees = booster.round(done)
+                scores = watch.after(done, trees, booster.run)
+                event = RoundEvent(done, options.n_estimators, scores, time.perf_counter() - began)
+                if (callback is not None and callback(event)) or watch.finished(done):
+                    break
+        except KeyboardInterrupt:
+            # The round under way is dropped; the pool's exit waits for its threads.
+            done = booster.builder.n_trees // max(1, loss.n_outputs)
+            if done == 0:
+                raise
+            interrupted = True
+    best = min(watch.best_round, done) if valid is not None else done
+    booster.builder.keep_first(best * loss.n_outputs)
+    return Boosted(booster.builder.build(), booster.bins, done, best, interrupted, watch.history)
+
+
+class _Watch:
+    """Validation scores, history and the decision to stop."""
+
+    def __init__(self, valid: Validation | None, loss: Loss, options: BoostOptions) -> None:
+        self.valid = valid
+        self.patience = options.early_stopping_rounds
+        self.history: dict[str, list[float]] = {}
+        self.best_round = 0
+        self._best = -np.inf
+        if valid is not None:
+            self._bound = valid.measure.on(valid.data)
+            self._raw = np.repeat(loss.base[:, None], valid.data.n_rows, axis=1)
+            self.history[valid.measure.name] = []
+
+    def after(self, done: int, trees: list[dict[str, Any]], run: Any) -> dict[str, float]:
+        if self.valid is None:
+            return {}
+        X = self.valid.data.X
+        run(lambda k: _walk(X, _NONE, trees[k], self._raw[k]), range(len(trees)))
+        value = float(self._bound.mean(self.valid.rank(self._raw)))
+        name = self.valid.measure.name
+        self.history[name].append(value)
+        if value > self._best:
+            self._best, self.best_round = value, done
+        return {name: value}
+
+    def finished(self, done: int) -> bool:
+        return self.valid is not None and self.patience is not None and done - self.best_round >= self.patience
+
+
+def _walk(X: Any, rows: npt.NDArray[np.int64], tree: dict[str, Any], scores: FloatArray) -> None:
+    walk_rows(
+        X, rows, tree["feature"], tree["threshold"], tree["missing_left"], tree["left"], tree["right"],
+        tree["value"], scores,
+    )  # fmt: skip
+
+
+class _Booster:
+    """State of training: binned rows, scores, gradients and one workspace per thread."""
+
+    def __init__(
+        self, data: Dataset, loss: Loss, options: BoostOptions, pool: ThreadPoolExecutor, sequential: bool
+    ) -> None:
+        self.data, self.loss, self.options, self.pool, self.sequential = data, loss, options, pool, sequential
+        self.bins = find_bins(data.X, options.max_bins, options.binning, options.n_jobs)
+        self.grounds = Grounds.of(bin_dataset(data, self.bins, options.n_jobs))
+        self.gradients = loss.allocate(options.split)
+        self.scores = np.repeat(loss.base[:, None], data.n_rows, axis=1)
+        derived = options.split == "newton" and loss.derived_curvature
+        lanes = 2 if derived or len(self.gradients.weights) else 1
+        bits = gradient_bits(data.n_rows)
+        self.rules = Rules(
+            options.num_leaves, options.min_samples_leaf, count_bits(data.n_rows), lanes, bits if derived else 0
+        )
+        if derived:
+            self.gradients.lane_unit = 2.0 ** -min(2 * bits, LANE_BITS)
+        self.spaces = [
+            Workspace.allocate(self.grounds, data.n_rows, self.rules)
+            for _ in range(min(options.n_jobs, max(1, loss.n_outputs)))
+        ]
+        self.builder = ForestBuilder(data.n_features, loss.base)
+        self.query_keys = query_keys(data.qids) if options.subsample < 1 else None
+        self.feature_keys = np.arange(data.n_features, dtype=np.uint64)
+        self._prepare_roots()
+
+    def run(self, task: Callable[[int], Any], items: Any) -> None:
+        """Run a task over items on the pool and raise what any of them raised."""
+        if self.options.n_jobs == 1:
+            for item in items:
+                task(item)
+        else:
+            list(self.pool.map(task, items))
+
+    def round(self, number: int) -> list[dict[str, Any]]:
+        """Grow and apply the trees of one round; return their arrays in output order."""
+        rows, rest = self._sample(number)
+        n_outputs = self.loss.n_outputs
+        trees: list[dict[str, Any]] = [{} for _ in range(n_outputs)]
+        if self.sequential:
+            # As printed in Algorithm 1: each class tree sees the scores the one before it moved.
+            for k in range(n_outputs):
+                self.loss.fill(self.scores, self.gradients, self.run)
+                trees[k] = self._tree(number, k, rows, rest, False, self.spaces[0], shared=True)
+        else:
+            self.loss.fill(self.scores, self.gradients, self.run)
+            ready = self._root_histograms() if len(rows) == 0 else False
+            for k, tree in self._grow_all(number, rows, rest, ready):
+                trees[k] = tree
+        for k, tree in enumerate(trees):
+            self.builder.append(output=k, **tree)
+        return trees
+
+    def _grow_all(self, number: int, rows: Any, rest: Any, ready: bool) -> list[tuple[int, dict[str, Any]]]:
+        n_outputs, n_jobs = self.loss.n_outputs, self.options.n_jobs
+        shared = n_outputs % n_jobs if n_jobs > 1 and self.data.n_rows >= _SHARED_ROWS else 0
+        alone = n_outputs - shared
+        grown: list[tuple[int, dict[str, Any]]] = []
+        threads = len(self.spaces)
+
+        def chain(thread: int) -> None:
+            for k in range(thread, alone, threads):
+                grown.append((k, self._tree(number, k, rows, rest, ready, self.spaces[thread])))
+
+        self.run(chain, range(min(threads, alone)))
+        for k in range(alone, n_outputs):
+            grown.append((k, self._tree(number, k, rows, rest, ready, self.spaces[0], shared=True)))
+        return grown
+
+    def _tree(
+        self, number: int, k: int, rows: Any, rest: Any, ready: bool, ws: Workspace, shared: bool = False
+    ) -> dict[str, Any]:
+        """Grow one tree, find its leaf values and move the scores."""
+        options, gradients = self.options, self.gradients
+        if ready:
+            self._pack_root(k, ws.hists[0])
+        features = self._features(number, k)
+        arguments = (
+            self.grounds, self.rules, gradients.q[k], rows, gradients.weights_of(k), features, ready, ws,
+        )  # fmt: skip
+        if shared and options.n_jobs > 1 and self.data.n_rows >= _SHARED_ROWS:
+            n = grow_shared(*arguments, self.pool, options.n_jobs)
+        else:
+            n = grow(*arguments)
+        nodes = ws.nodes[:n].copy()
+        values = leaf_values(
+            self.loss, gradients, k, self.scores, nodes, ws.entries, options.learning_rate, options.max_leaf_value
+        )
+        move_rows(
+            nodes["left"].astype(np.int64), nodes["begin"].copy(), nodes["end"].copy(), ws.entries, values,
+            self.scores[k],
+        )  # fmt: skip
+        lane = 1.0 if self.rules.lanes == 1 else gradients.lane_unit
+        tree = tree_arrays(nodes, self.grounds, self.bins.edges, gradients.unit**2 / lane)
+        tree["value"] = values
+        if len(rest):
+            _walk(self.data.X, rest, tree, self.scores[k])
+        return tree
+
+    def _sample(self, number: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Rows of the queries drawn for this round and the others; both empty when all rows are used."""
+        if self.query_keys is None:
+            return _NONE, _NONE
+        drawn = draw(self.query_keys, self.options.subsample, self.options.random_state, number)
+        chosen = np.zeros(self.data.n_queries, dtype=bool)
+        chosen[drawn] = True
+        by_row = np.repeat(chosen, self.data.sizes)
+        return np.flatnonzero(by_row).astype(np.int64), np.flatnonzero(~by_row).astype(np.int64)
+
+    def _features(self, number: int, k: int) -> npt.NDArray[np.int32]:
+        if self.options.colsample >= 1:
+            return self.feature_keys.astype(np.int32)
+        seed = self.options.random_state
+        return draw(self.feature_keys, self.options.colsample, seed, number, k + 1).astype(np.int32)
+
+    # Root histograms of all outputs at once: they start from the same rows.
+
+    def _prepare_roots(self) -> None:
+        """Count rows per bin once; set up the shared sums where they pay off."""
+        grounds, n_outputs = self.grounds, self.loss.n_outputs
+        # The last class balances the others, so its sums are minus theirs.
+        self._balanced = isinstance(self.loss, MulticlassLoss) and self.loss.weight is None
+        computed = n_outputs - self._balanced
+        self._groups = range(0, computed, LANES_AT_ONCE)
+        self._share_roots = (
+            self.rules.lanes == 1 and computed > 1 and not self.bins.wide and not self.sequential
+        )
+        if self._share_roots:
+            features = self.bins.n_features
+            self._counts = np.empty((features, 256), dtype=np.int64)
+            root_counts(grounds.columns, self._counts)
+            self._sums = np.zeros((len(self._groups) + self._balanced, features, 4 * 256), dtype=np.int64)
+
+    def _root_histograms(self) -> bool:
+        """Fill the shared sums; False when roots are left to the trees."""
+        if not self._share_roots:
+            return False
+        features = self.bins.n_features
+        parts = self.options.n_jobs if self.data.n_rows >= _SHARED_ROWS else 1
+        step = -(-features // (4 * parts)) * 4
+        computed = self.loss.n_outputs - self._balanced
+
+        def part(task: int) -> None:
+            group, first = divmod(task, features)
+            output = self._groups[group]
+            outputs = min(LANES_AT_ONCE, computed - output)
+            last = min(first + step, features)
+            root_sums(self.grounds.columns, first, last, self.gradients.q, output, outputs, self._sums[group])
+
+        self.run(part, [g * features + f for g in range(len(self._groups)) for f in range(0, features, step)])
+        if self._balanced:
+            lanes = self._sums[:-1].reshape(len(self._groups), features, 256, 4)
+            self._sums[-1].reshape(features, 256, 4)[:, :, 0] = -lanes.sum(axis=(0, 3))
+        return True
+
+    def _pack_root(self, k: int, hist: npt.NDArray[np.int64]) -> None:
+        last = self._balanced and k == self.loss.n_outputs - 1
+        group, lane = (len(self._groups), 0) if last else divmod(k, LANES_AT_ONCE)
+        pack_root(self._sums[group], self._counts, lane, self.rules.count_bits, hist)

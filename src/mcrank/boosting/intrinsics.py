@@ -1,0 +1,59 @@
+"""Machine operations Numba has no words for: a prefetch, and one vector add to a row of counters.
+
+Both emit a few lines of LLVM and are correct (if slower) on any machine LLVM knows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
+    """``prefetch(array, index)``: ask for the cache line of ``array[index]``."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        byte = ir.IntType(8).as_pointer()
+        i32 = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        place = builder.bitcast(builder.gep(data, [args[1]]), byte)
+        # Read, keep in all cache levels, data rather than instructions.
+        builder.call(function, [place, i32(0), i32(3), i32(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64), codegen
+
+
+def _lane_adder(lanes: int) -> Any:
+    @intrinsic  # type: ignore[untyped-decorator]
+    def add_lanes(typingctx: Any, counters: Any, at: Any, values: Any, source: Any) -> Any:
+        """``add_lanes(counters, at, values, source)``: counters[at:at + L] += values[source:source + L]."""
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            vector = ir.VectorType(ir.IntType(64), lanes)
+            counts = context.make_array(signature.args[0])(context, builder, args[0]).data
+            added = context.make_array(signature.args[2])(context, builder, args[2]).data
+            loads = []
+            for data, index in ((counts, args[1]), (added, args[3])):
+                place = builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
+                load = builder.load(place)
+                load.align = 8  # NumPy promises no more
+                loads.append((place, load))
+            (place, old), (_, new) = loads
+            builder.store(builder.add(old, new), place).align = 8
+            return context.get_dummy_value()
+
+        return types.void(counters, types.uint64, values, types.uint64), codegen
+
+    return add_lanes
+
+
+add2 = _lane_adder(2)
+add4 = _lane_adder(4)

@@ -1,0 +1,114 @@
+"""Leaf values, and scores moved by a tree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import int32, int64, njit, types, uint64
+
+from mcrank.losses.base import LeafRule, Loss
+from mcrank.losses.quantize import FloatArray, Gradients
+from mcrank.losses.regression import weighted_median
+
+# Added to a leaf's curvature, so that a leaf of certain rows (p = 0 or 1) divides by something.
+_TINY = 1e-12
+
+
+def leaf_values(
+    loss: Loss,
+    gradients: Gradients,
+    output: int,
+    scores: FloatArray,
+    nodes: npt.NDArray[Any],
+    entries: npt.NDArray[np.int64],
+    learning_rate: float,
+    limit: float,
+) -> FloatArray:
+    """Value of every node of a grown tree, shrinkage included; 0 at inner nodes."""
+    values = np.zeros(len(nodes))
+    if loss.rule is LeafRule.MEDIAN:
+        for i in np.flatnonzero(nodes["left"] < 0):
+            rows = entries[nodes["begin"][i] : nodes["end"][i]] >> 32
+            weight = None if len(gradients.curvature) == 0 else gradients.curvature_of(output)[rows]
+            values[i] = weighted_median(loss.residuals(scores, output, rows), weight)
+    else:
+        newton_values(
+            nodes["left"].astype(np.int64), nodes["begin"].copy(), nodes["end"].copy(), entries,
+            gradients.unit, int(loss.rule), gradients.curvature_of(output), values,
+        )  # fmt: skip
+        values *= loss.leaf_factor
+    np.clip(values, -limit, limit, out=values)
+    values *= learning_rate
+    return values
+
+
+_CURVATURE = types.Array(types.float64, 1, "C", readonly=True)
+
+
+@njit(
+    types.void(
+        types.int64[::1], types.int64[::1], types.int64[::1], types.int64[::1],
+        types.float64, types.int64, _CURVATURE, types.float64[::1],
+    ),
+    nogil=True, cache=True, error_model="numpy",
+)  # fmt: skip
+def newton_values(left, begin, end, entries, unit, rule, curvature, values):  # type: ignore[no-untyped-def]
+    """Σg / Σh of every leaf; the sum of gradients is exact, that of curvatures runs in row order."""
+    # IN: left, begin, end, entries, unit, rule, curvature  OUT: values
+    for node in range(len(left)):
+        if left[node] >= 0:
+            continue
+        total = int64(0)
+        mass = 0.0
+        if rule == 0:
+            for i in range(begin[node], end[node]):
+                q = int64(int32(entries[i]))
+                total += q
+                size = abs(q) * unit
+                mass += size * (1 - size)
+        elif rule == 1:
+            for i in range(begin[node], end[node]):
+                total += int64(int32(entries[i]))
+                mass += curvature[uint64(entries[i]) >> uint64(32)]
+        else:
+            for i in range(begin[node], end[node]):
+                total += int64(int32(entries[i]))
+            mass = float(end[node] - begin[node])
+        if mass > 0:
+            values[node] = total * unit / (mass + _TINY)
+        else:
+            values[node] = 0.0
+
+
+@njit("void(int64[::1], int64[::1], int64[::1], int64[::1], float64[::1], float64[::1])", nogil=True, cache=True)
+def move_rows(left, begin, end, entries, values, scores):  # type: ignore[no-untyped-def]
+    """Add to each row's score the value of the leaf that holds it."""
+    # IN: left, begin, end, entries, values  OUT: scores
+    for node in range(len(left)):
+        if left[node] < 0:
+            value = values[node]
+            for i in range(begin[node], end[node]):
+                scores[uint64(entries[i]) >> uint64(32)] += value
+
+
+_WALK = types.void(
+    types.Array(types.float32, 2, "C", readonly=True), types.int64[::1], types.int32[::1], types.float32[::1],
+    types.uint8[::1], types.int32[::1], types.int32[::1], types.float64[::1], types.float64[::1],
+)  # fmt: skip
+
+
+@njit(_WALK, nogil=True, cache=True)
+def walk_rows(X, rows, feature, threshold, missing_left, left, right, values, scores):  # type: ignore[no-untyped-def]
+    """Send raw ``rows`` (all when empty) down a tree and add the values of their leaves to ``scores``."""
+    # IN: X, rows, feature, threshold, missing_left, left, right, values  OUT: scores
+    chosen = len(rows) > 0
+    for i in range(len(rows) if chosen else X.shape[0]):
+        row = uint64(rows[i]) if chosen else uint64(i)
+        node = uint64(0)
+        while feature[node] >= 0:
+            x = X[row, uint64(feature[node])]
+            goes_left = x <= threshold[node] or (x != x and missing_left[node] == 1)
+            node = uint64(left[node]) if goes_left else uint64(right[node])
+        scores[row] += values[node]

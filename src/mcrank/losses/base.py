@@ -1,0 +1,64 @@
+"""What the engine asks of a loss: a starting score, gradients, and how a leaf's value is found."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import IntEnum
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.losses.quantize import FloatArray, Gradients, Run
+
+
+class LeafRule(IntEnum):
+    """Value of a leaf before shrinkage, from its rows' gradients g."""
+
+    BERNOULLI = 0  # factor * Σg / Σ|g|(1-|g|): Newton where g = 1[y] - p
+    CURVATURE = 1  # factor * Σg / Σcurvature: Newton, weighted mean
+    MEAN = 2  # factor * Σg / n
+    MEDIAN = 3  # median of target minus score
+
+
+class Loss(ABC):
+    """A loss of scores against grades, with one tree per output and round.
+
+    Attributes
+    ----------
+    base : ndarray of float64
+        Score of each output before the first tree.
+    leaf_rule : LeafRule
+        How a leaf's value is found.
+    leaf_factor : float
+        Constant of the leaf rule.
+    derived_curvature : bool
+        Whether the second lane of ``split="newton"`` is |g|(1-|g|), derived from q by the engine.
+    """
+
+    leaf_rule: ClassVar[LeafRule] = LeafRule.CURVATURE
+    leaf_factor: float = 1.0
+    derived_curvature: bool = False
+    base: FloatArray
+
+    @property
+    def n_outputs(self) -> int:
+        """Trees a round."""
+        return len(self.base)
+
+    @property
+    def rule(self) -> LeafRule:
+        """Leaf rule in force (weights may ask for another than the class's)."""
+        return self.leaf_rule
+
+    @abstractmethod
+    def allocate(self, split: str) -> Gradients:
+        """Return the arrays `fill` writes, for ``split`` "mse" or "newton"."""
+
+    @abstractmethod
+    def fill(self, scores: FloatArray, gradients: Gradients, run: Run) -> None:
+        """Write the gradients of ``scores`` (outputs x rows) into ``gradients``."""
+
+    def residuals(self, scores: FloatArray, output: int, rows: npt.NDArray[np.int64]) -> FloatArray:
+        """Target minus score of some rows, for `LeafRule.MEDIAN`."""
+        raise TypeError(f"{type(self).__name__} has no residuals: its leaf rule is {self.rule.name}.")

@@ -1,0 +1,111 @@
+"""Multiple ordinal classification (section 4 of the McRank paper): one binary problem per grade boundary.
+
+Output k models the log-odds of y > k, k = 0..K-2, with a logistic loss; the problems share nothing but the rows. This is
+Algorithm 1 with K = 2: there both class trees have the same splits and opposite leaves, so one tree whose leaf moves the
+log-odds by Σg / Σp(1-p) is the same model. McRank itself uses it when there are two grades.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from numba import int32, njit
+
+from mcrank.losses.base import LeafRule, Loss
+from mcrank.losses.exponential import ROUND, as_bits, exp_negative
+from mcrank.losses.multiclass import allocate_weighted, fill_weighted
+from mcrank.losses.quantize import ROWS_PER_TASK, FloatArray, Gradients, Run, gradient_bits, starts
+
+
+class OrdinalLoss(Loss):
+    """Logistic losses of y > k for class codes 0..K-1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.losses.ordinal import OrdinalLoss
+    >>> OrdinalLoss(np.array([0, 1, 2], dtype=np.int32), 3).n_outputs
+    2
+    """
+
+    leaf_rule: ClassVar[LeafRule] = LeafRule.BERNOULLI
+
+    def __init__(
+        self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None = None
+    ) -> None:
+        self.classes = classes
+        self.weight = weight
+        self.base = np.zeros(n_classes - 1)
+        self.derived_curvature = weight is None
+
+    @property
+    def rule(self) -> LeafRule:
+        """Bernoulli, or explicit curvature when rows have weights."""
+        return self.leaf_rule if self.weight is None else LeafRule.CURVATURE
+
+    def allocate(self, split: str) -> Gradients:
+        """Return the arrays `fill` writes."""
+        gradients = Gradients(np.empty((self.n_outputs, len(self.classes)), dtype=np.int32))
+        return allocate_weighted(gradients, self.weight, split)
+
+    def fill(self, scores: FloatArray, gradients: Gradients, run: Run) -> None:
+        """Write 1[y > k] - p[k] of every row and boundary."""
+        n = scores.shape[1]
+        if self.weight is None:
+            scale = float(1 << gradient_bits(n))
+            gradients.unit = 1 / scale
+            run(
+                lambda s: logistic_residuals(
+                    scores, self.classes, s, min(s + ROWS_PER_TASK, n), scale, gradients.q
+                ),
+                starts(n),
+            )
+            return
+        fill_weighted(
+            gradients,
+            self.weight,
+            run,
+            lambda s, e, unit: weighted_logistic_residuals(
+                scores, self.classes, self.weight, s, e, unit, gradients.q, gradients.curvature
+            ),
+        )
+
+
+@njit(
+    "void(float64[:,::1], int32[::1], int64, int64, float64, int32[:,::1])",
+    nogil=True,
+    cache=True,
+    error_model="numpy",
+)
+def logistic_residuals(scores, classes, start, end, scale, q):  # type: ignore[no-untyped-def]
+    """``q[k] = rint(scale * (1[y > k] - sigmoid(scores[k])))`` for rows ``start`` up to ``end``."""
+    # IN: scores, classes, start, end, scale  OUT: q
+    own = classes[start:end]
+    for k in range(scores.shape[0]):
+        score = scores[k, start:end]
+        out = q[k, start:end]
+        for i in range(len(own)):
+            small = exp_negative(-abs(score[i]))  # never overflows
+            p = (1.0 if score[i] >= 0 else small) / (1.0 + small)
+            target = 1.0 if own[i] > k else 0.0
+            out[i] = int32(as_bits(scale * (target - p) + ROUND))
+
+
+@njit(
+    "void(float64[:,::1], int32[::1], float64[::1], int64, int64, float64, int32[:,::1], float64[:,::1])",
+    nogil=True,
+    cache=True,
+    error_model="numpy",
+)
+def weighted_logistic_residuals(scores, classes, weight, start, end, unit, q, curvature):  # type: ignore[no-untyped-def]
+    """The same with row weights, and the curvatures w p (1 - p)."""
+    # IN: scores, classes, weight, start, end, unit  OUT: q, curvature
+    for k in range(scores.shape[0]):
+        for i in range(start, end):
+            small = exp_negative(-abs(scores[k, i]))
+            p = (1.0 if scores[k, i] >= 0 else small) / (1.0 + small)
+            curvature[k, i] = weight[i] * p * (1 - p)
+            target = 1.0 if classes[i] > k else 0.0
+            q[k, i] = int32(np.rint(weight[i] * (target - p) / unit))

@@ -1,0 +1,100 @@
+"""Gradients as integers: how many bits they get, and the arrays a loss fills.
+
+A gradient ``g`` becomes ``q = rint(g / unit)``. Counters pack a sum of ``q`` and a count into 64 bits, so the more rows
+there are, the fewer bits a gradient may have: 30 up to 65,536 rows, 24 at half a million, 14 at ten million. Rounding
+errors are independent between rows and shrink with the root of a leaf's size: far below what one boosting step decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+FloatArray = npt.NDArray[np.float64]
+# How the engine runs a task over items, perhaps on several threads.
+Run = Callable[[Callable[[int], Any], Iterable[int]], None]
+
+MOST_BITS = 30
+LANE_BITS = 30  # of the second lane, which shares its counter with nothing
+ROWS_PER_TASK = 16384
+
+
+def count_bits(rows: int) -> int:
+    """Bits that hold a number of rows.
+
+    Examples
+    --------
+    >>> from mcrank.losses.quantize import count_bits
+    >>> count_bits(500_000)
+    19
+    """
+    return max(1, int(rows).bit_length())
+
+
+def gradient_bits(rows: int) -> int:
+    """Bits of a rounded gradient: what 64 leave after the count, the sum's growth and two signs.
+
+    Examples
+    --------
+    >>> from mcrank.losses.quantize import gradient_bits
+    >>> gradient_bits(10_000), gradient_bits(500_000), gradient_bits(10_000_000)
+    (30, 24, 14)
+    """
+    return max(4, min(MOST_BITS, 62 - 2 * count_bits(rows)))
+
+
+@dataclass
+class Gradients:
+    """What a loss fills each round, one row of arrays per output.
+
+    ``q * unit`` is the gradient. ``weights`` is the second lane (empty: none, or derived from q), ``lane_unit`` its
+    scale; ``curvature`` is what leaf values divide by (empty: as the loss's leaf rule says), and
+    ``lane_is_curvature`` says that the second lane is it, rounded.
+    """
+
+    q: npt.NDArray[np.int32]
+    unit: float = 1.0
+    weights: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 0), dtype=np.int64))
+    lane_unit: float = 1.0
+    lane_is_curvature: bool = False
+    curvature: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+
+    def weights_of(self, output: int) -> npt.NDArray[np.int64]:
+        """Second lane of one output; outputs may share a row."""
+        return _row_of(self.weights, output)
+
+    def curvature_of(self, output: int) -> FloatArray:
+        """Curvature of one output; outputs may share a row."""
+        return _row_of(self.curvature, output)
+
+
+def _row_of(array: npt.NDArray[Any], output: int) -> npt.NDArray[Any]:
+    if len(array) == 0:
+        return array.reshape(-1)
+    return array[output if len(array) > 1 else 0]  # type: ignore[no-any-return]
+
+
+@njit("void(float64[::1], float64, int32[::1])", nogil=True, cache=True)
+def round_gradients(g, unit, q):  # type: ignore[no-untyped-def]
+    """``q = rint(g / unit)``."""
+    # IN: g, unit  OUT: q
+    for i in range(len(g)):
+        q[i] = np.int32(np.rint(g[i] / unit))
+
+
+@njit("void(float64[::1], float64, int64[::1])", nogil=True, cache=True)
+def round_lane(h, unit, lane):  # type: ignore[no-untyped-def]
+    """``lane = rint(h / unit)``."""
+    # IN: h, unit  OUT: lane
+    for i in range(len(h)):
+        lane[i] = np.int64(np.rint(h[i] / unit))
+
+
+def starts(rows: int) -> range:
+    """First row of each task of a row-wise loss."""
+    return range(0, rows, ROWS_PER_TASK)

@@ -1,0 +1,222 @@
+"""What every ranker is: declared options, `fit`, `predict`, `score`, and a state that a model file can hold."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+import mcrank
+from mcrank.data.dataset import Dataset, check_features
+from mcrank.errors import DataError, NotFittedError, OptionError
+from mcrank.metrics.measure import NDCG, Measure, parse_measure
+from mcrank.options import Optioned, option
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class Ranker(Optioned, ABC):
+    """Base of all rankers, following scikit-learn's conventions.
+
+    A subclass declares its options, sets `name` (its word on the command line and in model files) and writes
+    ``_fit``, ``_scores``, ``state`` and ``from_state``.
+    """
+
+    name: ClassVar[str]
+
+    measure: str | Measure = option(
+        "ndcg@10", help="measure watched on validation data, such as ndcg@10, map or ndcg@10[yahoo]"
+    )
+    n_jobs: int | None = option(None, low=1, help="threads; None for every core; never changes the model")
+
+    def fit(
+        self,
+        X: Dataset | npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
+        *,
+        qid: npt.ArrayLike | None = None,
+        valid: Dataset | tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike] | None = None,
+        weight: npt.ArrayLike | None = None,
+        query_weight: npt.ArrayLike | None = None,
+        callback: Callable[[Any], Any] | None = None,
+    ) -> Self:
+        """Train on rows grouped by query.
+
+        Parameters
+        ----------
+        X : Dataset or array-like of shape (rows, features)
+            A `Dataset`, or a matrix with ``y`` and ``qid`` beside it.
+        y, qid : array-like of shape (rows,)
+            Grades and query ids, when ``X`` is a matrix.
+        valid : Dataset or (X, y, qid), optional
+            Held-out data: the measure is taken on it each round and the best round is kept.
+        weight, query_weight : array-like, optional
+            Row and query weights, when ``X`` is a matrix; see `Dataset`.
+        callback : callable, optional
+            Called after each round with a `RoundEvent`; a true answer ends training.
+
+        Returns
+        -------
+        Ranker
+            Itself, fitted.
+        """
+        options = self.checked_options()
+        options["measure"] = parse_measure(options["measure"])
+        options["n_jobs"] = options["n_jobs"] or available_cores()
+        data = as_dataset(X, y, qid, weight, query_weight, type(self).__name__)
+        held_out = None
+        if valid is not None:
+            parts = (valid, None, None) if isinstance(valid, Dataset) else tuple(valid)
+            held_out = as_dataset(*parts, None, None, f"valid of {type(self).__name__}")
+            if held_out.n_features != data.n_features:
+                raise DataError(
+                    f"valid of {type(self).__name__} has {held_out.n_features} features, the training data "
+                    f"{data.n_features}; give both the same columns."
+                )
+        self._fit(data, held_out, options, callback)
+        self.feature_names_ = data.feature_names
+        self.n_features_in_ = data.n_features
+        self.provenance_ = provenance(data)
+        return self
+
+    @abstractmethod
+    def _fit(
+        self,
+        data: Dataset,
+        valid: Dataset | None,
+        options: dict[str, Any],
+        callback: Callable[[Any], Any] | None,
+    ) -> None:
+        """Train; ``options`` are checked, with the measure parsed and ``n_jobs`` a number."""
+
+    @abstractmethod
+    def state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """Return everything a model file needs: JSON values and arrays."""
+
+    @classmethod
+    @abstractmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Self:
+        """Return the fitted ranker that `state` described, checked."""
+
+    @abstractmethod
+    def predict(self, X: Dataset | npt.ArrayLike) -> FloatArray:
+        """Return one score per row, in the caller's row order; within a query, higher ranks first."""
+
+    def score(
+        self, X: Dataset | npt.ArrayLike, y: npt.ArrayLike | None = None, qid: npt.ArrayLike | None = None
+    ) -> float:
+        """Return the mean NDCG@10 of the ranking on ``X``."""
+        self._check_fitted()
+        data = as_dataset(X, y, qid, None, None, f"{type(self).__name__}.score")
+        return float(NDCG(k=10).on(data).mean(data.to_grouped(self.predict(data))))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save as one file; see `mcrank.load`."""
+        from mcrank.models.file import save
+
+        self._check_fitted()
+        save(self, path)
+
+    def _features(self, X: Dataset | npt.ArrayLike, what: str) -> npt.NDArray[np.float32]:
+        """Feature matrix of what a caller wants scored, in grouped order for a `Dataset`."""
+        self._check_fitted()
+        where = f"X of {type(self).__name__}.{what}"
+        features = X.X if isinstance(X, Dataset) else check_features(X, where)
+        if features.shape[1] != self.n_features_in_:
+            raise DataError(
+                f"{where} has {features.shape[1]} features; this ranker was trained on {self.n_features_in_}."
+            )
+        return features
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(f"This {type(self).__name__} is not fitted yet; call fit first.")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=True),
+            transformer_tags=None,
+            classifier_tags=None,
+            regressor_tags=None,
+            input_tags=InputTags(allow_nan=True),
+        )
+
+    def _common_state(self) -> dict[str, Any]:
+        """JSON part that every ranker has. ``n_jobs`` is a matter of the machine, not of the model."""
+        options = {k: v for k, v in self.checked_options().items() if k != "n_jobs"}
+        options["measure"] = parse_measure(options["measure"]).name
+        return {
+            "feature_names": list(self.feature_names_),
+            "options": options,
+            "provenance": self.provenance_,
+        }
+
+    @classmethod
+    def _from_common_state(cls, meta: dict[str, Any]) -> Self:
+        ranker = cls(**meta["options"])
+        ranker.checked_options()
+        parse_measure(ranker.measure)
+        names = meta["feature_names"]
+        if not isinstance(names, list) or not names or not all(isinstance(n, str) for n in names):
+            raise DataError("feature_names must be a list of texts.")
+        ranker.feature_names_ = tuple(names)
+        ranker.n_features_in_ = len(names)
+        ranker.provenance_ = dict(meta["provenance"])
+        return ranker
+
+
+def available_cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def as_dataset(
+    X: Any, y: Any, qid: Any, weight: Any = None, query_weight: Any = None, where: str = "fit"
+) -> Dataset:
+    """Return ``X`` itself when it is a `Dataset`, or one made of the parts."""
+    if isinstance(X, Dataset):
+        given = {"y": y, "qid": qid, "weight": weight, "query_weight": query_weight}
+        extra = [name for name, value in given.items() if value is not None]
+        if extra:
+            raise OptionError(f"{where} got a Dataset and also {', '.join(extra)}; a Dataset has its own.")
+        return X
+    if y is None or qid is None:
+        raise OptionError(f"{where} needs y and qid beside a matrix, or a Dataset.")
+    return Dataset(X, y, qid, weight, query_weight)
+
+
+def provenance(data: Dataset) -> dict[str, Any]:
+    """Where a model comes from: versions and a fingerprint of its training data; no times, no places."""
+    import numba
+
+    digest = hashlib.blake2b(digest_size=16)
+    for part in (data.X, data.y, data.offsets, data.weight, data.query_weight):
+        if part is not None:
+            digest.update(str((part.dtype.str, part.shape)).encode())
+            digest.update(part.data)
+    return {
+        "data": {
+            "features": data.n_features,
+            "fingerprint": digest.hexdigest(),
+            "queries": data.n_queries,
+            "rows": data.n_rows,
+        },
+        "versions": {
+            "mcrank": mcrank.__version__,
+            "numba": numba.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+    }

@@ -1,0 +1,233 @@
+"""McRank: ranking as multiple classification and as multiple ordinal classification (Li, Burges, Wu 2007).
+
+Both learn the probability of each grade with boosted trees; the score is the Expected Relevance, the sum of
+probability times T(grade). T is chosen when predicting: the model knows only probabilities.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.data.dataset import Dataset
+from mcrank.errors import ModelFileError, OptionError
+from mcrank.losses.base import Loss
+from mcrank.losses.multiclass import MulticlassLoss
+from mcrank.losses.ordinal import OrdinalLoss
+from mcrank.options import option
+from mcrank.rankers.base import FloatArray
+from mcrank.rankers.trees import TreeRanker
+
+Relevance = str | Sequence[float] | npt.NDArray[np.float64]
+
+
+class GradeRanker(TreeRanker):
+    """What both kinds share: grades mapped to classes and back, probabilities, Expected Relevance.
+
+    Attributes
+    ----------
+    grades_ : ndarray of float64
+        Grades seen in training, ascending; column k of `predict_proba` is the probability of ``grades_[k]``.
+    """
+
+    def _loss(self, data: Dataset, options: dict[str, Any]) -> Loss | None:
+        self.grades_, classes = np.unique(data.y, return_inverse=True)
+        if len(self.grades_) == 1:
+            return None
+        return self._class_loss(classes.astype(np.int32), len(self.grades_), data.row_weight)
+
+    @abstractmethod
+    def _class_loss(
+        self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None
+    ) -> Loss:
+        """Return the loss on class codes."""
+
+    @abstractmethod
+    def _above(self, raw: FloatArray) -> FloatArray:
+        """Pr(y > grade k) for k = 0..K-2 (boundaries x rows) of raw scores; may not fall with k."""
+
+    @abstractmethod
+    def _probabilities(self, raw: FloatArray) -> FloatArray:
+        """Probability of each class (classes x rows): a proper distribution."""
+
+    def _rank(self, raw: FloatArray) -> FloatArray:
+        return self._expected(raw, self.grades_)
+
+    def _expected(self, raw: FloatArray, values: FloatArray) -> FloatArray:
+        """Σ T(k) p(k), summed as T(0) + Σ (T(k) - T(k-1)) Pr(y >= k): the same, and it needs no repaired p."""
+        if len(values) == 1:
+            return np.full(raw.shape[1], values[0])
+        return np.asarray(values[0] + np.diff(values) @ self._above(raw))
+
+    def predict(self, X: Dataset | npt.ArrayLike, relevance: Relevance = "grade") -> FloatArray:
+        """Return the Expected Relevance of each row, in the caller's row order.
+
+        Parameters
+        ----------
+        X : Dataset or array-like of shape (rows, features)
+            What to score.
+        relevance : {"grade", "gain"} or sequence of numbers
+            T of the paper: the grades themselves, 2^grade - 1 (the choice that is optimal for DCG if the
+            probabilities are right), or one number per grade of `grades_`, not falling.
+        """
+        values = self._relevance(relevance)
+        return self._expected(self._raw(X, "predict"), values)
+
+    def predict_proba(self, X: Dataset | npt.ArrayLike) -> FloatArray:
+        """Return the probability of each grade (rows x grades); every row is a distribution over `grades_`."""
+        raw = self._raw(X, "predict_proba")
+        if len(self.grades_) == 1:
+            return np.ones((raw.shape[1], 1))
+        return np.ascontiguousarray(self._probabilities(raw).T)
+
+    def _relevance(self, relevance: Relevance) -> FloatArray:
+        self._check_fitted()
+        if isinstance(relevance, str):
+            if relevance == "grade":
+                return self.grades_
+            if relevance == "gain":
+                return np.exp2(self.grades_) - 1
+        else:
+            try:
+                values = np.asarray(relevance, dtype=np.float64)
+            except (TypeError, ValueError):
+                values = np.empty(0)
+            if values.shape == self.grades_.shape and np.isfinite(values).all() and (np.diff(values) >= 0).all():
+                return values
+        raise OptionError(
+            f"relevance of {type(self).__name__}.predict must be 'grade', 'gain' or {len(self.grades_)} numbers "
+            f"that do not fall, got {relevance!r}."
+        )
+
+    def state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """Return everything a model file needs: JSON values and arrays."""
+        meta, arrays = super().state()
+        meta["grades"] = self.grades_.tolist()
+        return meta, arrays
+
+    def _restore(self, meta: dict[str, Any]) -> None:
+        grades = np.array(meta["grades"], dtype=np.float64)
+        if grades.ndim != 1 or len(grades) == 0 or not np.isfinite(grades).all() or (np.diff(grades) <= 0).any():
+            raise ModelFileError("grades must be rising numbers.")
+        if grades[0] < 0:
+            raise ModelFileError(f"grades must be >= 0, got {grades[0]}.")
+        self.grades_ = grades
+        outputs = self._n_outputs(len(grades))
+        if self.forest_.n_outputs != outputs:
+            raise ModelFileError(
+                f"{len(grades)} grades need {outputs} outputs, the forest has {self.forest_.n_outputs}."
+            )
+
+    def _n_outputs(self, n_classes: int) -> int:
+        return max(1, n_classes - 1)
+
+
+class McRank(GradeRanker):
+    """McRank by multiple classification (Algorithm 1 of the paper): softmax boosting, one tree per grade and round.
+
+    Parameters
+    ----------
+    sequential : bool
+        Refresh the probabilities before each class tree, as Algorithm 1 is printed, rather than once a round, as
+        Friedman's algorithm (and everyone's implementation) does.
+    others
+        See ``McRank.declared_options`` or ``mcrank train --ranker mcrank --help``.
+
+    Examples
+    --------
+    >>> import mcrank
+    >>> train, valid, test = mcrank.make_artificial(n_train=40, n_valid=20, n_test=20, seed=1)
+    >>> ranker = mcrank.McRank(n_estimators=20, num_leaves=6).fit(train, valid=valid)
+    >>> ranker.predict_proba(test).shape
+    (1000, 5)
+    >>> bool(ranker.score(test) > 0.4)
+    True
+    """
+
+    name: ClassVar[str] = "mcrank"
+
+    sequential: bool = option(False, help="refresh probabilities before each class tree, as Algorithm 1 is printed")
+
+    def _class_loss(
+        self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None
+    ) -> Loss:
+        if n_classes == 2:
+            return OrdinalLoss(classes, 2, weight)  # one tree instead of two mirror images
+        return MulticlassLoss(classes, n_classes, weight)
+
+    def _n_outputs(self, n_classes: int) -> int:
+        return 1 if n_classes <= 2 else n_classes
+
+    def _probabilities(self, raw: FloatArray) -> FloatArray:
+        if len(self.grades_) == 2:
+            above = sigmoid(raw[0])
+            return np.stack([1 - above, above])
+        powers = np.exp(raw - raw.max(axis=0))
+        return np.asarray(powers / powers.sum(axis=0))
+
+    def _above(self, raw: FloatArray) -> FloatArray:
+        return np.cumsum(self._probabilities(raw)[:0:-1], axis=0)[::-1]
+
+
+class OrdinalMcRank(GradeRanker):
+    """McRank by multiple ordinal classification (section 4): one binary problem per grade boundary, Pr(y > k).
+
+    The boundaries are learned apart, so their probabilities may cross. Scores use them as they are (Expected
+    Relevance does not mind); `predict_proba` shows the nearest proper distribution.
+
+    Examples
+    --------
+    >>> import mcrank
+    >>> train, valid, test = mcrank.make_artificial(n_train=40, n_valid=20, n_test=20, seed=1)
+    >>> ranker = mcrank.OrdinalMcRank(n_estimators=20, num_leaves=6).fit(train)
+    >>> bool(abs(ranker.predict_proba(test).sum(axis=1) - 1).max() < 1e-12)
+    True
+    """
+
+    name: ClassVar[str] = "ordinal"
+
+    def _class_loss(
+        self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None
+    ) -> Loss:
+        return OrdinalLoss(classes, n_classes, weight)
+
+    def _above(self, raw: FloatArray) -> FloatArray:
+        return sigmoid(raw)
+
+    def _probabilities(self, raw: FloatArray) -> FloatArray:
+        above = falling(sigmoid(raw))
+        ones, zeros = np.ones((1, raw.shape[1])), np.zeros((1, raw.shape[1]))
+        return -np.diff(np.concatenate([ones, above, zeros]), axis=0)
+
+
+def sigmoid(x: FloatArray) -> FloatArray:
+    """1 / (1 + exp(-x)) without overflow."""
+    small = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1.0, small) / (1 + small)
+
+
+def falling(values: FloatArray) -> FloatArray:
+    """Nearest columns (in least squares) that do not rise downwards: isotonic regression of each column.
+
+    By the min-max formula: entry k is the smallest, over starts i <= k, of the largest mean of entries i..j, j >= k.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.rankers.mcrank import falling
+    >>> falling(np.array([[0.5], [0.75], [0.25]])).ravel().tolist()
+    [0.625, 0.625, 0.25]
+    """
+    n = len(values)
+    sums = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
+    out = np.empty_like(values)
+    for k in range(n):
+        largest = [
+            np.max([(sums[j + 1] - sums[i]) / (j + 1 - i) for j in range(k, n)], axis=0) for i in range(k + 1)
+        ]
+        out[k] = np.min(largest, axis=0)
+    return np.minimum.accumulate(np.clip(out, 0.0, 1.0), axis=0)

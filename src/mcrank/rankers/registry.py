@@ -1,0 +1,9 @@
+"""Every ranker by name: what the command line trains and a model file may hold. A new ranker is one line here."""
+
+from __future__ import annotations
+
+RANKERS: dict[str, str] = {
+    "mcrank": "mcrank.rankers.mcrank:McRank",
+    "ordinal": "mcrank.rankers.mcrank:OrdinalMcRank",
+    "regression": "mcrank.rankers.regression:RegressionRanker",
+}

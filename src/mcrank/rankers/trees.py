@@ -1,0 +1,169 @@
+"""Tree rankers: options of the boosting engine, the forest, and their part of a model file."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.boosting.binning import BINNINGS
+from mcrank.boosting.boost import Boosted, BoostOptions, Validation, boost
+from mcrank.boosting.predict import predict_raw
+from mcrank.boosting.trees import Forest, ForestBuilder
+from mcrank.data.dataset import Dataset
+from mcrank.errors import ModelFileError
+from mcrank.losses.base import Loss
+from mcrank.options import option
+from mcrank.rankers.base import FloatArray, Ranker, available_cores
+
+
+class TreeRanker(Ranker):
+    """A ranker whose scorer is a forest: trees times a loss.
+
+    A subclass says which loss (`_loss`) and how raw outputs become ranking scores (`_rank`).
+
+    Attributes
+    ----------
+    forest_ : Forest
+        The trees kept.
+    best_round_ : int
+        Rounds kept: the best on the validation data, or all.
+    n_rounds_ : int
+        Rounds trained.
+    history_ : dict of list
+        Value of each measure on the validation data after each round.
+    """
+
+    n_estimators: int = option(1000, low=1, help="boosting rounds (M of the paper)")
+    num_leaves: int = option(10, low=2, help="leaves of each tree (J)")
+    learning_rate: float = option(0.05, low=0, open_low=True, help="shrinkage of each tree (nu)")
+    max_bins: int = option(256, low=2, high=65536, help="most bins of a feature (B); above 256 they take 16 bits")
+    binning: str = option("adaptive", choices=BINNINGS, help="how features are cut into bins")
+    min_samples_leaf: int = option(10, low=1, help="fewest rows in a leaf")
+    split: str = option("mse", choices=("mse", "newton"), help="split gain: least squares, or robust LogitBoost")
+    subsample: float = option(1.0, low=0, high=1, open_low=True, help="share of the queries each round sees")
+    colsample: float = option(1.0, low=0, high=1, open_low=True, help="share of the features each tree sees")
+    early_stopping_rounds: int | None = option(
+        None, low=1, help="stop after so many rounds without a better validation measure"
+    )
+    max_leaf_value: float = option(
+        1e4, low=0, open_low=True, help="largest value of a leaf before shrinkage, against near-certain leaves"
+    )
+    random_state: int = option(0, low=0, high=2**63 - 1, help="seed of all sampling")
+
+    @abstractmethod
+    def _loss(self, data: Dataset, options: dict[str, Any]) -> Loss | None:
+        """Return the loss on this data; None when there is nothing to learn."""
+
+    @abstractmethod
+    def _rank(self, raw: FloatArray) -> FloatArray:
+        """Ranking scores of raw scores (outputs x rows)."""
+
+    def _fit(
+        self,
+        data: Dataset,
+        valid: Dataset | None,
+        options: dict[str, Any],
+        callback: Callable[[Any], Any] | None,
+    ) -> None:
+        loss = self._loss(data, options)
+        if loss is None:
+            empty = ForestBuilder(data.n_features, [0.0]).build()
+            self._keep(Boosted(empty, None, 0, 0))
+            return
+        names = BoostOptions.__dataclass_fields__
+        settings = BoostOptions(**{name: options[name] for name in names})
+        watch = None if valid is None else Validation(valid, options["measure"], self._rank)
+        boosted = boost(data, loss, settings, watch, callback, sequential=options.get("sequential", False))
+        self._keep(boosted)
+        if boosted.interrupted:
+            warnings.warn(
+                f"{type(self).__name__} was interrupted; it keeps {boosted.best_round} rounds.", stacklevel=3
+            )
+
+    def _keep(self, boosted: Boosted) -> None:
+        self.forest_ = boosted.forest
+        self.n_rounds_ = boosted.n_rounds
+        self.best_round_ = boosted.best_round
+        self.history_ = boosted.history
+        bins = boosted.bins
+        self.bin_edges_ = np.empty(0, dtype=np.float32) if bins is None else bins.edges
+        self.bin_offsets_ = (
+            np.zeros(boosted.forest.n_features + 1, dtype=np.int64) if bins is None else bins.offsets
+        )
+
+    def _raw(self, X: Dataset | npt.ArrayLike, what: str) -> FloatArray:
+        """Raw scores (outputs x rows) in the caller's row order."""
+        n_jobs = self.declared_options["n_jobs"].check(self.n_jobs, type(self).__name__) or available_cores()
+        raw = predict_raw(self.forest_, self._features(X, what), n_jobs=n_jobs)
+        return (X.to_caller(raw) if isinstance(X, Dataset) else raw).T
+
+    def predict(self, X: Dataset | npt.ArrayLike) -> FloatArray:
+        """Return one score per row, in the caller's row order; within a query, higher ranks first."""
+        return self._rank(self._raw(X, "predict"))
+
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """Share of each feature in the total gain of all splits."""
+        self._check_fitted()
+        return self.forest_.feature_importances()
+
+    def state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """Return everything a model file needs: JSON values and arrays."""
+        meta = self._common_state()
+        meta["training"] = {
+            "best_round": self.best_round_,
+            "history": self.history_,
+            "rounds": self.n_rounds_,
+        }
+        arrays = self.forest_.to_arrays()
+        arrays["bin_edges"] = self.bin_edges_
+        arrays["bin_offsets"] = self.bin_offsets_
+        return meta, arrays
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Self:
+        """Return the fitted ranker that `state` described; what does not fit together is a `ModelFileError`."""
+        ranker = cls._from_common_state(meta)
+        ranker.forest_ = Forest.from_arrays(arrays)
+        if ranker.forest_.n_features != ranker.n_features_in_:
+            raise ModelFileError(
+                f"the forest has {ranker.forest_.n_features} features, feature_names has {ranker.n_features_in_}."
+            )
+        training = meta["training"]
+        ranker.n_rounds_, ranker.best_round_ = int(training["rounds"]), int(training["best_round"])
+        ranker.history_ = {str(k): [float(v) for v in vs] for k, vs in training["history"].items()}
+        ranker.bin_edges_, ranker.bin_offsets_ = _checked_edges(
+            arrays["bin_edges"], arrays["bin_offsets"], ranker.n_features_in_
+        )
+        ranker._restore(meta)
+        return ranker
+
+    def _restore(self, meta: dict[str, Any]) -> None:
+        """Take what a subclass added to the state, checked."""
+
+
+def _checked_edges(
+    edges: npt.NDArray[Any], offsets: npt.NDArray[Any], n_features: int
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+    good = (
+        edges.dtype == np.float32
+        and offsets.dtype == np.int64
+        and offsets.shape == (n_features + 1,)
+        and edges.ndim == 1
+        and offsets[0] == 0
+        and offsets[-1] == len(edges)
+        and bool((offsets[1:] >= offsets[:-1]).all())
+    )
+    if not good:
+        raise ModelFileError("bin_edges and bin_offsets do not fit together.")
+    inside = np.ones(max(len(edges) - 1, 0), dtype=bool)
+    ends = offsets[1:-1]
+    inside[ends[(ends > 0) & (ends < len(edges))] - 1] = False  # between two features edges may fall
+    if not (np.diff(edges)[inside] > 0).all():
+        raise ModelFileError("bin_edges of a feature must rise.")
+    return edges, offsets
