@@ -12,6 +12,7 @@ import math
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -102,7 +103,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     with_traceback = "--traceback" in args or bool(os.environ.get("MCRANK_TRACEBACK"))
     args = [arg for arg in args if arg != "--traceback"] or ["--help"]
     try:
-        code = group.main(args, prog_name="mcrank", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            code = group.main(args, prog_name="mcrank", standalone_mode=False)
         sys.stdout.flush()  # so that a closed pipe shows itself here, not while the interpreter ends
     except click.Abort:
         click.echo("stopped.", err=True)
@@ -141,6 +144,10 @@ def report(error: Exception, with_traceback: bool) -> int:
     return BAD_FILE if isinstance(error, (DataError, MeasureError, ModelFileError)) else FAILURE
 
 
+def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
+    click.echo(f"warning: {message}", err=True)
+
+
 def _os_words(error: OSError) -> str:
     what = error.strerror or str(error)
     return f"{error.filename}: {what}." if error.filename else f"{what}."
@@ -165,6 +172,21 @@ def print_json(value: Any) -> None:
     }
     """
     click.echo(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def print_facts(facts: Mapping[str, Any]) -> None:
+    """Print names and values, one a line, in two columns.
+
+    Examples
+    --------
+    >>> from mcrank.cli.main import print_facts
+    >>> print_facts({"rows": 1000, "ndcg@10": 0.123456789})
+    rows     1000
+    ndcg@10  0.12346
+    """
+    width = max(map(len, facts), default=0) + 2
+    for name, value in facts.items():
+        click.echo(f"{name:<{width}}{f'{value:.5g}' if isinstance(value, float) else value}")
 
 
 def _plain(value: Any) -> Any:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
 if TYPE_CHECKING:
-    from mcrank.rankers.base import RoundEvent
+    from mcrank.boosting.boost import RoundEvent
 
 
 def announce_compilation() -> None:
@@ -31,27 +32,59 @@ def announce_compilation() -> None:
     event.register("numba:compile", Once())  # type: ignore[no-untyped-call]
 
 
-@contextmanager
-def training_progress(label: str) -> Iterator[Callable[[RoundEvent], None]]:
-    """Yield the callback for a ranker's ``fit``; it draws a bar when standard error is a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda event: None
-        return
+class TrainingProgress:
+    """The callback for a ranker's ``fit``, used in a ``with`` block.
+
+    It draws a bar when standard error is a terminal, and turns a first Ctrl-C into "stop after this round",
+    so that what has been learned can be saved; a second one does not wait for the round.
+
+    Attributes
+    ----------
+    stopped : bool
+        Whether Ctrl-C ended training.
+    """
+
+    def __init__(self, label: str) -> None:
+        self.stopped = False
+        self._label = label
+        self._bar: Any = None
+
+    def __enter__(self) -> Self:
+        self._exit = ExitStack()
+        before = signal.signal(signal.SIGINT, self._on_ctrl_c)
+        self._exit.callback(signal.signal, signal.SIGINT, before)
+        if sys.stderr.isatty():
+            self._bar = self._exit.enter_context(_bar())
+            self._task = self._bar.add_task(self._label, total=None, scores="")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._exit.close()
+
+    def __call__(self, event: RoundEvent) -> bool:
+        """Show a round; the answer is whether to stop."""
+        if self._bar is not None:
+            scores = "  ".join(f"{name} {value:.4f}" for name, value in event.scores.items())
+            self._bar.update(self._task, completed=event.round, total=event.rounds, scores=scores)
+        return self.stopped
+
+    def _on_ctrl_c(self, number: int, frame: FrameType | None) -> None:
+        if self.stopped:
+            raise KeyboardInterrupt
+        self.stopped = True
+        click.echo("\nstopping after this round; Ctrl-C again to stop at once", err=True)
+
+
+def _bar() -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (
+    return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=30),
         TextColumn("round {task.completed}/{task.total}"),
         TextColumn("{task.fields[scores]}"),
         TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=None, scores="")
-
-        def update(event: RoundEvent) -> None:
-            scores = "  ".join(f"{name} {value:.4f}" for name, value in event.scores.items())
-            bar.update(task, completed=event.round, total=event.rounds, scores=scores)
-
-        yield update

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from mcrank.cli.declared import RankerCommand, given_options
-from mcrank.cli.main import json_option, print_json
-from mcrank.cli.progress import announce_compilation, training_progress
+from mcrank.cli.main import INTERRUPTED, json_option, print_facts, print_json
+from mcrank.cli.progress import TrainingProgress, announce_compilation
 
 
 @click.command("train", cls=RankerCommand)
@@ -20,57 +20,47 @@ from mcrank.cli.progress import announce_compilation, training_progress
     "--valid", metavar="DATA", help="Validation data: measured each round, and the best round is kept."
 )
 @click.option("--out", required=True, metavar="FILE", help="Where to save the model.")
-@click.option(
-    "--measure", default="ndcg@10", show_default=True, help="What is measured on the validation data."
-)
 @json_option
 @click.pass_context
 def command(
-    ctx: click.Context,
-    data: str,
-    ranker: str,
-    valid: str | None,
-    out: str,
-    measure: str,
-    as_json: bool,
-    **declared: Any,
+    ctx: click.Context, /, data: str, ranker: str, valid: str | None, out: str, as_json: bool, **declared: Any
 ) -> None:
     """Train a ranker on DATA (LETOR text with qid) and save it as a model file.
 
-    Options of the chosen ranker are listed below; `--ranker NAME --help` lists another one's.
+    Options of the chosen ranker are listed below; `--ranker NAME --help` lists another one's. Ctrl-C ends
+    training after the round under way and saves the model as it is then.
     """
     from mcrank.data.read import read
     from mcrank.metrics.measure import parse_measure
 
     check_target(out)
-    parsed = parse_measure(measure)
     untrained = ctx.meta["mcrank.ranker"](**given_options(declared, ctx))
+    parse_measure(untrained.measure)  # a wrong name should not have to wait until the data are read
     announce_compilation()
     train_data = read(data)
     valid_data = None if valid is None else read(valid)
     start = time.perf_counter()
-    with training_progress(untrained.name) as callback:
-        trained = untrained.fit(train_data, valid=valid_data, measure=parsed, callback=callback)
+    with TrainingProgress(ranker) as progress:
+        trained = untrained.fit(train_data, valid=valid_data, callback=progress)
     seconds = time.perf_counter() - start
     trained.save(out)
-    summary = {
+    best = trained.best_round_
+    facts = {
         "model": out,
-        "ranker": trained.name,
+        "ranker": ranker,
         "rows": train_data.n_rows,
         "queries": train_data.n_queries,
         "rounds": trained.n_rounds_,
-        "trees": trained.n_trees_,
-        "seconds": round(seconds, 3),
-        "scores": {
-            name: values[trained.best_round_ - 1] for name, values in trained.history_.items() if values
-        },
+        "best round": best,
+        **{f"valid {name}": values[best - 1] for name, values in trained.history_.items() if best},
+        "seconds": round(seconds, 2),
     }
     if as_json:
-        print_json(summary)
-        return
-    for name, value in summary.items():
-        for line in _lines(name, value):
-            click.echo(line)
+        print_json({name.replace(" ", "_"): value for name, value in facts.items()})
+    else:
+        print_facts(facts)
+    if progress.stopped:
+        ctx.exit(INTERRUPTED)
 
 
 def check_target(out: str) -> None:
@@ -80,9 +70,3 @@ def check_target(out: str) -> None:
         raise click.BadParameter(f"the folder {str(folder)!r} does not exist.", param_hint="--out")
     if Path(out).exists() and not Path(out).is_file():
         raise click.BadParameter(f"{out!r} exists and is not a regular file.", param_hint="--out")
-
-
-def _lines(name: str, value: Any) -> list[str]:
-    if isinstance(value, dict):
-        return [f"{key:<12}{score:.5f}" for key, score in value.items()]
-    return [f"{name:<12}{value}"]

@@ -1,0 +1,80 @@
+"""`mcrank describe`: what a model file holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mcrank.cli.main import json_option, print_facts, print_json
+
+if TYPE_CHECKING:
+    from mcrank.rankers.base import Ranker
+
+
+@click.command("describe")
+@click.argument("model")
+@click.option(
+    "--top", type=click.IntRange(min=0), default=10, show_default=True, help="How many features to list."
+)
+@json_option
+def command(model: str, top: int, as_json: bool) -> None:
+    """Show the ranker in MODEL: its options, trees, training history, most useful features and provenance."""
+    from mcrank.models.file import load
+
+    ranker = load(model)
+    facts = describe(ranker, top)
+    if as_json:
+        print_json({"model": model, **facts})
+        return
+    sections = {name.replace("_", " "): part for name, part in facts.items() if isinstance(part, dict)}
+    print_facts({"model": model, **{name: _words(v) for name, v in facts.items() if not isinstance(v, dict)}})
+    for name, part in sections.items():
+        if part:
+            click.echo(f"\n{name}")
+            print_facts({f"  {key}": _words(value) for key, value in part.items()})
+
+
+def describe(ranker: Ranker, top: int = 10) -> dict[str, Any]:
+    """Return what there is to know about a fitted ranker, as JSON values.
+
+    Examples
+    --------
+    >>> import mcrank
+    >>> from mcrank.cli.describe import describe
+    >>> ranker = mcrank.RegressionRanker(n_estimators=2).fit([[0.0], [1.0]] * 20, [0, 1] * 20, qid=[1] * 40)
+    >>> describe(ranker)["trees"], describe(ranker)["most_useful_features"]
+    (2, {'f1': 1.0})
+    """
+    meta, arrays = ranker.state()
+    facts: dict[str, Any] = {"ranker": ranker.name, "features": len(meta["feature_names"])}
+    if "grades" in meta:
+        facts["grades"] = meta["grades"]
+    if "tree_output" in arrays:
+        facts["trees"] = len(arrays["tree_output"])
+        facts["leaves"] = int((arrays["feature"] < 0).sum())
+    training = dict(meta.get("training", {}))
+    history = training.pop("history", {})
+    best = training.get("best_round", 0)
+    facts["training"] = training | {
+        f"valid {name}": values[best - 1] for name, values in history.items() if best
+    }
+    facts["options"] = meta["options"]
+    importances = getattr(ranker, "feature_importances_", None)
+    if importances is not None:
+        order = sorted(range(len(importances)), key=lambda j: (-importances[j], j))[:top]
+        facts["most_useful_features"] = {
+            meta["feature_names"][j]: float(importances[j]) for j in order if importances[j] > 0
+        }
+    facts["provenance"] = {
+        f"{part} {name}": value
+        for part, values in meta["provenance"].items()
+        for name, value in values.items()
+    }
+    return facts
+
+
+def _words(value: Any) -> Any:
+    if isinstance(value, list):
+        return ", ".join(f"{entry:g}" if isinstance(entry, float) else str(entry) for entry in value)
+    return "none" if value is None else value
