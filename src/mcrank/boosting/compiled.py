@@ -128,29 +128,36 @@ def _columns(table: Array, missing_left: Array, tables: int) -> tuple[Array, Arr
 
 
 def _program(forest: Forest, small: Array, column_of: Array, rank_of: Array) -> dict[str, Any]:
-    """Lay out groups, node programs and leaf values; see `_lay_out` for what they mean."""
-    # Trees of one output together, in their order: sums per output do not change, and groups are full.
+    """Put trees into groups and lay out their nodes and leaf values."""
+    # Trees of one output together, in their order: the sums of an output do not change, and groups are full.
     order = np.argsort(forest.tree_output, kind="stable")
-    trees = forest.n_trees
-    leaves = (np.diff(forest.tree_offsets)[small] + 1) // 2
-    steps = int(np.maximum(leaves - 1, 1).sum())
-    group_tree, group_node = np.zeros(trees + 1, dtype=np.uint64), np.zeros(trees + 1, dtype=np.uint64)
-    group_output, group_walk = np.zeros(trees, dtype=np.int64), np.zeros(trees, dtype=np.int64)
-    tree_value = np.zeros(trees, dtype=np.uint64)
-    leaf_value = aligned(int(leaves.sum()), np.float64)
-    node, node_rank = aligned(4 * steps, np.uint16), aligned(steps, np.int8)
+    output, foldable = forest.tree_output[order], small[order]
+    index = np.arange(len(order))
+    new_run = np.ones(len(order), dtype=bool)
+    new_run[1:] = (output[1:] != output[:-1]) | ~foldable[1:] | ~foldable[:-1]
+    member = (index - np.maximum.accumulate(np.where(new_run, index, 0))) % GROUP
+    first = np.flatnonzero(member == 0)
+    leaves = np.where(foldable, (np.diff(forest.tree_offsets)[order] + 1) // 2, 0)
+    # A tree of one leaf takes a step too, to put leaf 0 where the result is looked for.
+    steps = np.where(foldable, np.maximum(leaves - 1, 1), 0)
+    tree_value, tree_step = _starts(leaves), _starts(steps)
     constants = int(leaves.max(initial=1))
-    groups, slots = _lay_out(
-        LANES, GROUP, constants, order, small, forest.tree_output, forest.tree_offsets,
-        forest.feature, forest.left, forest.right, forest.value, column_of, rank_of,
-        group_tree, group_node, group_output, group_walk, tree_value, leaf_value, node, node_rank,
+    leaf_value = aligned(int(tree_value[-1]), np.float64)
+    node, node_rank = aligned(4 * int(tree_step[-1]), np.uint16), aligned(int(tree_step[-1]), np.int8)
+    slots = _lay_out(
+        LANES, GROUP, constants, order[foldable], member[foldable], tree_step[:-1][foldable],
+        tree_value[:-1][foldable], forest.tree_offsets, forest.feature, forest.left, forest.right,
+        forest.value, column_of, rank_of,
+        np.empty(2 * MAX_LEAVES, dtype=np.int64), np.empty(MAX_LEAVES, dtype=np.int64),
+        leaf_value, node, node_rank,
     )  # fmt: skip
+    ends = np.append(first, len(order))
     return {
-        "group_tree": group_tree[: groups + 1],
-        "group_node": group_node[: groups + 1],
-        "group_output": group_output[:groups],
-        "group_walk": group_walk[:groups],
-        "tree_value": tree_value,
+        "group_tree": _starts(foldable)[ends].astype(np.uint64),
+        "group_node": tree_step[ends].astype(np.uint64),
+        "group_output": output[first].astype(np.int64),
+        "group_walk": np.where(foldable[first], -1, order[first]),
+        "tree_value": tree_value[:-1][foldable].astype(np.uint64),
         "leaf_value": leaf_value,
         "node": node,
         "node_rank": node_rank,
@@ -161,81 +168,64 @@ def _program(forest: Forest, small: Array, column_of: Array, rank_of: Array) -> 
 
 @njit(nogil=True, cache=True)
 def _lay_out(
-    lanes: int, group: int, constants: int, order: Array, small: Array,
-    tree_output: Array, tree_offsets: Array, feature: Array, left: Array, right: Array, value: Array, column_of: Array, rank_of: Array,
-    group_tree: Array, group_node: Array, group_output: Array, group_walk: Array,
-    tree_value: Array, leaf_value: Array, node: Array, node_rank: Array,
-) -> tuple[int, int]:  # fmt: skip
-    """Write the program of every tree; return the number of groups and of slots.
+    lanes: int, group: int, constants: int, trees: Array, member: Array, tree_step: Array, tree_value: Array,
+    tree_offsets: Array, feature: Array, left: Array, right: Array, value: Array,
+    column_of: Array, rank_of: Array, slot_of: Array, free: Array,
+    leaf_value: Array, node: Array, node_rank: Array,
+) -> int:  # fmt: skip
+    """Write the steps of every tree; return the number of slots they use.
 
     ``lanes`` and ``group`` are arguments because the on-disk cache of a kernel knows only its own file: a
     constant of another file would go stale unseen.
 
-    IN: trees in scoring order; the column and rank of each node. OUT: groups with their first tree and node;
-    where the leaf values of each tree start; per node four numbers (place of the left and right child's slot,
-    column, place of its own slot) and its rank.
+    IN: the trees with their place in their group, first step and first leaf value; the forest; the column and
+    rank of each node; two scratch arrays. OUT: leaf values; per step four numbers (place of the left and
+    right child's slot, column, place of its own slot) and its rank.
     """
-    slot_of = np.zeros(np.max(np.diff(tree_offsets)) if len(order) else 1, dtype=np.int64)
-    free = np.zeros(
-        np.int64(constants) + 1, dtype=np.int64
-    )  # slots that can be used again; few, so they stay in L1
     first_free = group + constants
-    groups, trees, nodes, values, members, most = 0, 0, 0, 0, 0, first_free
-    for t in order:
-        if not small[t]:
-            group_walk[groups], group_output[groups] = t, tree_output[t]
-            members = 0
-            groups += 1
-            group_tree[groups], group_node[groups] = trees, nodes
-            continue
-        if members == 0 or members == group or group_output[groups - 1] != tree_output[t]:
-            group_walk[groups], group_output[groups] = -1, tree_output[t]
-            members = 0
-            groups += 1
-        first = tree_offsets[t]
-        tree_value[trees] = values
-        leaves, n_free, next_slot = 0, 0, first_free
-        for i in range(tree_offsets[t + 1] - first - 1, -1, -1):  # children before their parent
+    most = first_free
+    for t in range(trees.shape[0]):
+        first = tree_offsets[trees[t]]
+        step, leaf = tree_step[t], tree_value[t]
+        n_free, next_slot = 0, first_free
+        for i in range(tree_offsets[trees[t] + 1] - first - 1, -1, -1):  # children before their parent
             n = first + i
-            from_left, from_right, column, rank = group, group, 0, 0
+            from_left, from_right = group, group
             if feature[n] < 0:
-                slot_of[i] = group + leaves
-                leaf_value[values] = value[n]
-                leaves += 1
-                values += 1
+                slot_of[i] = group + leaf - tree_value[t]
+                leaf_value[leaf] = value[n]
+                leaf += 1
                 if i > 0:
                     continue
-                # A tree that is one leaf still needs a node, to put leaf 0 where the root's result goes.
             else:
-                from_left, from_right, column, rank = (
-                    slot_of[left[n]],
-                    slot_of[right[n]],
-                    column_of[n],
-                    rank_of[n],
-                )
-            for used in (from_left, from_right):
-                if used >= first_free:
-                    free[n_free] = used
-                    n_free += 1
+                from_left, from_right = slot_of[left[n]], slot_of[right[n]]
+            # Slots are used again as soon as they have been read: few of them, so that they stay in L1.
+            if from_left >= first_free:
+                free[n_free] = from_left
+                n_free += 1
+            if from_right >= first_free:
+                free[n_free] = from_right
+                n_free += 1
             if i == 0:
-                slot_of[i] = members
+                slot_of[i] = member[t]
             elif n_free > 0:
                 n_free -= 1
                 slot_of[i] = free[n_free]
             else:
                 slot_of[i] = next_slot
                 next_slot += 1
-            node[4 * nodes] = from_left * lanes
-            node[4 * nodes + 1] = from_right * lanes
-            node[4 * nodes + 2] = column
-            node[4 * nodes + 3] = slot_of[i] * lanes
-            node_rank[nodes] = rank - 128
-            nodes += 1
-        members += 1
-        trees += 1
+            node[4 * step] = from_left * lanes
+            node[4 * step + 1] = from_right * lanes
+            node[4 * step + 2] = column_of[n]
+            node[4 * step + 3] = slot_of[i] * lanes
+            node_rank[step] = rank_of[n] - 128
+            step += 1
         most = max(most, next_slot)
-        group_tree[groups], group_node[groups] = trees, nodes
-    return groups, most
+    return most
+
+
+def _starts(sizes: Array) -> Array:
+    return np.concatenate(([0], np.cumsum(sizes)))
 
 
 def _copied(values: Array) -> Array:

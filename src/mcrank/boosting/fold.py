@@ -188,7 +188,7 @@ def fold_rows(
                 out[row + i, k] = sums[k * LANES + i]
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, cache=True)
 def _add_group(
     tree: Index, tree_value: Array, leaf_value: Array, slots: Array, sums_at: Index, sums: Array
 ) -> None:
@@ -210,7 +210,7 @@ def _add_group(
         sums[sums_at + i] = total
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, cache=True)
 def _leaf_of(
     X: Array,
     x_at: Index,
@@ -243,7 +243,8 @@ def walk_rows(
 ) -> None:  # fmt: skip
     """Score rows ``start:end`` on the raw values. IN: ``X`` flat, the arrays of a forest. OUT: ``out``."""
     for row in range(start, end):
-        out[row, :] = base
+        for k in range(base.shape[0]):
+            out[row, k] = base[k]
         for tree in range(tree_output.shape[0]):
             leaf = _leaf_of(
                 X,

@@ -45,8 +45,8 @@ def _check_shapes(forest: Forest) -> None:
             f"tree_offsets of the forest must have one entry more than tree_output ({forest.n_trees}), "
             f"got {len(forest.tree_offsets)}."
         )
-    if forest.n_features < 1:
-        raise ModelFileError(f"n_features of the forest must be >= 1, got {forest.n_features}.")
+    if not 1 <= forest.n_features < 1 << 31:
+        raise ModelFileError(f"n_features of the forest must be in 1..2^31 - 1, got {forest.n_features}.")
     if forest.n_outputs < 1:
         raise ModelFileError("base of the forest must have one entry per output, got none.")
     if not np.isfinite(forest.base).all():

@@ -67,10 +67,10 @@ def predict_raw(
             f"out must be a writable C-ordered float64 array of shape {(rows, forest.n_outputs)}, "
             f"got {out.dtype.name} of shape {out.shape}."
         )
+    parts = _parts(rows, n_jobs)
     if rows < _WALKED_ROWS:
         walk_rows(*(X.reshape(-1), X.shape[1], 0, rows, forest.base, *_trees(forest), out))
         return out
-    parts = _parts(rows, n_jobs)
     if len(parts) == 1:
         _fold_part(forest, X, 0, rows, out)
     else:

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcrank.boosting import predict as predict_module
+from mcrank.boosting.compiled import compile_forest
+from mcrank.boosting.fold import LANES, MAX_LEAVES, rank_rows
+from mcrank.boosting.predict import predict_raw
+from mcrank.boosting.trees import ForestBuilder
+from mcrank.errors import DataError, OptionError
+from tests.boosting.forests import random_forest, random_rows
+from tests.reference import forest as naive
+
+
+def assert_same_bits(a: np.ndarray, b: np.ndarray) -> None:
+    assert a.shape == b.shape
+    assert a.tobytes() == b.tobytes()
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    leaves=st.lists(st.integers(1, 40), max_size=20),
+    n_features=st.integers(1, 6),
+    n_outputs=st.integers(1, 3),
+    rows=st.integers(0, 2 * LANES + 3),
+    missing=st.sampled_from([0.0, 0.3, 1.0]),
+)
+def test_scores_equal_the_naive_walk_bit_for_bit(seed, leaves, n_features, n_outputs, rows, missing):
+    rng = np.random.default_rng(seed)
+    forest = random_forest(rng, leaves, n_features, n_outputs)
+    X = random_rows(rng, forest, rows, missing)
+    assert_same_bits(predict_raw(forest, X), naive.predict_raw(forest, X))
+
+
+@pytest.mark.parametrize("leaves", [1, 2, 63, 64, 65, MAX_LEAVES - 1, MAX_LEAVES, MAX_LEAVES + 1, 400])
+def test_trees_of_every_size_small_enough_to_fold_or_not(leaves):
+    rng = np.random.default_rng(leaves)
+    forest = random_forest(rng, [leaves, 5, leaves, 1, leaves], n_features=4, n_outputs=2)
+    X = random_rows(rng, forest, LANES + 9)
+    assert_same_bits(predict_raw(forest, X), naive.predict_raw(forest, X))
+
+
+@pytest.mark.parametrize("leaves", [256, 301])
+def test_chains_as_deep_as_they_can_be(leaves):
+    rng = np.random.default_rng(leaves)
+    forest = random_forest(rng, [leaves, leaves], n_features=2, levels=1000, chain=True)
+    X = random_rows(rng, forest, 80)
+    assert_same_bits(predict_raw(forest, X), naive.predict_raw(forest, X))
+
+
+@pytest.mark.parametrize("thresholds", [254, 255, 256, 600])
+def test_features_with_more_thresholds_than_a_byte_can_rank(thresholds):
+    rng = np.random.default_rng(thresholds)
+    builder = ForestBuilder(2, [0.0])
+    levels = np.arange(thresholds, dtype=np.float32)
+    for level in rng.permutation(levels):
+        builder.append(
+            feature=[1, -1, -1], threshold=[level, 0, 0], missing_left=[int(rng.integers(2)), 0, 0],
+            left=[1, -1, -1], right=[2, -1, -1], value=[0, rng.standard_normal(), rng.standard_normal()],
+        )  # fmt: skip
+    forest = builder.build()
+    x = np.concatenate([levels, levels - 0.5, levels + 0.5, [np.nan, -np.inf, np.inf, -0.0]])
+    X = np.stack([np.zeros_like(x), x], axis=1).astype(np.float32)
+    assert_same_bits(predict_raw(forest, X), naive.predict_raw(forest, X))
+
+
+def test_negative_zero_is_zero_at_a_threshold():
+    builder = ForestBuilder(1, [0.0])
+    for threshold in (-0.0, 0.0):
+        builder.append(
+            feature=[0, -1, -1],
+            threshold=[threshold, 0, 0],
+            left=[1, -1, -1],
+            right=[2, -1, -1],
+            value=[0, 1, 2],
+        )
+    X = np.repeat(np.array([[-0.0], [0.0], [1e-40], [-1e-40]], dtype=np.float32), 8, axis=0)
+    scores = predict_raw(builder.build(), X)[::8, 0]
+    assert scores.tolist() == [2.0, 2.0, 4.0, 2.0]
+
+
+def test_forests_testing_more_columns_than_16_bits_number():
+    rng = np.random.default_rng(5)
+    builder = ForestBuilder(70_000, [0.0])
+    for feature in range(70_000):
+        builder.append(feature=[feature, -1, -1], left=[1, -1, -1], right=[2, -1, -1], value=[0, -1, 1])
+    X = rng.standard_normal((20, 70_000)).astype(np.float32)
+    assert predict_raw(builder.build(), X)[:, 0].tolist() == np.sign(X).sum(axis=1).tolist()
+
+
+@settings(deadline=None, max_examples=25)
+@given(seed=st.integers(0, 2**32 - 1), thresholds=st.integers(1, 700), rows=st.integers(1, LANES))
+def test_ranks_equal_the_naive_count(seed, thresholds, rows):
+    rng = np.random.default_rng(seed)
+    forest = random_forest(rng, [thresholds + 1] if thresholds < 256 else [200] * 5, 2, levels=thresholds)
+    compiled = compile_forest(forest)
+    X = random_rows(rng, forest, rows)
+    ranks = np.zeros(compiled.columns * LANES, dtype=np.int8)
+    rank_rows(
+        X.reshape(-1), 2, 0, rows, compiled.table_feature, compiled.low, compiled.high, compiled.runs,
+        compiled.thresholds, ranks,
+    )  # fmt: skip
+    unread = (compiled.columns - 1) * LANES
+    for table, feature in enumerate(compiled.table_feature):
+        thresholds_here = compiled.thresholds[256 * table : 256 * (table + 1)]
+        for i in range(rows):
+            below = naive.rank(thresholds_here, X[i, feature])
+            low, high = int(compiled.low[table]), int(compiled.high[table])
+            if low != unread:
+                assert ranks[low + i] == below - 128
+            if high != unread:
+                assert ranks[high + i] == (127 if np.isnan(X[i, feature]) else below - 128)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 8, 63, 64, 65, 1000, 1601])
+def test_a_score_depends_neither_on_batch_nor_on_threads(rows):
+    rng = np.random.default_rng(3)
+    forest = random_forest(rng, [10] * 30 + [300], n_features=5, n_outputs=3)
+    X = random_rows(rng, forest, 1601)
+    expected = predict_raw(forest, X)
+    for n_jobs in (1, 2, 3, -1):
+        assert_same_bits(predict_raw(forest, X[:rows], n_jobs=n_jobs), expected[:rows])
+    assert_same_bits(predict_raw(forest, X[-rows:]), expected[-rows:])
+
+
+def test_threads_are_used_and_cover_every_row():
+    parts = predict_module._parts(1601, 3)
+    assert len(parts) == 3
+    assert [start for start, _ in parts[1:]] == [end for _, end in parts[:-1]]
+    assert (parts[0][0], parts[-1][1]) == (0, 1601)
+    assert all(start % LANES == 0 for start, _ in parts)
+    assert predict_module._parts(100, 8) == [(0, 100)]
+
+
+def test_other_layouts_and_types_of_X_are_converted():
+    rng = np.random.default_rng(4)
+    forest = random_forest(rng, [12] * 9, n_features=3)
+    X = random_rows(rng, forest, 100)
+    expected = naive.predict_raw(forest, X)
+    for same in (np.asfortranarray(X), X.astype(np.float64), np.repeat(X, 2, axis=0)[::2]):
+        assert_same_bits(predict_raw(forest, same), expected)
+
+
+def test_out_is_filled_and_returned():
+    rng = np.random.default_rng(6)
+    forest = random_forest(rng, [4, 4], n_features=2, n_outputs=2)
+    X = random_rows(rng, forest, 70)
+    out = np.full((70, 2), np.nan)
+    assert predict_raw(forest, X, out=out) is out
+    assert_same_bits(out, naive.predict_raw(forest, X))
+
+
+@pytest.mark.parametrize(
+    "out", [np.zeros((3, 1)), np.zeros((4, 2)), np.zeros((4, 1), dtype=np.float32), np.zeros((8, 1))[::2]]
+)
+def test_a_wrong_out_is_refused(out):
+    forest = random_forest(np.random.default_rng(0), [3], n_features=2)
+    with pytest.raises(DataError, match="out must be"):
+        predict_raw(forest, np.zeros((4, 2), dtype=np.float32), out=out)
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 1), (4, 3), (1, 4, 2)])
+def test_a_wrong_X_is_refused(shape):
+    forest = random_forest(np.random.default_rng(0), [3], n_features=2)
+    with pytest.raises(DataError, match=r"X must have shape \(rows, 2\)"):
+        predict_raw(forest, np.zeros(shape, dtype=np.float32))
+
+
+@pytest.mark.parametrize("n_jobs", [0, -2])
+def test_a_wrong_n_jobs_is_refused(n_jobs):
+    forest = random_forest(np.random.default_rng(0), [3], n_features=2)
+    for rows in (1, 100):
+        with pytest.raises(OptionError, match="n_jobs"):
+            predict_raw(forest, np.zeros((rows, 2), dtype=np.float32), n_jobs=n_jobs)
+
+
+def test_the_compiled_form_is_made_once_and_belongs_to_its_forest():
+    rng = np.random.default_rng(8)
+    forest = random_forest(rng, [6] * 5, n_features=2)
+    X = random_rows(rng, forest, 50)
+    before = predict_raw(forest, X)
+    assert forest.compiled is forest.compiled
+    fewer = forest.first_trees(2)
+    assert_same_bits(predict_raw(fewer, X), naive.predict_raw(fewer, X))
+    assert_same_bits(predict_raw(forest, X), before)
