@@ -27,12 +27,12 @@ def command(model: str, top: int, as_json: bool) -> None:
     if as_json:
         print_json({"model": model, **facts})
         return
-    sections = {name.replace("_", " "): part for name, part in facts.items() if isinstance(part, dict)}
-    print_facts({"model": model, **{name: _words(v) for name, v in facts.items() if not isinstance(v, dict)}})
-    for name, part in sections.items():
-        if part:
-            click.echo(f"\n{name}")
-            print_facts({f"  {key}": _words(value) for key, value in part.items()})
+    print_facts({"model": model} | {name: _words(v) for name, v in facts.items() if not isinstance(v, dict)})
+    facts["training"].pop("history", None)
+    for name, part in facts.items():
+        if isinstance(part, dict) and part:
+            click.echo(f"\n{name.replace('_', ' ')}")
+            print_facts({f"  {key}": _words(value) for key, value in _flat(part).items()})
 
 
 def describe(ranker: Ranker, top: int = 10) -> dict[str, Any]:
@@ -66,12 +66,16 @@ def describe(ranker: Ranker, top: int = 10) -> dict[str, Any]:
         facts["most_useful_features"] = {
             meta["feature_names"][j]: float(importances[j]) for j in order if importances[j] > 0
         }
-    facts["provenance"] = {
-        f"{part} {name}": value
-        for part, values in meta["provenance"].items()
-        for name, value in values.items()
-    }
+    facts["provenance"] = meta["provenance"]
     return facts
+
+
+def _flat(part: dict[str, Any], before: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in part.items():
+        words = f"{before}{name}".replace("_", " ") if before else name
+        flat |= _flat(value, f"{words} ") if isinstance(value, dict) else {words: value}
+    return flat
 
 
 def _words(value: Any) -> Any:

@@ -1,0 +1,165 @@
+"""`mcrank demo`: the McRank paper's comparison on built-in data, small enough to watch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mcrank.cli.declared import ranker_class
+from mcrank.cli.main import INTERRUPTED, json_option, print_json
+from mcrank.cli.progress import TrainingProgress, announce_compilation
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+# The paper's word for each of its rankers -> its name here. The others are tested against the last one.
+CONTENDERS = {"ordinal classification": "ordinal", "classification": "mcrank", "regression": "regression"}
+
+
+@dataclass
+class Entry:
+    """One line of the leaderboard."""
+
+    title: str
+    model: str
+    ndcg: npt.NDArray[np.float64]
+    trees: int
+    seconds: float
+
+    @property
+    def mean(self) -> float:
+        """Mean NDCG@10 over the test queries."""
+        return float(self.ndcg.mean())
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of NDCG@10 over the test queries."""
+        return float(self.ndcg.std(ddof=1))
+
+
+@click.command("demo")
+@click.option(
+    "--queries", type=click.IntRange(min=10), default=2000, show_default=True, help="Training queries."
+)
+@click.option(
+    "--rounds", type=click.IntRange(min=1), default=300, show_default=True, help="Boosting rounds (M)."
+)
+@click.option(
+    "--learning-rate", type=float, default=0.1, show_default=True, help="Shrinkage of each tree (nu)."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the data.")
+@click.option("--out", default="demo", show_default=True, metavar="FOLDER", help="Where the models go.")
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    queries: int,
+    rounds: int,
+    learning_rate: float,
+    seed: int,
+    out: str,
+    as_json: bool,
+) -> None:
+    """Train the rankers of the McRank paper on artificial data and show who wins, as in its Table 1."""
+    from mcrank.boosting.warmup import warmup
+    from mcrank.data.artificial import make_artificial
+
+    Path(out).mkdir(parents=True, exist_ok=True)
+    announce_compilation()
+    warmup()
+    data = make_artificial(n_train=queries, n_valid=queries // 4, n_test=max(queries // 2, 1), seed=seed)
+    options = {"n_estimators": rounds, "learning_rate": learning_rate}
+    settings = _settings(data, rounds, learning_rate)
+    if not as_json:
+        click.echo(f"artificial data: {settings['data']}\nboosting: {settings['boosting']}\n")
+    entries = []
+    for title, name in CONTENDERS.items():
+        entry = _train(title, name, options, data, Path(out))
+        if entry is None:
+            ctx.exit(INTERRUPTED)
+        entries.append(entry)
+    ranked = sorted(entries, key=lambda entry: -entry.mean)
+    p_values = {entry.title: _p_values(entry, entries[-1]) for entry in entries[:-1]}
+    if as_json:
+        print_json({**settings, "leaderboard": [_fields(entry, p_values) for entry in ranked]})
+    else:
+        _print_leaderboard(ranked, p_values)
+
+
+def _settings(data: Any, rounds: int, learning_rate: float) -> dict[str, str]:
+    train, leaves = data.train, ranker_class("mcrank").declared_options["num_leaves"].default
+    queries = (
+        f"{train.n_queries} training, {data.valid.n_queries} validation, {data.test.n_queries} test queries"
+    )
+    return {
+        "data": f"{queries}; {train.n_rows // train.n_queries} rows each, {train.n_features} features",
+        "boosting": f"M = {rounds} rounds, J = {leaves} leaves, nu = {learning_rate:g}; the best round is kept",
+    }
+
+
+def _train(title: str, name: str, options: dict[str, Any], data: Any, folder: Path) -> Entry | None:
+    """Train, test and save one ranker; None when Ctrl-C ended it."""
+    from mcrank.metrics.measure import NDCG
+
+    start = time.perf_counter()
+    with TrainingProgress(title) as progress:
+        ranker = ranker_class(name)(**options).fit(data.train, valid=data.valid, callback=progress)
+    if progress.stopped:
+        return None
+    seconds = time.perf_counter() - start
+    path = folder / f"{name}.mcrank"
+    ranker.save(path)
+    scores = data.test.to_grouped(ranker.predict(data.test))
+    return Entry(
+        title, str(path), NDCG(k=10).on(data.test).per_query(scores), ranker.forest_.n_trees, seconds
+    )
+
+
+def _p_values(entry: Entry, reference: Entry) -> tuple[float, float]:
+    """One-sided p-values that ``entry`` is better: unpaired, as in the paper, and paired by query."""
+    from scipy import stats
+
+    unpaired = stats.ttest_ind(entry.ndcg, reference.ndcg, equal_var=False, alternative="greater")
+    paired = stats.ttest_rel(entry.ndcg, reference.ndcg, alternative="greater")
+    return float(unpaired.pvalue), float(paired.pvalue)
+
+
+def _fields(entry: Entry, p_values: dict[str, tuple[float, float]]) -> dict[str, Any]:
+    unpaired, paired = p_values.get(entry.title, (None, None))
+    return {
+        "ranker": entry.title,
+        "ndcg@10": entry.mean,
+        "std": entry.std,
+        "trees": entry.trees,
+        "seconds": round(entry.seconds, 2),
+        "p_unpaired": unpaired,
+        "p_paired": paired,
+        "model": entry.model,
+    }
+
+
+def _print_leaderboard(ranked: Sequence[Entry], p_values: dict[str, tuple[float, float]]) -> None:
+    rows = [["ranker", "NDCG@10 % (std)", "trees", "seconds", "p, unpaired", "p, paired"]]
+    for entry in ranked:
+        p_words = [f"{p:.2g}" for p in p_values.get(entry.title, ())] or ["", ""]
+        ndcg = f"{100 * entry.mean:.1f} ({100 * entry.std:.1f})"
+        rows.append([entry.title, ndcg, str(entry.trees), f"{entry.seconds:.1f}", *p_words])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for number, row in enumerate(rows):
+        cells = [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
+        click.echo("  ".join(cells).rstrip())
+        if number == 0:
+            click.echo("  ".join("-" * width for width in widths))
+    click.echo(
+        "\np: one-sided, that the ranker beats regression on the test queries; unpaired as in the paper's\n"
+        "Table 1, and paired by query, which is the sharper test.\n"
+        f"\nmodels: {', '.join(entry.model for entry in ranked)}\n"
+        f"next:   mcrank describe {ranked[0].model}"
+    )
