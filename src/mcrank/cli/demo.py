@@ -100,7 +100,7 @@ def _settings(data: Any, rounds: int, learning_rate: float) -> dict[str, str]:
     )
     return {
         "data": f"{queries}; {train.n_rows // train.n_queries} rows each, {train.n_features} features",
-        "boosting": f"M = {rounds} rounds, J = {leaves} leaves, nu = {learning_rate:g}; the best round is kept",
+        "boosting": f"M = {rounds} rounds, J = {leaves} leaves, nu = {learning_rate:g}; best round kept",
     }
 
 
