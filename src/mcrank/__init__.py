@@ -14,6 +14,10 @@ __version__ = "0.1.0"
 _HOMES = {
     "Dataset": "mcrank.data.dataset",
     "read": "mcrank.data.read",
+    "write": "mcrank.data.write",
+    "read_folds": "mcrank.data.folds",
+    "split": "mcrank.data.folds",
+    "kfold": "mcrank.data.folds",
     "make_artificial": "mcrank.data.artificial",
     "McRank": "mcrank.rankers.mcrank",
     "OrdinalMcRank": "mcrank.rankers.mcrank",
@@ -52,9 +56,13 @@ __all__ = ["__version__", *_HOMES]
 if TYPE_CHECKING:
     from mcrank.data.artificial import make_artificial as make_artificial
     from mcrank.data.dataset import Dataset as Dataset
+    from mcrank.data.folds import kfold as kfold
+    from mcrank.data.folds import read_folds as read_folds
+    from mcrank.data.folds import split as split
     from mcrank.data.read import read as read
     from mcrank.data.trec import Qrels as Qrels
     from mcrank.data.trec import Run as Run
+    from mcrank.data.write import write as write
     from mcrank.errors import DataError as DataError
     from mcrank.errors import McrankError as McrankError
     from mcrank.errors import MeasureError as MeasureError

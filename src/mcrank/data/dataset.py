@@ -165,7 +165,7 @@ class Dataset:
         raise AttributeError(f"{name} of Dataset cannot be set: a Dataset is frozen, make a new one.")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, ({name: getattr(self, name) for name in self.__slots__},)
+        return restore, ({name: getattr(self, name) for name in self.__slots__},)
 
     @property
     def n_rows(self) -> int:
@@ -381,9 +381,18 @@ def _merge(parts: list[Dataset], same_query: str) -> Dataset:
     return data
 
 
-def _rebuild(values: dict[str, Any]) -> Dataset:
+def restore(values: dict[str, Any]) -> Dataset:
+    """Make a data set again from its own attributes (unpickling, the cache); they are not checked.
+
+    Examples
+    --------
+    >>> import pickle
+    >>> from mcrank import Dataset
+    >>> pickle.loads(pickle.dumps(Dataset([[1.0]], y=[1], qid=["a"])))
+    Dataset(1 rows, 1 queries, 1 features)
+    """
     data = Dataset.__new__(Dataset)
-    order = values.pop("source_rows")
     data._freeze(None, **values)
-    object.__setattr__(data, "source_rows", order)
+    rows = values.get("source_rows")
+    object.__setattr__(data, "source_rows", rows)
     return data

@@ -9,18 +9,25 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mcrank.data.dataset import Dataset
-from mcrank.data.sources import StrPath, find_files
-from mcrank.errors import OptionError
+from mcrank.data.sources import find_files
+from mcrank.data.tables import Columns, is_table, read_table, read_table_files, table_format
+from mcrank.errors import DataError, OptionError
 
 
 def read(
-    source: StrPath | Sequence[StrPath],
+    source: Any,
     *,
+    qid: Any = None,
+    grade: Any = None,
+    doc_id: Any = None,
+    weight: Any = None,
+    features: Sequence[str] | None = None,
     first_index: int = 1,
     n_features: int | None = None,
     max_features: int = 100_000,
     absent: Literal["zero", "missing"] = "zero",
     unjudged: Literal["error", "zero", "drop"] = "error",
+    cache: bool = False,
     n_jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Dataset:
@@ -28,28 +35,39 @@ def read(
 
     Parameters
     ----------
-    source : path, glob pattern or sequence of them
-        LETOR / SVMlight text with ``qid:``, plain or compressed (gzip, xz, bzip2, zstd); several files are
-        one set.
+    source : path, glob pattern or sequence of them, or a table
+        LETOR / SVMlight text with ``qid:``, plain or compressed (gzip, xz, bzip2, zstd); Parquet, Arrow, CSV
+        or TSV files by their suffix; a frame of pandas or polars, a table of pyarrow, anything with
+        ``__arrow_c_stream__``, a mapping of columns, or a scipy sparse matrix. Several files are one set.
+    qid, grade : str or array, optional
+        Columns of a table, or arrays with a value per row; by default found by name: ``qid`` or ``query_id``,
+        ``label``, ``grade`` or ``relevance``.
+    doc_id, weight : str or array, optional
+        The same for document ids (found as ``doc_id`` or ``docid``) and row weights (never guessed).
+    features : sequence of str, optional
+        Feature columns of a table; by default all others.
     first_index : {1, 0}
         Number of the first feature in LETOR text.
     n_features : int, optional
-        Number of features; by default the largest index in the files.
+        Number of features of LETOR text; by default the largest index in the files.
     max_features : int
         Largest number of features to accept when ``n_features`` is not given.
     absent : {"zero", "missing"}
-        What a feature is that a row does not mention.
+        What a feature is that a row of LETOR text does not mention.
     unjudged : {"error", "zero", "drop"}
         What to do with rows whose grade is negative, NaN or NULL.
+    cache : bool
+        Keep the parsed data in a file beside the source, and map that file when it fits the source.
     n_jobs : int, optional
-        Threads that parse; all cores by default. The result does not depend on it.
+        Threads that parse LETOR text; all cores by default. The result does not depend on it.
     progress : callable, optional
-        Called with bytes done and bytes in all.
+        Called with bytes done and bytes in all, while LETOR text is read.
 
     Returns
     -------
     Dataset
-        Comments of LETOR text (the id behind ``#docid =``, or free text) are its `doc_ids`.
+        In the row order of the source, unless its queries are not contiguous. Comments of LETOR text (the id
+        behind ``#docid =``, or free text) are its `doc_ids`.
 
     Examples
     --------
@@ -61,19 +79,58 @@ def read(
     >>> data.X.tolist(), data.doc_ids.tolist()
     ([[0.5, 0.0, 0.0010000000474974513], [0.0, nan, 0.0]], ['A', 'B'])
     """
-    from mcrank.data.letor import LetorOptions, read_letor
-
     _check_choice("absent", absent, ("zero", "missing"))
     _check_choice("unjudged", unjudged, ("error", "zero", "drop"))
     _check_number("first_index", first_index, 0, 1)
     _check_number("max_features", max_features, 1, 1 << 24)
-    if n_features is not None:
-        _check_number("n_features", n_features, 1, 1 << 24)
-    if n_jobs is not None:
-        _check_number("n_jobs", n_jobs, 1, 1024)
+    for name, value in (("n_features", n_features), ("n_jobs", n_jobs)):
+        if value is not None:
+            _check_number(name, value, 1, 1 << 24)
+    columns = Columns(qid, grade, doc_id, weight, features)
+    if not isinstance(source, (str, os.PathLike)) and is_table(source):
+        if cache:
+            raise OptionError("cache of read needs a file; a table in memory has no place beside it.")
+        return read_table(source, columns, unjudged)
     files = find_files(source)
-    options = LetorOptions(first_index, n_features, max_features, absent, unjudged)
-    return read_letor(files, options, threads(n_jobs, files), progress)
+    forms = {table_format(path) for path in files}
+    if len(forms) > 1:
+        raise DataError(
+            f"{files[0]} and the other files have different formats; files of one set must agree."
+        )
+    options: dict[str, Any] = {"unjudged": unjudged}
+    if forms == {None}:
+        _check_letor_columns(columns)
+        letor = {
+            "first_index": first_index,
+            "n_features": n_features,
+            "max_features": max_features,
+            "absent": absent,
+        }
+        options |= letor
+
+        def load() -> Dataset:
+            from mcrank.data.letor import LetorOptions, read_letor
+
+            return read_letor(files, LetorOptions(**options), threads(n_jobs, files), progress)
+    else:
+        options |= {name: getattr(columns, name) for name in ("qid", "grade", "doc_id", "weight", "features")}
+
+        def load() -> Dataset:
+            return read_table_files(files, columns, unjudged)
+
+    if not cache:
+        return load()
+    if any(not isinstance(value, (str, int, list, tuple, type(None))) for value in options.values()):
+        raise OptionError("cache of read needs columns given by name, not as arrays.")
+    from mcrank.data.cache import cached
+
+    return cached(files, options, load)
+
+
+def _check_letor_columns(columns: Columns) -> None:
+    for name in ("qid", "grade", "doc_id", "weight", "features"):
+        if getattr(columns, name) is not None:
+            raise OptionError(f"{name} of read is for tables; LETOR text has no named columns.")
 
 
 def threads(n_jobs: int | None, files: Sequence[Path]) -> int:

@@ -1,0 +1,244 @@
+"""Folds: the Fold1..Fold5 directories of LETOR, and splits of one data set by query.
+
+Random splits keep whole queries together and deal them out by strata of best grade, share of relevant rows
+and size, so that every part sees the same mix.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.data.dataset import Dataset
+from mcrank.data.read import read
+from mcrank.data.sources import StrPath
+from mcrank.errors import DataError, OptionError
+
+IntArray = npt.NDArray[np.int64]
+
+_PARTS = {"train": ("train",), "valid": ("vali", "valid", "validation", "dev"), "test": ("test",)}
+_FOLD_NAME = re.compile(r"(?i)^fold[-_ ]?(\d+)$")
+
+
+class Fold(NamedTuple):
+    """Training, validation and test data of one fold."""
+
+    train: Dataset
+    valid: Dataset
+    test: Dataset
+
+
+class Folds(Sequence[Fold]):
+    """Folds made when asked for: ``folds[0].train``, ``for fold in folds``. Nothing is kept in memory here.
+
+    Examples
+    --------
+    >>> from mcrank import Dataset, kfold
+    >>> data = Dataset([[float(i)] for i in range(6)], y=[0, 1] * 3, qid=[1, 1, 2, 2, 3, 3])
+    >>> [fold.test.n_queries for fold in kfold(data, 3)]
+    [1, 1, 1]
+    """
+
+    def __init__(self, makers: Sequence[Callable[[], Fold]]) -> None:
+        self._makers = list(makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+    @overload
+    def __getitem__(self, index: int) -> Fold: ...
+    @overload
+    def __getitem__(self, index: slice) -> Folds: ...
+    def __getitem__(self, index: int | slice) -> Fold | Folds:
+        if isinstance(index, slice):
+            return Folds(self._makers[index])
+        return self._makers[index]()
+
+    def __iter__(self) -> Iterator[Fold]:
+        for maker in self._makers:
+            yield maker()
+
+    def __repr__(self) -> str:
+        return f"Folds({len(self)} folds)"
+
+
+def read_folds(directory: StrPath, **options: Any) -> Folds:
+    """Find the folds of a LETOR-style directory: Fold1, Fold2, ..., each with train, vali and test files.
+
+    Parameters
+    ----------
+    directory : path
+        The directory that holds the folds (or one that holds it alone), or one with train, vali and test
+        itself, which is then the only fold.
+    **options
+        Passed to `read`, as is ``cache=True``.
+
+    Returns
+    -------
+    Folds
+        Read one by one when asked for. The parts of a fold have the same number of features.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from mcrank import read_folds
+    >>> root = pathlib.Path(tempfile.mkdtemp())
+    >>> for number in (1, 2):
+    ...     (root / f"Fold{number}").mkdir()
+    ...     for part in ("train", "vali", "test"):
+    ...         _ = (root / f"Fold{number}" / f"{part}.txt").write_text(f"1 qid:{part}{number} 1:0.5\\n")
+    >>> folds = read_folds(root)
+    >>> len(folds), folds[1].test.qids.tolist()
+    (2, ['test2'])
+    """
+    return Folds([_reader(files, options) for files in find_folds(directory)])
+
+
+def find_folds(directory: StrPath) -> list[dict[str, Path]]:
+    """Files of each fold by part: ``[{"train": ..., "valid": ..., "test": ...}, ...]``."""
+    root = Path(directory)
+    if not root.is_dir():
+        raise DataError(f"{root} is not a directory; read_folds needs one with Fold1, Fold2, ...")
+    numbered = sorted(
+        (int(found.group(1)), path)
+        for path in root.iterdir()
+        if path.is_dir() and (found := _FOLD_NAME.match(path.name))
+    )
+    if numbered:
+        return [_parts(path) for _, path in numbered]
+    inside = [path for path in root.iterdir() if path.is_dir()]
+    if len(inside) == 1 and not any(path.is_file() for path in root.iterdir()):
+        return find_folds(inside[0])
+    return [_parts(root)]
+
+
+def _parts(folder: Path) -> dict[str, Path]:
+    files: dict[str, Path] = {}
+    for part, names in _PARTS.items():
+        found = [
+            path
+            for path in sorted(folder.iterdir())
+            if path.is_file()
+            and path.name.lower().split(".")[0] in names
+            and not path.name.endswith((".mcrank-cache", ".npz"))
+        ]
+        if len(found) != 1:
+            what = "no file" if not found else " and ".join(path.name for path in found)
+            raise DataError(
+                f"{folder} has {what} for the {part} part; there must be one, named {names[0]}.txt."
+            )
+        files[part] = found[0]
+    return files
+
+
+def _reader(files: dict[str, Path], options: dict[str, Any]) -> Callable[[], Fold]:
+    def make() -> Fold:
+        return same_width({part: (path, options) for part, path in files.items()})
+
+    return make
+
+
+def same_width(files: dict[str, tuple[Path, dict[str, Any]]]) -> Fold:
+    """Read the parts; sparse text may not mention the last features everywhere, then all get the widest."""
+    parts = {part: read(path, **options) for part, (path, options) in files.items()}
+    width = max(data.n_features for data in parts.values())
+    for part, (path, options) in files.items():
+        if parts[part].n_features < width:
+            parts[part] = read(path, **{**options, "n_features": width})
+    return Fold(**parts)
+
+
+def split(data: Dataset, *shares: float, seed: int = 0) -> tuple[Dataset, ...]:
+    """Split a data set at random by query, every part with the same mix of sizes and grades.
+
+    Parameters
+    ----------
+    data : Dataset
+        What to split.
+    *shares : float
+        Share of the queries in each part; they must sum to 1 (up to rounding). Default 0.6, 0.2, 0.2.
+    seed : int
+        The same seed gives the same parts.
+
+    Examples
+    --------
+    >>> from mcrank import make_artificial, split
+    >>> train, test = split(make_artificial(10, 1, 1).train, 0.8, 0.2)
+    >>> train.n_queries, test.n_queries
+    (8, 2)
+    """
+    wanted = np.array(shares or (0.6, 0.2, 0.2), dtype=np.float64)
+    if not ((wanted > 0).all() and abs(wanted.sum() - 1.0) < 1e-6):
+        raise OptionError(f"shares of split must be positive and sum to 1, got {tuple(wanted.tolist())}.")
+    if data.n_queries < len(wanted):
+        raise DataError(f"split into {len(wanted)} parts needs as many queries, got {data.n_queries}.")
+    part = _deal(data, wanted, seed)
+    return tuple(data.select(np.flatnonzero(part == i)) for i in range(len(wanted)))
+
+
+def kfold(data: Dataset, k: int = 5, *, seed: int = 0) -> Folds:
+    """Cut a data set into ``k`` parts by query; fold i tests on part i and validates on the next.
+
+    These are LETOR's folds. The rest trains, so ``k`` must be at least 3.
+
+    Examples
+    --------
+    >>> from mcrank import kfold, make_artificial
+    >>> folds = kfold(make_artificial(10, 1, 1).train, 5, seed=1)
+    >>> [len(part.qids) for part in folds[0]]
+    [6, 2, 2]
+    """
+    if k < 3:
+        raise OptionError(f"k of kfold must be an integer >= 3, got {k!r}.")
+    if data.n_queries < k:
+        raise DataError(f"kfold with k={k} needs as many queries, got {data.n_queries}.")
+    part = _deal(data, np.full(k, 1.0 / k), seed)
+
+    def maker(fold: int) -> Callable[[], Fold]:
+        def make() -> Fold:
+            test, valid = part == fold, part == (fold + 1) % k
+            return Fold(data.select(~(test | valid)), data.select(valid), data.select(test))
+
+        return make
+
+    return Folds([maker(fold) for fold in range(k)])
+
+
+def _deal(data: Dataset, shares: npt.NDArray[np.float64], seed: int) -> IntArray:
+    """Part of each query: in order of their strata, each goes to the part that lags most behind its share."""
+    stream = np.random.Generator(np.random.PCG64(seed))
+    starts = data.offsets[:-1]
+    best = np.maximum.reduceat(data.y, starts)
+    relevant = np.add.reduceat((data.y > 0).astype(np.float64), starts) / data.sizes
+    shuffled = stream.permutation(data.n_queries)
+    keys = (_fifths(data.sizes[shuffled]), _fifths(relevant[shuffled]), best[shuffled])
+    order = shuffled[np.lexsort(keys)]
+    part = np.empty(data.n_queries, dtype=np.int64)
+    # A random start inside each share, so that the first query of a stratum is not always the first part's.
+    lag = stream.random(len(shares)) * shares
+    for query in order.tolist():
+        lag += shares
+        chosen = int(np.argmax(lag))
+        lag[chosen] -= 1.0
+        part[query] = chosen
+    return _none_empty(part, len(shares))
+
+
+def _fifths(values: npt.NDArray[Any]) -> IntArray:
+    """Coarse strata: which fifth of the queries a value falls into."""
+    edges = np.quantile(values, (0.2, 0.4, 0.6, 0.8))
+    return np.searchsorted(edges, values, side="left").astype(np.int64)
+
+
+def _none_empty(part: IntArray, count: int) -> IntArray:
+    """A tiny share of few queries may get none; it then takes one from the largest part."""
+    for i in range(count):
+        if not (part == i).any():
+            largest = int(np.bincount(part, minlength=count).argmax())
+            part[np.flatnonzero(part == largest)[0]] = i
+    return part

@@ -1,0 +1,99 @@
+"""`write`: a `Dataset` becomes LETOR text, so that `read` gives back the same numbers."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.data.dataset import Dataset
+from mcrank.data.sources import StrPath, replaced_file
+from mcrank.errors import DataError
+
+_ROWS_AT_A_TIME = 1024
+_BREAKS_A_WORD = re.compile(r"[\s#]")
+
+
+def write(data: Dataset, path: StrPath, *, sparse: bool = False) -> None:
+    """Write LETOR text; a name that ends in .gz, .xz, .bz2 or .zst is compressed.
+
+    Each value has the fewest digits that give back the same float32. Features are numbered from 1. Weights
+    and feature names have no place in LETOR text and are left out.
+
+    Parameters
+    ----------
+    data : Dataset
+        What to write, in its order: grouped by query.
+    path : path
+        The file, replaced only when everything has been written.
+    sparse : bool
+        Leave out features that are 0.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from mcrank import Dataset, write
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.txt")
+    >>> write(Dataset([[0.1, 0.0], [np.nan, 2.0]], y=[2, 0.5], qid=["a", "a"], doc_ids=["A", "B"]), path)
+    >>> print(path.read_text(), end="")
+    2 qid:a 1:0.1 2:0 #docid = A
+    0.5 qid:a 1:nan 2:2 #docid = B
+    """
+    ids = [_word(q, "query id") for q in data.qids.tolist()]
+    with replaced_file(path, compress=True) as stream:
+        for q in range(data.n_queries):
+            for start in range(int(data.offsets[q]), int(data.offsets[q + 1]), _ROWS_AT_A_TIME):
+                stop = min(start + _ROWS_AT_A_TIME, int(data.offsets[q + 1]))
+                stream.write("".join(_lines(data, ids[q], start, stop, sparse)).encode("utf-8"))
+
+
+def _word(value: Any, what: str) -> str:
+    text = str(value)
+    if not text or _BREAKS_A_WORD.search(text):
+        raise DataError(
+            f"{what} {value!r} cannot be written as LETOR text: it must have no blank and no '#'."
+        )
+    return text
+
+
+def _number(value: float) -> str:
+    text = str(value)
+    return text[:-2] if text.endswith(".0") else text
+
+
+def _lines(data: Dataset, qid: str, start: int, stop: int, sparse: bool) -> list[str]:
+    block = data.X[start:stop]
+    texts = _texts(block)
+    lines = []
+    for i in range(stop - start):
+        pairs = [
+            f"{j + 1}:{text}"
+            for j, (text, value) in enumerate(zip(texts[i], block[i], strict=True))
+            if not (sparse and value == 0)
+        ]
+        grade = _number(float(data.y[start + i]))
+        lines.append(" ".join([grade, f"qid:{qid}", *pairs]) + _comment(data, start + i) + "\n")
+    return lines
+
+
+def _texts(block: npt.NDArray[np.float32]) -> list[list[str]]:
+    """Shortest text of every value; equal values, of which data has many, are converted once."""
+    # By bits, so that -0.0 is not written as 0.
+    bits, inverse = np.unique(block.view(np.uint32), return_inverse=True)
+    words = np.array([_number(value) for value in bits.view(np.float32)], dtype=object)
+    listed: list[list[str]] = words[inverse.reshape(block.shape)].tolist()
+    return listed
+
+
+def _comment(data: Dataset, row: int) -> str:
+    doc = "" if data.doc_ids is None else str(data.doc_ids[row])
+    if not doc:
+        return ""
+    if "\n" in doc:
+        raise DataError(
+            f"document id {doc!r} of row {row} cannot be written as LETOR text: it has a line end."
+        )
+    return f" # {doc}" if _BREAKS_A_WORD.search(doc) else f" #docid = {doc}"
