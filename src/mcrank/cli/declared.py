@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import importlib
 import json
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -62,7 +60,7 @@ class RankerCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Find the ranker before anything else: it decides which options exist."""
-        ctx.meta["mcrank.ranker"] = self._named_ranker(args)
+        ctx.meta["mcrank.ranker"] = self._named_ranker(ctx, args)
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -76,7 +74,7 @@ class RankerCommand(click.Command):
         derived: list[tuple[str, str]] = []
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
-            if record is not None:
+            if record is not None and isinstance(param, click.Option):
                 (derived if (param.name or "").startswith(PREFIX) else common).append(record)
         with formatter.section("Options"):
             formatter.write_dl(common)
@@ -84,26 +82,16 @@ class RankerCommand(click.Command):
             with formatter.section(f"Options of {ctx.meta['mcrank.ranker'].__name__}"):
                 formatter.write_dl(derived)
 
-    def _named_ranker(self, args: Sequence[str]) -> type[Any]:
+    def _named_ranker(self, ctx: click.Context, args: Sequence[str]) -> type[Any]:
+        from mcrank.models.file import ranker_class
+
         names = [arg.split("=", 1)[1] for arg in args if arg.startswith("--ranker=")]
         names += [name for flag, name in pairwise(args) if flag == "--ranker"]
         default = next(param.default for param in self.params if param.name == "ranker")
-        return ranker_class(names[-1] if names else str(default))
-
-
-def ranker_class(name: str) -> type[Any]:
-    """Return the class of the ranker called ``name``; an unknown name is answered with the nearest."""
-    from mcrank.rankers.registry import RANKERS
-
-    if name not in RANKERS:
-        near = difflib.get_close_matches(name, RANKERS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"rankers: {', '.join(RANKERS)}."
-        raise click.UsageError(f"there is no ranker {name!r}; {hint}", click.get_current_context(silent=True))
-    module, _, class_name = RANKERS[name].partition(":")
-    found = getattr(importlib.import_module(module), class_name)
-    if not isinstance(found, type):
-        raise TypeError(f"{RANKERS[name]} must be a class, got {found!r}.")
-    return found
+        try:
+            return ranker_class(names[-1] if names else str(default))
+        except OptionError as error:
+            raise click.UsageError(str(error), ctx) from None
 
 
 def declared_params(ranker: type[Any]) -> Iterable[click.Option]:
@@ -117,7 +105,7 @@ def declared_params(ranker: type[Any]) -> Iterable[click.Option]:
             [flag, PREFIX + name],
             type=None if declared.kind is bool else DeclaredValue(declared, ranker.__name__),
             default=None,
-            help=f"{declared.help}  [{default}]",
+            help=f"{declared.help}  [default: {default}]",
         )
 
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcrank.cli.declared import ranker_class
+from mcrank.cli.describe import describe
 from mcrank.cli.main import INTERRUPTED, json_option, print_json
 from mcrank.cli.progress import TrainingProgress, announce_compilation
+from mcrank.models.file import ranker_class
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,14 +7,15 @@ with one `ModelFileError`.
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import secrets
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mcrank.errors import ModelFileError
+from mcrank.errors import McrankError, ModelFileError, OptionError
 from mcrank.models.container import MAX_FILE_BYTES, pack, unpack
 
 if TYPE_CHECKING:
@@ -99,14 +100,39 @@ def from_bytes(content: bytes | bytearray, where: str = "the model") -> Ranker:
     meta, name = header.pop("meta", None), header.pop("ranker", None)
     if header or not isinstance(meta, dict) or not isinstance(name, str):
         raise ModelFileError(f"{where} is damaged: its header must have exactly arrays, meta and ranker.")
-    ranker_class = _ranker_class(name, where)
     try:
-        ranker: Ranker = ranker_class.from_state(meta, arrays)
+        ranker = ranker_class(name).from_state(meta, arrays)
     except Exception as error:
         # The bytes are intact but their meaning is not: whatever the ranker trips over, the file is to blame.
-        words = str(error) if isinstance(error, ModelFileError) else f"{type(error).__name__}: {error}"
+        words = str(error) if isinstance(error, McrankError) else f"{type(error).__name__}: {error}"
         raise ModelFileError(f"{where} does not hold a usable {name} model: {words}") from error
+    extra = sorted(set(arrays) - set(ranker.state()[1]))
+    if extra:
+        raise ModelFileError(
+            f"{where} does not hold a usable {name} model: nothing uses its array {extra[0]!r}."
+        )
     return ranker
+
+
+def ranker_class(name: str) -> type[Ranker]:
+    """Return the class of the ranker called ``name`` on the command line and in model files.
+
+    Examples
+    --------
+    >>> from mcrank.models.file import ranker_class
+    >>> ranker_class("ordnal")
+    Traceback (most recent call last):
+    mcrank.errors.OptionError: There is no ranker 'ordnal'; did you mean ordinal?
+    """
+    from mcrank.rankers.registry import RANKERS
+
+    if name not in RANKERS:
+        near = difflib.get_close_matches(name, RANKERS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"rankers: {', '.join(RANKERS)}."
+        raise OptionError(f"There is no ranker {name!r}; {hint}")
+    module, _, class_name = RANKERS[name].partition(":")
+    found: type[Ranker] = getattr(importlib.import_module(module), class_name)
+    return found
 
 
 def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
@@ -147,14 +173,3 @@ def _read(where: str) -> bytearray:
     except MemoryError:
         raise ModelFileError(f"{where} does not fit into memory.") from None
     return content[:got]
-
-
-def _ranker_class(name: str, where: str) -> Any:
-    from mcrank.rankers.registry import RANKERS
-
-    if name not in RANKERS:
-        raise ModelFileError(
-            f"{where} holds a ranker {name!r} that this mcrank does not know; it knows {', '.join(RANKERS)}."
-        )
-    module, _, class_name = RANKERS[name].partition(":")
-    return getattr(importlib.import_module(module), class_name)
