@@ -118,9 +118,8 @@ def _train(title: str, name: str, options: dict[str, Any], data: Any, folder: Pa
     path = folder / f"{name}.mcrank"
     ranker.save(path)
     scores = data.test.to_grouped(ranker.predict(data.test))
-    return Entry(
-        title, str(path), NDCG(k=10).on(data.test).per_query(scores), ranker.forest_.n_trees, seconds
-    )
+    ndcg = NDCG(k=10).on(data.test).per_query(scores)
+    return Entry(title, str(path), ndcg, describe(ranker)["trees"], seconds)
 
 
 def _p_values(entry: Entry, reference: Entry) -> tuple[float, float]:
