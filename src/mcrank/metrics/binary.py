@@ -21,9 +21,9 @@ def average_precisions(order, starts, ends, relevant, depth, divisor, out):  # t
         hits = 0.0
         total = 0.0
         for r in range(min(ends[q] - s, depth)):
-            if relevant[order[s + r]] > 0.0:
-                hits += 1.0
-                total += hits / (r + 1)
+            is_relevant = relevant[order[s + r]]  # a factor, not a branch that is wrong half of the time
+            hits += is_relevant
+            total += is_relevant * (hits / (r + 1))
         out[q] = total / divisor[q] if divisor[q] > 0.0 else 0.0
 
 
@@ -195,17 +195,14 @@ class BestGrade:
         best_grade_swaps(ranking.order, start, end, self.gain, self.depth, out)
 
 
-def relevance(dialect: Dialect, layout: Layout, measure: str) -> FloatArray:
-    """Return 1.0 for relevant rows and 0.0 for others, as the dialect tells them apart."""
+def relevance(dialect: Dialect, layout: Layout, measure: str) -> tuple[FloatArray, FloatArray]:
+    """Return 1.0 for relevant rows and 0.0 for others, and the number of relevant rows of every query."""
     if dialect.binary == "only":
         layout.refuse_grade(
             lambda grade: (grade != 0.0) & (grade != 1.0), measure, "the tool takes grades 0 and 1 only"
         )
     low, high = relevant_bounds(dialect)
-    return layout.by_grade(lambda grade: ((grade >= low) & (grade <= high)).astype(np.float64))
-
-
-def relevant_counts(layout: Layout, relevant: FloatArray) -> FloatArray:
-    """Return the number of relevant rows of every query, ranked or not."""
-    sums = np.concatenate([[0.0], np.cumsum(relevant)])
-    return np.asarray(sums[layout.stops] - sums[layout.starts])
+    relevant = layout.by_grade(
+        lambda grade: ((grade >= low) & (grade <= high)).astype(np.float64), key=f"relevant {low} {high}"
+    )
+    return relevant, layout.query_sums(relevant, key=f"relevant {low} {high}")

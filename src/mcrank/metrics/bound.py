@@ -108,11 +108,14 @@ class Bound:
 
     def scores_of(self, scores: npt.ArrayLike) -> FloatArray:
         """Return scores as the dialect compares them (some tools round them to float32)."""
-        checked = checked_scores(scores, self.layout)
+        return self.rounded(checked_scores(scores, self.layout))
+
+    def rounded(self, scores: FloatArray) -> FloatArray:
+        """Return checked scores in the precision of the dialect."""
         if self.measure.dialect.score == "float32":
             with np.errstate(over="ignore"):
-                return checked.astype(np.float32).astype(np.float64)
-        return checked
+                return scores.astype(np.float32).astype(np.float64)
+        return scores
 
     def ranking(self, scores: FloatArray, shared: Ranking | None = None) -> Ranking:
         """Rank rows under the dialect's tie rule; ``shared`` is a file-order ranking of the same scores."""
@@ -161,18 +164,17 @@ class Bound:
 
     def mean_of(self, values: FloatArray) -> float:
         """Return the dialect's mean of values per query."""
-        counted = np.where(np.isnan(values), 0.0, values)
         inside = ~self._skipped
         weight = self.layout.query_weight
-        if weight is None:
-            return float(counted.sum() / inside.sum()) if inside.any() else float("nan")
-        numerator = np.where(self.prepared.empty, 1.0, weight) if self._ones_for_empty else weight
-        total = float(weight[inside].sum())
-        return float((numerator * counted)[inside].sum() / total) if total > 0.0 else float("nan")
-
-    @property
-    def _ones_for_empty(self) -> bool:
-        return self.measure.dialect.empty_weight == "one"
+        total = float(inside.sum() if weight is None else weight[inside].sum())
+        if total <= 0.0:
+            return 0.0 if self.measure.dialect.nothing == "zero" else float("nan")
+        # A value that is missing without its query being skipped counts 0 (LETOR 3.0, short queries).
+        counted = np.where(np.isnan(values), 0.0, values)
+        if weight is not None:
+            ones = self.measure.dialect.empty_weight == "one"
+            counted *= np.where(self.prepared.empty, 1.0, weight) if ones else weight
+        return float(counted[inside].sum() / total)
 
     @property
     def norm(self) -> FloatArray:
@@ -250,12 +252,12 @@ def checked_scores(scores: npt.ArrayLike, layout: Layout) -> FloatArray:
     return values if values.flags.writeable else values.copy()
 
 
-def share_rankings(bounds: Sequence[Bound], scores: FloatArray) -> dict[str, Ranking]:
+def share_rankings(bounds: Sequence[Bound], scores: FloatArray, n_jobs: int) -> dict[str, Ranking]:
     """Rank once per score precision for all bounds, deep enough for every one of them."""
     shared: dict[str, Any] = {}
     for precision in {bound.measure.dialect.score for bound in bounds}:
         those = [bound for bound in bounds if bound.measure.dialect.score == precision]
         full = any(bound.rule == "expected" for bound in those)
         depth = those[0].layout.longest if full else max(bound.form.depth for bound in those)
-        shared[precision] = rank(those[0].layout, those[0].scores_of(scores), depth)
+        shared[precision] = rank(those[0].layout, those[0].rounded(scores), depth, n_jobs=n_jobs)
     return shared

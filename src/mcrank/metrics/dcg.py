@@ -5,12 +5,12 @@ Precision, recall and rank-biased precision have this form too, with their own g
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 
-from mcrank.errors import MeasureError
 from mcrank.metrics.dialects import Dialect
 from mcrank.metrics.layout import BoolArray, FloatArray, Layout
 from mcrank.metrics.ties import Ranking, rank
@@ -60,6 +60,46 @@ def expected_discounted_sums(scores, order, starts, ends, gain, discount, own_di
                 total += group_gain / (b - a) * weight
             a = b
         out[q] = total / divisor[q] if divisor[q] > 0.0 else 0.0
+
+
+@njit(nogil=True, cache=True)
+def ideal_level_sums(levels, starts, stops, best_first, worth, discount, held, out):  # type: ignore[no-untyped-def]
+    """Ideal discounted sum of each query by counting its rows of each level: nothing is sorted."""
+    # IN: levels by row, starts, stops, best_first (levels by falling worth), worth by level, discount
+    # OUT: held (scratch: rows of each level), out
+    for q in range(starts.shape[0]):
+        held[:] = 0
+        for i in range(starts[q], stops[q]):
+            held[levels[i]] += 1
+        depth = min(stops[q] - starts[q], discount.shape[0])
+        total = 0.0
+        rank = 0
+        for level in best_first:
+            if rank >= depth or worth[level] <= 0.0:
+                break
+            for _ in range(min(held[level], depth - rank)):
+                total += worth[level] * discount[rank]
+                rank += 1
+        out[q] = total
+
+
+@njit(nogil=True, cache=True)
+def mean_ndcg_discounts(order, starts, ends, stops, gain, discount, own, ideal):  # type: ignore[no-untyped-def]
+    """Discounts of each query that make MeanNDCG one discounted sum; see `mean_ndcg_form`."""
+    # IN: order (by gain), starts, ends, stops, gain by row, discount by rank  OUT: own (zeros before), ideal
+    for q in range(starts.shape[0]):
+        s = starts[q]
+        n = ends[q] - s
+        total = 0.0
+        for r in range(stops[q] - s):
+            total += gain[order[s + r]] * discount[r]
+            if r < n and total > 0.0:
+                own[s + r] = 1.0 / total
+        ideal[q] = total
+        tail = 0.0
+        for r in range(n - 1, -1, -1):
+            tail += own[s + r]
+            own[s + r] = discount[r] * tail / n
 
 
 @njit(nogil=True, cache=True)
@@ -114,57 +154,58 @@ class DiscountedSum:
         discounted_swaps(ranking.order, start, end, self.gain, self.discount, first, divisor, out)
 
 
+def gain_function(dialect: Dialect) -> Callable[[FloatArray], FloatArray]:
+    """Return the dialect's gain as a function of the grade; 0 for grades it does not know.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.metrics.dcg import gain_function
+    >>> from mcrank.metrics.dialects import find_dialect
+    >>> gain_function(find_dialect("letor4"))(np.array([0.0, 1.0, 2.0, 3.0])).tolist()
+    [0.0, 1.0, 3.0, 0.0]
+    """
+    if isinstance(dialect.gain, tuple):
+        table = np.array([*dialect.gain, 0.0])
+
+        def gain(grade: FloatArray) -> FloatArray:
+            place = np.where(_unknown(dialect, grade), len(table) - 1, grade)
+            return np.asarray(table[place.astype(np.int64)])
+
+    else:
+
+        def gain(grade: FloatArray) -> FloatArray:
+            whole = np.floor(grade) if dialect.grades == "truncate" else grade
+            known = np.where(_unknown(dialect, grade), 0.0, whole)
+            if dialect.gain == "linear":
+                return known
+            with np.errstate(over="ignore"):
+                return (np.exp2(known) - 1.0) / (16.0 if dialect.gain == "exp/16" else 1.0)
+
+    return gain
+
+
+def _unknown(dialect: Dialect, grade: FloatArray) -> BoolArray:
+    if isinstance(dialect.gain, tuple):
+        return np.asarray((grade != np.floor(grade)) | (grade >= len(dialect.gain)))
+    return np.asarray(grade > (np.inf if dialect.max_grade is None else dialect.max_grade))
+
+
 def gains(dialect: Dialect, layout: Layout, measure: str) -> FloatArray:
     """Return the gain of every row, or raise `MeasureError` for a grade the dialect does not know."""
+    gain = gain_function(dialect)
     if dialect.grades == "integer":
         layout.refuse_grade(lambda g: g != np.floor(g), measure, "the tool takes integer grades only")
-    if isinstance(dialect.gain, tuple):
-        return _table_gains(dialect, dialect.gain, layout, measure)
-    known_end = np.inf if dialect.max_grade is None else dialect.max_grade
     if dialect.outside == "error":
+        top = len(dialect.gain) - 1 if isinstance(dialect.gain, tuple) else dialect.max_grade
         layout.refuse_grade(
-            lambda g: g > known_end,
+            lambda g: _unknown(dialect, g),
             measure,
-            f"the highest grade of this dialect is {known_end:g}; {_ask_zero(dialect)}",
+            f"it knows integer grades up to {top}; to count such a row as the tool does (gain 0), say "
+            f"[{dialect.but(outside='zero').name}]",
         )
-
-    def gain(grade: FloatArray) -> FloatArray:
-        whole = np.floor(grade) if dialect.grades == "truncate" else grade
-        inside = np.where(grade > known_end, 0.0, whole)
-        if dialect.gain == "linear":
-            return inside
-        with np.errstate(over="ignore"):
-            return (np.exp2(inside) - 1.0) / (16.0 if dialect.gain == "exp/16" else 1.0)
-
-    value = layout.by_grade(gain)
-    if value.max(initial=0.0) > 1e300:
-        row = int(np.argmax(value))
-        raise MeasureError(
-            f"{measure} cannot take grade {layout.grades[row]:g} at {layout.row_words(row)}: 2^grade is too "
-            "large for a gain; use a linear gain."
-        )
-    return value
-
-
-def _table_gains(dialect: Dialect, table: tuple[float, ...], layout: Layout, measure: str) -> FloatArray:
-    values = np.array([*table, 0.0])
-
-    def outside(grade: FloatArray) -> BoolArray:
-        return np.asarray((grade != np.floor(grade)) | (grade >= len(table)))
-
-    if dialect.outside == "error":
-        layout.refuse_grade(
-            outside, measure, f"its gain table ends at grade {len(table) - 1}; {_ask_zero(dialect)}"
-        )
-    return layout.by_grade(
-        lambda grade: values[
-            np.where(outside(grade), len(table), np.minimum(grade, len(table))).astype(np.int64)
-        ]
-    )
-
-
-def _ask_zero(dialect: Dialect) -> str:
-    return f"to count such a row as the tool does (gain 0), say [{dialect.but(outside='zero').name}]"
+    layout.refuse_grade(lambda g: gain(g) > 1e300, measure, "its gain is too large; use gain=linear")
+    return layout.by_grade(gain, key=f"gain {dialect.gain} {dialect.max_grade} {dialect.grades}")
 
 
 def discounts(dialect: Dialect, depth: int) -> FloatArray:
@@ -185,11 +226,17 @@ def discounts(dialect: Dialect, depth: int) -> FloatArray:
     return 1.0 / (np.log(ranks + 1.0) if dialect.discount == "ln" else np.log2(ranks + 1.0))
 
 
-def ideal_sums(layout: Layout, gain: FloatArray, discount: FloatArray) -> FloatArray:
+def ideal_sums(dialect: Dialect, layout: Layout, gain: FloatArray, discount: FloatArray) -> FloatArray:
     """Return the ideal DCG of every query, over all its judged rows."""
+    out = np.empty(layout.n_queries, dtype=np.float64)
+    if layout.levels is not None:
+        worth = gain_function(dialect)(np.arange(layout.grades.max(initial=0.0) + 1.0))
+        best_first = np.argsort(-worth, kind="stable")
+        held = np.empty(len(worth), dtype=np.int64)
+        ideal_level_sums(layout.levels, layout.starts, layout.stops, best_first, worth, discount, held, out)
+        return out
     whole = _all_judged(layout)
     ranking = rank(whole, gain, len(discount))
-    out = np.empty(layout.n_queries, dtype=np.float64)
     ones = np.ones(layout.n_queries, dtype=np.float64)
     discounted_sums(ranking.order, whole.starts, whole.stops, gain, discount, False, ones, out)
     return out
@@ -202,19 +249,10 @@ def mean_ndcg_form(
 
     The gain at rank r counts in NDCG@r..NDCG@n, so its discount is c_r / n * sum over k >= r of 1 / ideal@k.
     """
-    whole = _all_judged(layout)
-    order = rank(whole, gain, layout.longest).order
+    order = rank(_all_judged(layout), gain, layout.longest).order
     own = np.zeros(layout.n_rows, dtype=np.float64)
     ideal = np.zeros(layout.n_queries, dtype=np.float64)
-    for q in range(layout.n_queries):
-        start, stop = int(layout.starts[q]), int(layout.stops[q])
-        n = int(layout.sizes[q])
-        ideals = np.cumsum(gain[order[start:stop]] * discount[: stop - start])
-        if n == 0 or ideals[0] <= 0.0:
-            continue
-        ideal[q] = ideals[-1]
-        tail = np.cumsum((1.0 / ideals[:n])[::-1])[::-1]
-        own[start : start + n] = discount[:n] * tail / n
+    mean_ndcg_discounts(order, layout.starts, layout.ends, layout.stops, gain, discount, own, ideal)
     ones = np.ones(layout.n_queries, dtype=np.float64)
     return DiscountedSum(gain, own, ones, own_discount=True), ideal
 

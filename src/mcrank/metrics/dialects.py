@@ -23,6 +23,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "missing": ("zero", "skip", "error"),
     "unjudged": ("zero", "error"),
     "empty_weight": ("own", "one"),
+    "nothing": ("nan", "zero"),
     "ids": ("any", "unique"),
     "binary": ("any", "only"),
     "precision_short": ("k", "n", "missing"),
@@ -71,6 +72,8 @@ class Dialect:
         A query whose judgments are all below 0: ``"zero"`` or ``"error"``.
     empty_weight : str
         In a weighted mean an empty query counts with its ``"own"`` weight or with weight ``"one"``.
+    nothing : str
+        Mean when every query was skipped: ``"nan"`` or ``"zero"``.
     ids : str
         ``"unique"``: the tool keys documents by id, so one id twice in a query is an error.
     relevant : str
@@ -118,6 +121,7 @@ class Dialect:
     missing: str = "zero"
     unjudged: str = "zero"
     empty_weight: str = "own"
+    nothing: str = "nan"
     ids: str = "any"
     relevant: str = ">0"
     binary: str = "any"
@@ -287,7 +291,7 @@ DIALECTS: dict[str, Dialect] = {
                 note="RankEval; its order among ties is not defined, file order here"),
         Dialect("allrank", empty=1.0, score="float32",
                 note="allRank; its order among ties is not defined, file order here"),
-        Dialect("torchmetrics", gain="linear", ties="expected", score="float32",
+        Dialect("torchmetrics", gain="linear", ties="expected", score="float32", nothing="zero",
                 note="torchmetrics RetrievalNormalizedDCG, empty_target_action=neg"),
     )
 }  # fmt: skip

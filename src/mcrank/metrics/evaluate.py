@@ -1,7 +1,8 @@
-"""`evaluate`: scores and grades become one result: means, values per query, and the counts that explain them."""
+"""`evaluate`: scores and grades become means, values per query, and the counts that explain them."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -11,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.data.trec import Judged, Qrels, Run, judge
-from mcrank.errors import DataError, MeasureError
+from mcrank.errors import DataError, MeasureError, OptionError
 from mcrank.metrics.bound import Bound, checked_scores, share_rankings
 from mcrank.metrics.layout import FloatArray, Graded, Layout
 from mcrank.metrics.measure import Measure, parse_measure
@@ -74,6 +75,7 @@ def evaluate(
     band: bool = False,
     complete: bool = False,
     judged_only: bool = False,
+    n_jobs: int = -1,
 ) -> Evaluation:
     """Measure scores against grades.
 
@@ -92,6 +94,8 @@ def evaluate(
         dialect does.
     judged_only : bool
         Take unjudged documents out of the run (``-J`` of trec_eval).
+    n_jobs : int
+        Threads; -1 for one per processor.
 
     Returns
     -------
@@ -110,7 +114,7 @@ def evaluate(
     layout = Layout.of(graded)
     used = checked_scores(row_scores, layout)
     bounds = [Bound(measure, layout) for measure in wanted]
-    shared = share_rankings(bounds, used)
+    shared = share_rankings(bounds, used, _jobs(n_jobs))
     per_query = {}
     mean = {}
     for bound in bounds:
@@ -127,6 +131,12 @@ def evaluate(
         definitions=MappingProxyType({m.name: m.definition for m in wanted}),
         band=MappingProxyType(_bands(bounds, used) if band else {}),
     )
+
+
+def _jobs(n_jobs: int) -> int:
+    if n_jobs == 0 or n_jobs < -1:
+        raise OptionError(f"n_jobs of evaluate must be -1 or an integer >= 1, got {n_jobs!r}.")
+    return (os.cpu_count() or 1) if n_jobs == -1 else n_jobs
 
 
 def _measures(measures: str | Measure | Iterable[str | Measure]) -> list[Measure]:
@@ -160,11 +170,10 @@ def _rows(
 def _counts(
     layout: Layout, bounds: list[Bound], shared: Mapping[str, Ranking], graded: Graded
 ) -> dict[str, int]:
-    sums = np.concatenate([[0.0], np.cumsum(layout.grades)])
     counts = {
         "queries": layout.n_queries,
         "rows": layout.n_rows,
-        "empty": int((sums[layout.stops] == sums[layout.starts]).sum()),
+        "empty": int((layout.query_sums(layout.grades) <= 0.0).sum()),
     }
     if isinstance(graded, Judged):
         counts |= {

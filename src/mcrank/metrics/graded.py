@@ -38,7 +38,7 @@ class DCG(Measure):
         gain = dcg.gains(self.dialect, layout, self.name)
         discount = dcg.discounts(self.dialect, self._depth(layout, self.dialect.ndcg_default))
         ones = np.ones(layout.n_queries)
-        empty = dcg.ideal_sums(layout, gain, discount) <= 0.0
+        empty = dcg.ideal_sums(self.dialect, layout, gain, discount) <= 0.0
         short, short_value = self._short(layout)
         return Prepared(dcg.DiscountedSum(gain, discount, ones), empty, short=short, short_value=short_value)
 
@@ -90,7 +90,7 @@ class NDCG(DCG):
 
         gain = dcg.gains(self.dialect, layout, self.name)
         discount = dcg.discounts(self.dialect, self._depth(layout, self.dialect.ndcg_default))
-        ideal = dcg.ideal_sums(layout, gain, discount)
+        ideal = dcg.ideal_sums(self.dialect, layout, gain, discount)
         short, short_value = self._short(layout)
         return Prepared(
             dcg.DiscountedSum(gain, discount, ideal),

@@ -101,11 +101,11 @@ class Layout:
         return int((self.stops - self.starts).max(initial=0))
 
     @cached_property
-    def levels(self) -> npt.NDArray[np.int64] | None:
-        """Grades as integers, or None when some grade is not a small integer."""
-        if self.grades.max(initial=0.0) > 1000:
+    def levels(self) -> npt.NDArray[np.uint8] | None:
+        """Grades as small integers, or None when some grade is not one."""
+        if not 0.0 <= self.grades.max(initial=0.0) < 256.0:
             return None
-        whole = self.grades.astype(np.int64)
+        whole = self.grades.astype(np.uint8)
         return whole if (whole == self.grades).all() else None
 
     @cached_property
@@ -119,12 +119,39 @@ class Layout:
         at = row if self.source_rows is None else int(self.source_rows[row])
         return f"row {at} (query {self.qids[query]})"
 
-    def by_grade(self, function: Any) -> FloatArray:
-        """Apply an elementwise function of the grade, once per level where grades are small integers."""
+    @cached_property
+    def _kept(self) -> dict[str, FloatArray]:
+        return {}
+
+    def by_grade(self, function: Any, key: str = "") -> FloatArray:
+        """Apply an elementwise function of the grade, once per level where grades are small integers.
+
+        Under a ``key`` the result is kept, for other measures that ask for the same.
+        """
+        if key in self._kept:
+            return self._kept[key]
         if self.levels is None:
-            return np.ascontiguousarray(function(self.grades), dtype=np.float64)
-        table = function(np.arange(int(self.grades.max(initial=0.0)) + 1, dtype=np.float64))
-        return np.ascontiguousarray(np.take(np.asarray(table, dtype=np.float64), self.levels))
+            values = np.array(function(self.grades), dtype=np.float64)
+        else:
+            table = function(np.arange(int(self.grades.max(initial=0.0)) + 1, dtype=np.float64))
+            values = np.take(np.asarray(table, dtype=np.float64), self.levels)
+        if key:
+            self._kept[key] = values
+        return values
+
+    def query_sums(self, values: FloatArray, key: str = "") -> FloatArray:
+        """Return the sum of row values of every query, ranked rows or not."""
+        key = key and f"sum of {key}"
+        if key not in self._kept or not key:
+            # reduceat gives a query without rows its neighbour's value, so those are set aside.
+            filled = self.stops > self.starts
+            sums = np.zeros(self.n_queries, dtype=np.float64)
+            if filled.any():
+                sums[filled] = np.add.reduceat(values, self.starts[filled])
+            if not key:
+                return sums
+            self._kept[key] = sums
+        return self._kept[key]
 
     def refuse_grade(self, bad: Any, measure: str, because: str) -> None:
         """Raise `MeasureError` for the first row whose grade ``bad`` marks (as a function of the grade)."""

@@ -26,10 +26,9 @@ class Binary(Measure):
     """
 
     def _relevance(self, layout: Layout) -> tuple[FloatArray, FloatArray]:
-        from mcrank.metrics.binary import relevance, relevant_counts
+        from mcrank.metrics.binary import relevance
 
-        relevant = relevance(self.dialect, layout, self.name)
-        return relevant, relevant_counts(layout, relevant)
+        return relevance(self.dialect, layout, self.name)
 
     def _relevant_words(self) -> str:
         return f"relevant = grade {self.dialect.relevant}; {self._tie_words()}"

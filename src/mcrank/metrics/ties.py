@@ -6,6 +6,9 @@ document id, chance, or the gain itself (worst and best).
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,55 +18,93 @@ from numba import njit
 from mcrank.metrics.layout import BoolArray, FloatArray, Layout, RowArray
 
 FILE_ORDER = np.empty(0, dtype=np.int32)
-_RUN = 8  # rows sorted by insertion before merging starts
+_CROWD = 32  # more rows than this in one bucket: merge sort instead
+_FEW = 64  # ranks up to which picking them out is quicker than sorting
+_ROWS_PER_THREAD = 50_000
 
 
 @njit(nogil=True, cache=True)
-def rank_all(scores, base, starts, ends, key_a, key_b, row_a, row_b, order):  # type: ignore[no-untyped-def]
-    """Sort the rows of each query by score: a stable merge sort whose inner step has no branch."""
-    # IN: scores, base (empty: file order), starts, ends  OUT: key_*, row_* (scratch), order (row by rank)
+def merge_rows(scores, base, s, n, key_a, key_b, row_a, row_b, order):  # type: ignore[no-untyped-def]
+    """Sort ``n`` rows of one query by score: a stable merge sort whose inner step has no branch."""
+    # IN: scores, base (empty: file order), s, n  OUT: key_*, row_* (scratch), order[s:s + n]
+    for i in range(n):
+        row_a[i] = base[s + i] if base.shape[0] > 0 else s + i
+        key_a[i] = scores[row_a[i]]
+    width = 1
+    while width < n:
+        for low in range(0, n, 2 * width):
+            mid = min(low + width, n)
+            high = min(low + 2 * width, n)
+            i, j = low, mid
+            for o in range(low, high):
+                # Beyond an end the other side is taken; in between a tie keeps the left row first.
+                left = key_a[min(i, n - 1)]
+                right = key_a[min(j, n - 1)]
+                later = j < high and (i >= mid or right > left)
+                key_b[o] = right if later else left
+                row_b[o] = row_a[min(j, n - 1)] if later else row_a[min(i, n - 1)]
+                j += later
+                i += not later
+        key_a, key_b = key_b, key_a
+        row_a, row_b = row_b, row_a
+        width *= 2
+    for i in range(n):
+        order[s + i] = row_a[i]
+
+
+@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
+def rank_all(scores, base, starts, ends, key_a, key_b, row_a, row_b, bucket, order):  # type: ignore[no-untyped-def]
+    """Sort the rows of each query by score, equal scores in base order.
+
+    Rows are spread over twice as many buckets as there are rows, evenly between the lowest and the highest
+    score; that leaves little for the insertion sort that ends it. Where scores crowd in few buckets, or are
+    infinite, the query is merge sorted instead.
+    """
+    # IN: scores, base (empty: file order), starts, ends  OUT: key_*, row_*, bucket (scratch), order
     for q in range(starts.shape[0]):
         s = starts[q]
         n = ends[q] - s
+        high = -np.inf
+        low = np.inf
+        for i in range(s, s + n):
+            high = scores[i] if scores[i] > high else high
+            low = scores[i] if scores[i] < low else low
+        # The limits leave room for rounding, and none for a division that overflows.
+        scale = (2 * n - 1) / (high - low) if 1e-250 < high - low < 1e250 else 0.0
+        crowd = _CROWD + 1
+        if scale > 0.0:
+            crowd = 0
+            bucket[: 2 * n] = 0
+            for i in range(n):
+                row_a[i] = np.int32((high - scores[s + i]) * scale)
+            for i in range(n):
+                bucket[row_a[i]] += 1
+            total = 0
+            for b in range(2 * n):
+                count = bucket[b]
+                crowd = max(crowd, count)
+                bucket[b] = total
+                total += count
+        if crowd > _CROWD:
+            merge_rows(scores, base, s, n, key_a, key_b, row_a, row_b, order)
+            continue
         for i in range(n):
             row = base[s + i] if base.shape[0] > 0 else np.int32(s + i)
-            key = scores[row]
-            j = i
-            low = i - i % _RUN
-            while j > low and key_a[j - 1] < key:
-                key_a[j] = key_a[j - 1]
-                row_a[j] = row_a[j - 1]
-                j -= 1
-            key_a[j] = key
-            row_a[j] = row
-        from_key, to_key, from_row, to_row = key_a, key_b, row_a, row_b
-        width = _RUN
-        while width < n:
-            for low in range(0, n, 2 * width):
-                mid = min(low + width, n)
-                high = min(low + 2 * width, n)
-                i, j, o = low, mid, low
-                while i < mid and j < high:
-                    left, right = from_key[i], from_key[j]
-                    later = right > left
-                    to_key[o] = right if later else left
-                    to_row[o] = from_row[j] if later else from_row[i]
-                    j += later
-                    i += not later
-                    o += 1
-                while i < mid:
-                    to_key[o], to_row[o] = from_key[i], from_row[i]
-                    i += 1
-                    o += 1
-                while j < high:
-                    to_key[o], to_row[o] = from_key[j], from_row[j]
-                    j += 1
-                    o += 1
-            from_key, to_key = to_key, from_key
-            from_row, to_row = to_row, from_row
-            width *= 2
-        for i in range(n):
-            order[s + i] = from_row[i]
+            at = bucket[row_a[row - s]]
+            bucket[row_a[row - s]] = at + 1
+            key_a[at] = scores[row]
+            order[s + at] = row
+        for i in range(1, n):
+            key = key_a[i]
+            if key_a[i - 1] < key:
+                row = order[s + i]
+                j = i
+                while j > 0 and key_a[j - 1] < key:
+                    key_a[j] = key_a[j - 1]
+                    order[s + j] = order[s + j - 1]
+                    j -= 1
+                key_a[j] = key
+                order[s + j] = row
 
 
 @njit(nogil=True, cache=True)
@@ -125,7 +166,9 @@ class Ranking:
     depth: int
 
 
-def rank(layout: Layout, scores: FloatArray, depth: int, base: RowArray = FILE_ORDER) -> Ranking:
+def rank(
+    layout: Layout, scores: FloatArray, depth: int, base: RowArray = FILE_ORDER, n_jobs: int = 1
+) -> Ranking:
     """Rank rows by score, highest first; equal scores stay in base order.
 
     Examples
@@ -140,14 +183,32 @@ def rank(layout: Layout, scores: FloatArray, depth: int, base: RowArray = FILE_O
     """
     order = np.empty(layout.n_rows, dtype=np.int32)
     longest = max(layout.longest, 1)
-    if depth < longest and depth <= 64:
-        key = np.empty(max(depth, 1), dtype=np.float64)
-        rank_top(scores, base, layout.starts, layout.ends, max(depth, 1), key, order)
-        return Ranking(scores, order, depth)
-    keys = np.empty((2, longest), dtype=np.float64)
-    rows = np.empty((2, longest), dtype=np.int32)
-    rank_all(scores, base, layout.starts, layout.ends, keys[0], keys[1], rows[0], rows[1], order)
-    return Ranking(scores, order, longest)
+    few = depth < longest and depth <= _FEW
+
+    def rank_part(part: slice) -> None:
+        starts, ends = layout.starts[part], layout.ends[part]
+        if few:
+            rank_top(scores, base, starts, ends, max(depth, 1), np.empty(max(depth, 1)), order)
+            return
+        keys = np.empty((2, longest), dtype=np.float64)
+        rows = np.empty((2, longest), dtype=np.int32)
+        bucket = np.empty(2 * longest + 1, dtype=np.int32)
+        rank_all(scores, base, starts, ends, *keys, *rows, bucket, order)
+
+    in_parts(rank_part, layout, n_jobs)
+    return Ranking(scores, order, depth if few else longest)
+
+
+def in_parts(work: Callable[[slice], None], layout: Layout, n_jobs: int) -> None:
+    """Run kernels over parts of the queries, one thread each, where there are rows enough to pay for it."""
+    jobs = min(n_jobs, layout.n_rows // _ROWS_PER_THREAD)
+    if jobs < 2:
+        work(slice(0, layout.n_queries))
+        return
+    shares = np.arange(1, jobs) * (layout.n_rows // jobs)
+    cuts = [0, *np.searchsorted(layout.stops, shares).tolist(), layout.n_queries]
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(work, [slice(a, b) for a, b in itertools.pairwise(cuts)]))
 
 
 def ties_of(layout: Layout, ranking: Ranking, depth: int) -> tuple[BoolArray, BoolArray]:

@@ -97,8 +97,7 @@ class Measure:
 
 def without_gain(layout: Layout, gain: FloatArray) -> BoolArray:
     """Return which queries have no row with a gain above 0."""
-    sums = np.concatenate([[0.0], np.cumsum(gain)])
-    return np.asarray(sums[layout.stops] == sums[layout.starts])
+    return layout.query_sums(gain) <= 0.0
 
 
 def checked_number(value: Any, what: str, low: float, high: float) -> float:
