@@ -13,28 +13,30 @@ from mcrank.metrics.ties import Ranking
 
 
 @njit(nogil=True, cache=True)
-def average_precisions(order, starts, ends, relevant, depth, divisor, out):  # type: ignore[no-untyped-def]
+def average_precisions(order, starts, ends, levels, relevant, depth, divisor, out):  # type: ignore[no-untyped-def]
     """Sum precision at the relevant ranks of each query, divided (0 where the divisor is 0)."""
-    # IN: order, starts, ends, relevant (1.0 or 0.0 by row), depth (ranks that count), divisor  OUT: out
+    # IN: order, starts, ends, levels, relevant (1.0 or 0.0 by level), depth, divisor  OUT: out
     for q in range(starts.shape[0]):
         s = starts[q]
         hits = 0.0
         total = 0.0
         for r in range(min(ends[q] - s, depth)):
-            is_relevant = relevant[order[s + r]]  # a factor, not a branch that is wrong half of the time
+            is_relevant = relevant[
+                levels[order[s + r]]
+            ]  # a factor, not a branch that is wrong half of the time
             hits += is_relevant
             total += is_relevant * (hits / (r + 1))
         out[q] = total / divisor[q] if divisor[q] > 0.0 else 0.0
 
 
 @njit(nogil=True, cache=True)
-def expected_average_precisions(scores, order, starts, ends, relevant, depth, divisor, out):  # type: ignore[no-untyped-def]
+def expected_average_precisions(scores, order, starts, ends, levels, relevant, depth, divisor, out):  # type: ignore[no-untyped-def]
     """As `average_precisions`, but the mean over all orders of equal scores.
 
     The j-th of t tied rows, m of them relevant, is relevant with chance m/t; then (j-1)(m-1)/(t-1) relevant
     rows are expected before it in its group.
     """
-    # IN: scores, order, starts, ends, relevant, depth, divisor  OUT: out
+    # IN: scores, order, starts, ends, levels, relevant, depth, divisor  OUT: out
     for q in range(starts.shape[0]):
         s = starts[q]
         n = ends[q] - s
@@ -47,7 +49,7 @@ def expected_average_precisions(scores, order, starts, ends, relevant, depth, di
             among = 0.0
             b = a
             while b < n and scores[order[s + b]] == score:
-                among += relevant[order[s + b]]
+                among += relevant[levels[order[s + b]]]
                 b += 1
             t = b - a
             before = (among - 1.0) / (t - 1) if t > 1 else 0.0
@@ -60,22 +62,22 @@ def expected_average_precisions(scores, order, starts, ends, relevant, depth, di
 
 
 @njit(nogil=True, cache=True)
-def average_precision_swaps(order, start, end, relevant, depth, divisor, out):  # type: ignore[no-untyped-def]
+def average_precision_swaps(order, start, end, levels, relevant, depth, divisor, out):  # type: ignore[no-untyped-def]
     """Absolute change of one query when the rows at ranks i < j swap.
 
     Only a relevant row and another one matter: the hit moves, and every hit between gains or loses one.
     """
-    # IN: order, start, end, relevant, depth, divisor  OUT: out[i, j]
+    # IN: order, start, end, levels, relevant, depth, divisor  OUT: out[i, j]
     n = end - start
     hits_i = 0.0
     for i in range(n):
         out[i, i] = 0.0
-        is_i = relevant[order[start + i]]
+        is_i = relevant[levels[order[start + i]]]
         hits_i += is_i
         hits_j = hits_i
         between = 0.0
         for j in range(i + 1, n):
-            is_j = relevant[order[start + j]]
+            is_j = relevant[levels[order[start + j]]]
             hits_j += is_j
             change = 0.0
             if is_i != is_j and divisor > 0.0:
@@ -90,13 +92,13 @@ def average_precision_swaps(order, start, end, relevant, depth, divisor, out):  
 
 
 @njit(nogil=True, cache=True)
-def best_grades(scores, order, starts, ends, grade, depth, expected, out):  # type: ignore[no-untyped-def]
+def best_grades(scores, order, starts, ends, levels, grade, depth, expected, out):  # type: ignore[no-untyped-def]
     """Find the highest grade within ``depth`` ranks of each query.
 
     Expected over ties: of t rows tied across the cut c get in, and the i-th best of them (from 0) is the best
     that got in with chance C(t-1-i, c-1) / C(t, c).
     """
-    # IN: scores, order, starts, ends, grade by row, depth, expected  OUT: out
+    # IN: scores, order, starts, ends, levels, grade by level, depth, expected  OUT: out
     for q in range(starts.shape[0]):
         s = starts[q]
         n = ends[q] - s
@@ -113,9 +115,9 @@ def best_grades(scores, order, starts, ends, grade, depth, expected, out):  # ty
             if last == deep:
                 sure = deep
         for r in range(sure):
-            best = max(best, grade[order[s + r]])
+            best = max(best, grade[levels[order[s + r]]])
         if sure < deep:
-            tied = np.sort(np.array([grade[order[s + r]] for r in range(sure, last)]))[::-1]
+            tied = np.sort(np.array([grade[levels[order[s + r]]] for r in range(sure, last)]))[::-1]
             t, c = last - sure, deep - sure
             chance = c / t
             value = 0.0
@@ -128,16 +130,16 @@ def best_grades(scores, order, starts, ends, grade, depth, expected, out):  # ty
 
 
 @njit(nogil=True, cache=True)
-def best_grade_swaps(order, start, end, grade, depth, out):  # type: ignore[no-untyped-def]
+def best_grade_swaps(order, start, end, levels, grade, depth, out):  # type: ignore[no-untyped-def]
     """Absolute change of the best grade within ``depth`` ranks when ranks i and j swap."""
-    # IN: order, start, end, grade, depth  OUT: out[i, j]
+    # IN: order, start, end, levels, grade, depth  OUT: out[i, j]
     n = end - start
     deep = min(n, depth)
     first = 0.0
     second = 0.0
     at = -1
     for r in range(deep):
-        g = grade[order[start + r]]
+        g = grade[levels[order[start + r]]]
         if at < 0 or g > first:
             second, first, at = first, g, r
         elif g > second:
@@ -147,22 +149,22 @@ def best_grade_swaps(order, start, end, grade, depth, out):  # type: ignore[no-u
             change = 0.0
             if i < deep <= j:
                 others = second if i == at else first
-                change = abs(max(others, grade[order[start + j]]) - first)
+                change = abs(max(others, grade[levels[order[start + j]]]) - first)
             out[i, j] = change
             out[j, i] = change
 
 
 @dataclass(frozen=True, eq=False)
 class AveragePrecision:
-    """Average precision bound to data: relevance by row, ranks that count, divisor by query."""
+    """Average precision bound to data: relevance by level, ranks that count, divisor by query."""
 
-    gain: FloatArray
+    worth: FloatArray
     depth: int
     divisor: FloatArray
 
     def fill(self, layout: Layout, ranking: Ranking, expected: bool, out: FloatArray) -> None:
         """Fill ``out`` with the value of every query."""
-        rest = (layout.starts, layout.ends, self.gain, self.depth, self.divisor, out)
+        rest = (layout.starts, layout.ends, layout.levels, self.worth, self.depth, self.divisor, out)
         if expected:
             expected_average_precisions(ranking.scores, ranking.order, *rest)
         else:
@@ -172,7 +174,7 @@ class AveragePrecision:
         """Fill ``out[i, j]`` with the change when ranks i and j of one query swap."""
         start, end = int(layout.starts[query]), int(layout.ends[query])
         average_precision_swaps(
-            ranking.order, start, end, self.gain, self.depth, float(self.divisor[query]), out
+            ranking.order, start, end, layout.levels, self.worth, self.depth, float(self.divisor[query]), out
         )
 
 
@@ -180,29 +182,35 @@ class AveragePrecision:
 class BestGrade:
     """The highest grade within reach, bound to data."""
 
-    gain: FloatArray
+    worth: FloatArray
     depth: int
 
     def fill(self, layout: Layout, ranking: Ranking, expected: bool, out: FloatArray) -> None:
         """Fill ``out`` with the value of every query."""
         best_grades(
-            ranking.scores, ranking.order, layout.starts, layout.ends, self.gain, self.depth, expected, out
+            ranking.scores,
+            ranking.order,
+            layout.starts,
+            layout.ends,
+            layout.levels,
+            self.worth,
+            self.depth,
+            expected,
+            out,
         )
 
     def fill_swaps(self, layout: Layout, ranking: Ranking, query: int, out: FloatArray) -> None:
         """Fill ``out[i, j]`` with the change when ranks i and j of one query swap."""
         start, end = int(layout.starts[query]), int(layout.ends[query])
-        best_grade_swaps(ranking.order, start, end, self.gain, self.depth, out)
+        best_grade_swaps(ranking.order, start, end, layout.levels, self.worth, self.depth, out)
 
 
 def relevance(dialect: Dialect, layout: Layout, measure: str) -> tuple[FloatArray, FloatArray]:
-    """Return 1.0 for relevant rows and 0.0 for others, and the number of relevant rows of every query."""
+    """Return 1.0 for relevant levels and 0.0 for others, and the number of relevant rows of every query."""
+    grade = layout.level_grades
     if dialect.binary == "only":
-        layout.refuse_grade(
-            lambda grade: (grade != 0.0) & (grade != 1.0), measure, "the tool takes grades 0 and 1 only"
-        )
+        other = (grade != 0.0) & (grade != 1.0)
+        layout.refuse_levels(other, measure, "the tool takes grades 0 and 1 only")
     low, high = relevant_bounds(dialect)
-    relevant = layout.by_grade(
-        lambda grade: ((grade >= low) & (grade <= high)).astype(np.float64), key=f"relevant {low} {high}"
-    )
-    return relevant, layout.query_sums(relevant, key=f"relevant {low} {high}")
+    relevant = ((grade >= low) & (grade <= high)).astype(np.float64)
+    return relevant, layout.query_sums(relevant)

@@ -22,8 +22,8 @@ class Form(Protocol):
     """The arithmetic of a measure on one data set: how it turns a ranking into a value per query."""
 
     @property
-    def gain(self) -> FloatArray:
-        """What each row is worth; decides the worst and the best order of ties."""
+    def worth(self) -> FloatArray:
+        """What each level is worth; decides the worst and the best order of ties."""
 
     @property
     def depth(self) -> int:
@@ -134,7 +134,7 @@ class Bound:
                     f"{self.measure.name} breaks ties by document id: query {query} has tied scores and the "
                     f"data no doc_ids; give doc_ids, or take file order with {instead}."
                 )
-            self._base = base_order(self.layout, self.rule, self._seed, self.form.gain)
+            self._base = base_order(self.layout, self.rule, self._seed, self.form.worth)
         return rank(self.layout, scores, self.form.depth, self._base)
 
     def per_query(self, scores: npt.ArrayLike) -> FloatArray:
@@ -196,7 +196,9 @@ class Bound:
             raise MeasureError(
                 f"{self.measure.name} is not a plain discounted sum; a trainer must ask swap_changes for it."
             )
-        return TrainingArrays(self.form.gain, self.form.discount, self.norm, self.form.depth)
+        return TrainingArrays(
+            np.take(self.form.worth, self.layout.levels), self.form.discount, self.norm, self.form.depth
+        )
 
     def swap_changes(self, scores: npt.ArrayLike, query: int) -> tuple[RowArray, FloatArray]:
         """Return one query's rows in ranked order, and the absolute change when ranks i and j swap.

@@ -18,15 +18,15 @@ from mcrank.metrics.ties import Ranking
 
 
 @njit(nogil=True, cache=True)
-def cascades(order, starts, ends, satisfied, weight, out):  # type: ignore[no-untyped-def]
+def cascades(order, starts, ends, levels, satisfied, weight, out):  # type: ignore[no-untyped-def]
     """Sum weight * still reading * satisfied over the ranks of each query."""
-    # IN: order, starts, ends, satisfied (probability by row), weight by rank  OUT: out
+    # IN: order, starts, ends, levels by row, satisfied by level, weight by rank  OUT: out
     for q in range(starts.shape[0]):
         s = starts[q]
         total = 0.0
         reading = 1.0
         for r in range(min(ends[q] - s, weight.shape[0])):
-            p = satisfied[order[s + r]]
+            p = satisfied[levels[order[s + r]]]
             if p != 0.0:
                 total += weight[r] * reading * p
                 reading *= 1.0 - p
@@ -36,13 +36,13 @@ def cascades(order, starts, ends, satisfied, weight, out):  # type: ignore[no-un
 
 
 @njit(nogil=True, cache=True)
-def expected_cascades(scores, order, starts, ends, satisfied, weight, scratch, out):  # type: ignore[no-untyped-def]
+def expected_cascades(scores, order, starts, ends, levels, satisfied, weight, scratch, out):  # type: ignore[no-untyped-def]
     """As `cascades`, but the mean over all orders of equal scores.
 
     In a tied group let m_j be the mean, over all choices of j of its rows, of the product of (1 - satisfied):
     the reader goes on after j of them with probability m_j, so rank j satisfies with m_(j-1) - m_j.
     """
-    # IN: scores, order, starts, ends, satisfied, weight  OUT: scratch (one longer than weight), out
+    # IN: scores, order, starts, ends, levels, satisfied, weight  OUT: scratch (one longer than weight), out
     for q in range(starts.shape[0]):
         s = starts[q]
         n = ends[q] - s
@@ -61,7 +61,7 @@ def expected_cascades(scores, order, starts, ends, satisfied, weight, scratch, o
                 scratch[j] = 0.0
             # Add the group's rows one by one: a choice of j out of i rows has the newest with chance j / i.
             for i in range(1, b - a + 1):
-                go_on = 1.0 - satisfied[order[s + a + i - 1]]
+                go_on = 1.0 - satisfied[levels[order[s + a + i - 1]]]
                 for j in range(min(i, reach), 0, -1):
                     scratch[j] = (i - j) / i * scratch[j] + j / i * go_on * scratch[j - 1]
             for j in range(1, reach + 1):
@@ -72,24 +72,24 @@ def expected_cascades(scores, order, starts, ends, satisfied, weight, scratch, o
 
 
 @njit(nogil=True, cache=True)
-def cascade_swaps(order, start, end, satisfied, weight, out):  # type: ignore[no-untyped-def]
+def cascade_swaps(order, start, end, levels, satisfied, weight, out):  # type: ignore[no-untyped-def]
     """Absolute change of one query when the rows at ranks i and j swap.
 
     With x, y their probabilities it is reading_i * (x - y) * (between + weight_j * still - weight_i), where
     ``between`` and ``still`` are the value and the chance to read on of the rows strictly between.
     """
-    # IN: order, start, end, satisfied, weight  OUT: out[i, j]
+    # IN: order, start, end, levels, satisfied, weight  OUT: out[i, j]
     n = end - start
     depth = weight.shape[0]
     reading = 1.0
     for i in range(n):
         out[i, i] = 0.0
-        x = satisfied[order[start + i]]
+        x = satisfied[levels[order[start + i]]]
         weight_i = weight[i] if i < depth else 0.0
         between = 0.0
         still = 1.0
         for j in range(i + 1, n):
-            y = satisfied[order[start + j]]
+            y = satisfied[levels[order[start + j]]]
             weight_j = weight[j] if j < depth else 0.0
             change = abs(reading * (x - y) * (between + weight_j * still - weight_i))
             out[i, j] = change
@@ -101,9 +101,9 @@ def cascade_swaps(order, start, end, satisfied, weight, out):  # type: ignore[no
 
 @dataclass(frozen=True, eq=False)
 class Cascade:
-    """A cascade measure bound to data: probability of satisfaction by row, weight by rank."""
+    """A cascade measure bound to data: probability of satisfaction by level, weight by rank."""
 
-    gain: FloatArray
+    worth: FloatArray
     weight: FloatArray
 
     @property
@@ -113,37 +113,34 @@ class Cascade:
 
     def fill(self, layout: Layout, ranking: Ranking, expected: bool, out: FloatArray) -> None:
         """Fill ``out`` with the value of every query."""
-        bounds = (layout.starts, layout.ends)
+        rows = (layout.starts, layout.ends, layout.levels, self.worth)
         if expected:
             scratch = np.empty(len(self.weight) + 1, dtype=np.float64)
-            expected_cascades(ranking.scores, ranking.order, *bounds, self.gain, self.weight, scratch, out)
+            expected_cascades(ranking.scores, ranking.order, *rows, self.weight, scratch, out)
         else:
-            cascades(ranking.order, *bounds, self.gain, self.weight, out)
+            cascades(ranking.order, *rows, self.weight, out)
 
     def fill_swaps(self, layout: Layout, ranking: Ranking, query: int, out: FloatArray) -> None:
         """Fill ``out[i, j]`` with the change when ranks i and j of one query swap."""
         start, end = int(layout.starts[query]), int(layout.ends[query])
-        cascade_swaps(ranking.order, start, end, self.gain, self.weight, out)
+        cascade_swaps(ranking.order, start, end, layout.levels, self.worth, self.weight, out)
 
 
 def satisfaction(dialect: Dialect, layout: Layout, max_grade: float, measure: str) -> FloatArray:
-    """Return the probability that each row satisfies, or raise `MeasureError` where it would pass 1."""
-    scale = 16.0 if max_grade == 4 else float(np.exp2(max_grade))
-
-    def chance(grade: FloatArray) -> FloatArray:
-        if dialect.err == "grade":
-            return grade
+    """Return the probability that each level satisfies, or raise `MeasureError` where it would pass 1."""
+    grade = layout.level_grades
+    scale = float(np.exp2(max_grade))
+    if dialect.err == "grade":
+        chance = grade
+    else:
         with np.errstate(over="ignore"):
-            return (np.exp2(np.floor(grade) if dialect.grades == "truncate" else grade) - 1.0) / scale
-
-    if dialect.err_above_one == "error" or dialect.max_grade is not None:
-        limit = dialect.max_grade if dialect.max_grade is not None else np.inf
-        layout.refuse_grade(
-            lambda grade: (chance(grade) > 1.0) | (grade > limit),
-            measure,
-            f"its probability of satisfaction, {_chance_words(dialect, scale)}, must not pass 1",
-        )
-    return layout.by_grade(chance)
+            chance = (np.exp2(np.floor(grade) if dialect.grades == "truncate" else grade) - 1.0) / scale
+    above = chance > 1.0 if dialect.err_above_one == "error" else ~np.isfinite(chance)
+    if dialect.max_grade is not None:
+        above = above | (grade > dialect.max_grade)
+    words = f"its probability of satisfaction, {_chance_words(dialect, scale)}, must not pass 1"
+    layout.refuse_levels(above, measure, words)
+    return chance
 
 
 def _chance_words(dialect: Dialect, scale: float) -> str:

@@ -6,37 +6,39 @@ Precision, recall and rank-biased precision have this form too, with their own g
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numba import njit
 
 from mcrank.metrics.dialects import Dialect
-from mcrank.metrics.layout import BoolArray, FloatArray, Layout
+from mcrank.metrics.layout import BoolArray, FloatArray, Layout, RowArray
 from mcrank.metrics.ties import Ranking, rank
 
 
 @njit(nogil=True, cache=True)
-def discounted_sums(order, starts, ends, gain, discount, own_discount, divisor, out):  # type: ignore[no-untyped-def]
+def discounted_sums(order, starts, ends, levels, worth, discount, own_discount, divisor, out):  # type: ignore[no-untyped-def]
     """Sum gain times discount over the ranks of each query, divided (0 where the divisor is 0)."""
-    # IN: order, starts, ends, gain by row, discount by rank (or like rows: own_discount), divisor  OUT: out
+    # IN: order, starts, ends, levels by row, worth by level, discount by rank (or row), divisor  OUT: out
     for q in range(starts.shape[0]):
         s = starts[q]
         first = s if own_discount else 0
         n = min(ends[q] - s, discount.shape[0] - first)
         total = 0.0
         for r in range(n):
-            total += gain[order[s + r]] * discount[first + r]
+            total += worth[levels[order[s + r]]] * discount[first + r]
         out[q] = total / divisor[q] if divisor[q] > 0.0 else 0.0
 
 
 @njit(nogil=True, cache=True)
-def expected_discounted_sums(scores, order, starts, ends, gain, discount, own_discount, divisor, out):  # type: ignore[no-untyped-def]
+def expected_discounted_sums(  # type: ignore[no-untyped-def]
+    scores, order, starts, ends, levels, worth, discount, own_discount, divisor, out
+):
     """As `discounted_sums`, but the mean over all orders of equal scores (McSherry and Najork 2008).
 
     Rows tied at ranks a+1..a+t share their mean gain over the discounts of those ranks.
     """
-    # IN: scores, order, starts, ends, gain, discount, own_discount, divisor  OUT: out
+    # IN: scores, order, starts, ends, levels, worth, discount, own_discount, divisor  OUT: out
     for q in range(starts.shape[0]):
         s = starts[q]
         n = ends[q] - s
@@ -49,7 +51,7 @@ def expected_discounted_sums(scores, order, starts, ends, gain, discount, own_di
             group_gain = 0.0
             b = a
             while b < n and scores[order[s + b]] == score:
-                group_gain += gain[order[s + b]]
+                group_gain += worth[levels[order[s + b]]]
                 b += 1
             if b == a + 1:
                 total += group_gain * discount[first + a]
@@ -84,15 +86,15 @@ def ideal_level_sums(levels, starts, stops, best_first, worth, discount, held, o
 
 
 @njit(nogil=True, cache=True)
-def mean_ndcg_discounts(order, starts, ends, stops, gain, discount, own, ideal):  # type: ignore[no-untyped-def]
+def mean_ndcg_discounts(order, starts, ends, stops, levels, worth, discount, own, ideal):  # type: ignore[no-untyped-def]
     """Discounts of each query that make MeanNDCG one discounted sum; see `mean_ndcg_form`."""
-    # IN: order (by gain), starts, ends, stops, gain by row, discount by rank  OUT: own (zeros before), ideal
+    # IN: order (by worth), starts, ends, stops, levels, worth, discount  OUT: own (zeros before), ideal
     for q in range(starts.shape[0]):
         s = starts[q]
         n = ends[q] - s
         total = 0.0
         for r in range(stops[q] - s):
-            total += gain[order[s + r]] * discount[r]
+            total += worth[levels[order[s + r]]] * discount[r]
             if r < n and total > 0.0:
                 own[s + r] = 1.0 / total
         ideal[q] = total
@@ -103,20 +105,22 @@ def mean_ndcg_discounts(order, starts, ends, stops, gain, discount, own, ideal):
 
 
 @njit(nogil=True, cache=True)
-def discounted_swaps(order, start, end, gain, discount, first, divisor, out):  # type: ignore[no-untyped-def]
+def discounted_swaps(order, start, end, levels, worth, discount, first, divisor, out):  # type: ignore[no-untyped-def]
     """Absolute change of one query when the rows at ranks i and j swap places."""
-    # IN: order, start, end, gain by row, discount by rank from ``first``, divisor  OUT: out[i, j]
+    # IN: order, start, end, levels, worth, discount by rank from ``first``, divisor  OUT: out[i, j]
     n = end - start
     depth = discount.shape[0] - first
     for i in range(n):
         out[i, i] = 0.0
         discount_i = discount[first + i] if i < depth else 0.0
-        gain_i = gain[order[start + i]]
+        gain_i = worth[levels[order[start + i]]]
         for j in range(i + 1, n):
             discount_j = discount[first + j] if j < depth else 0.0
             change = 0.0
             if divisor > 0.0:
-                change = abs(gain_i - gain[order[start + j]]) * abs(discount_i - discount_j) / divisor
+                change = (
+                    abs(gain_i - worth[levels[order[start + j]]]) * abs(discount_i - discount_j) / divisor
+                )
             out[i, j] = change
             out[j, i] = change
 
@@ -128,7 +132,7 @@ class DiscountedSum:
     With ``own_discount`` every query has its own discounts, laid out like its rows.
     """
 
-    gain: FloatArray
+    worth: FloatArray
     discount: FloatArray
     divisor: FloatArray
     own_discount: bool = False
@@ -140,18 +144,21 @@ class DiscountedSum:
 
     def fill(self, layout: Layout, ranking: Ranking, expected: bool, out: FloatArray) -> None:
         """Fill ``out`` with the value of every query."""
-        rest = (layout.starts, layout.ends, self.gain, self.discount, self.own_discount, self.divisor, out)
+        rows = (layout.starts, layout.ends, layout.levels, self.worth)
+        rest = (self.discount, self.own_discount, self.divisor, out)
         if expected:
-            expected_discounted_sums(ranking.scores, ranking.order, *rest)
+            expected_discounted_sums(ranking.scores, ranking.order, *rows, *rest)
         else:
-            discounted_sums(ranking.order, *rest)
+            discounted_sums(ranking.order, *rows, *rest)
 
     def fill_swaps(self, layout: Layout, ranking: Ranking, query: int, out: FloatArray) -> None:
         """Fill ``out[i, j]`` with the change when ranks i and j of one query swap."""
         start, end = int(layout.starts[query]), int(layout.ends[query])
         first = start if self.own_discount else 0
-        divisor = float(self.divisor[query])
-        discounted_swaps(ranking.order, start, end, self.gain, self.discount, first, divisor, out)
+        discounted_swaps(
+            ranking.order, start, end, layout.levels, self.worth, self.discount, first,
+            float(self.divisor[query]), out,
+        )  # fmt: skip
 
 
 def gain_function(dialect: Dialect) -> Callable[[FloatArray], FloatArray]:
@@ -192,20 +199,21 @@ def _unknown(dialect: Dialect, grade: FloatArray) -> BoolArray:
 
 
 def gains(dialect: Dialect, layout: Layout, measure: str) -> FloatArray:
-    """Return the gain of every row, or raise `MeasureError` for a grade the dialect does not know."""
-    gain = gain_function(dialect)
+    """Return the gain of every level, or raise `MeasureError` for a grade the dialect does not know."""
+    grade = layout.level_grades
+    gain = gain_function(dialect)(grade)
     if dialect.grades == "integer":
-        layout.refuse_grade(lambda g: g != np.floor(g), measure, "the tool takes integer grades only")
+        layout.refuse_levels(grade != np.floor(grade), measure, "the tool takes integer grades only")
     if dialect.outside == "error":
         top = len(dialect.gain) - 1 if isinstance(dialect.gain, tuple) else dialect.max_grade
-        layout.refuse_grade(
-            lambda g: _unknown(dialect, g),
+        layout.refuse_levels(
+            _unknown(dialect, grade),
             measure,
             f"it knows integer grades up to {top}; to count such a row as the tool does (gain 0), say "
             f"[{dialect.but(outside='zero').name}]",
         )
-    layout.refuse_grade(lambda g: gain(g) > 1e300, measure, "its gain is too large; use gain=linear")
-    return layout.by_grade(gain, key=f"gain {dialect.gain} {dialect.max_grade} {dialect.grades}")
+    layout.refuse_levels(gain > 1e300, measure, "its gain is too large; use gain=linear")
+    return gain
 
 
 def discounts(dialect: Dialect, depth: int) -> FloatArray:
@@ -226,41 +234,35 @@ def discounts(dialect: Dialect, depth: int) -> FloatArray:
     return 1.0 / (np.log(ranks + 1.0) if dialect.discount == "ln" else np.log2(ranks + 1.0))
 
 
-def ideal_sums(dialect: Dialect, layout: Layout, gain: FloatArray, discount: FloatArray) -> FloatArray:
+def ideal_sums(layout: Layout, worth: FloatArray, discount: FloatArray) -> FloatArray:
     """Return the ideal DCG of every query, over all its judged rows."""
     out = np.empty(layout.n_queries, dtype=np.float64)
-    if layout.levels is not None:
-        worth = gain_function(dialect)(np.arange(layout.grades.max(initial=0.0) + 1.0))
+    if len(worth) <= 256:
         best_first = np.argsort(-worth, kind="stable")
         held = np.empty(len(worth), dtype=np.int64)
         ideal_level_sums(layout.levels, layout.starts, layout.stops, best_first, worth, discount, held, out)
         return out
-    whole = _all_judged(layout)
-    ranking = rank(whole, gain, len(discount))
+    order = _ideal_order(layout, worth, len(discount))
     ones = np.ones(layout.n_queries, dtype=np.float64)
-    discounted_sums(ranking.order, whole.starts, whole.stops, gain, discount, False, ones, out)
+    discounted_sums(order, layout.starts, layout.stops, layout.levels, worth, discount, False, ones, out)
     return out
 
 
 def mean_ndcg_form(
-    layout: Layout, gain: FloatArray, discount: FloatArray
+    layout: Layout, worth: FloatArray, discount: FloatArray
 ) -> tuple[DiscountedSum, FloatArray]:
     """Return MeanNDCG, the mean of NDCG@1..NDCG@n, as one discounted sum, and the ideal DCG at full depth.
 
     The gain at rank r counts in NDCG@r..NDCG@n, so its discount is c_r / n * sum over k >= r of 1 / ideal@k.
     """
-    order = rank(_all_judged(layout), gain, layout.longest).order
+    order = _ideal_order(layout, worth, layout.longest)
     own = np.zeros(layout.n_rows, dtype=np.float64)
     ideal = np.zeros(layout.n_queries, dtype=np.float64)
-    mean_ndcg_discounts(order, layout.starts, layout.ends, layout.stops, gain, discount, own, ideal)
+    bounds = (layout.starts, layout.ends, layout.stops)
+    mean_ndcg_discounts(order, *bounds, layout.levels, worth, discount, own, ideal)
     ones = np.ones(layout.n_queries, dtype=np.float64)
-    return DiscountedSum(gain, own, ones, own_discount=True), ideal
+    return DiscountedSum(worth, own, ones, own_discount=True), ideal
 
 
-def _all_judged(layout: Layout) -> Layout:
-    if layout.ends is layout.stops:
-        return layout
-    return Layout(
-        layout.grades, layout.starts, layout.stops, layout.stops, layout.qids,
-        layout.query_weight, layout.doc_ids, layout.missing, layout.unjudged, layout.source_rows,
-    )  # fmt: skip
+def _ideal_order(layout: Layout, worth: FloatArray, depth: int) -> RowArray:
+    return rank(replace(layout, ends=layout.stops), np.take(worth, layout.levels), depth).order

@@ -10,7 +10,7 @@ import numpy as np
 from mcrank.errors import MeasureError
 from mcrank.metrics.dialects import Dialect
 from mcrank.metrics.layout import BoolArray, Layout
-from mcrank.metrics.value import Measure, without_gain
+from mcrank.metrics.value import Measure
 
 if TYPE_CHECKING:
     from mcrank.metrics.bound import Prepared
@@ -38,7 +38,7 @@ class DCG(Measure):
         gain = dcg.gains(self.dialect, layout, self.name)
         discount = dcg.discounts(self.dialect, self._depth(layout, self.dialect.ndcg_default))
         ones = np.ones(layout.n_queries)
-        empty = dcg.ideal_sums(self.dialect, layout, gain, discount) <= 0.0
+        empty = dcg.ideal_sums(layout, gain, discount) <= 0.0
         short, short_value = self._short(layout)
         return Prepared(dcg.DiscountedSum(gain, discount, ones), empty, short=short, short_value=short_value)
 
@@ -90,7 +90,7 @@ class NDCG(DCG):
 
         gain = dcg.gains(self.dialect, layout, self.name)
         discount = dcg.discounts(self.dialect, self._depth(layout, self.dialect.ndcg_default))
-        ideal = dcg.ideal_sums(self.dialect, layout, gain, discount)
+        ideal = dcg.ideal_sums(layout, gain, discount)
         short, short_value = self._short(layout)
         return Prepared(
             dcg.DiscountedSum(gain, discount, ideal),
@@ -167,8 +167,10 @@ class Best(Measure):
         from mcrank.metrics.binary import BestGrade
         from mcrank.metrics.bound import Prepared
 
-        grade = layout.by_grade(np.floor if self.dialect.grades == "truncate" else np.array)
-        return Prepared(BestGrade(grade, self._depth(layout)), without_gain(layout, grade))
+        grade = layout.level_grades
+        if self.dialect.grades == "truncate":
+            grade = np.floor(grade)
+        return Prepared(BestGrade(grade, self._depth(layout)), layout.query_sums(grade) <= 0.0)
 
     @property
     def definition(self) -> str:
@@ -200,8 +202,8 @@ class Kendall(Measure):
         from mcrank.metrics.bound import Prepared
         from mcrank.metrics.kendall import KendallTau
 
-        grade = layout.by_grade(np.array)
-        return Prepared(KendallTau(grade, layout.longest), np.zeros(layout.n_queries, dtype=np.bool_))
+        form = KendallTau(layout.level_grades, layout.longest)
+        return Prepared(form, np.zeros(layout.n_queries, dtype=np.bool_))
 
     @property
     def definition(self) -> str:

@@ -24,12 +24,12 @@ def tied_pairs(sorted_values):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def kendall_taus(scores, order, starts, ends, grade, out):  # type: ignore[no-untyped-def]
+def kendall_taus(scores, order, starts, ends, levels, grade, out):  # type: ignore[no-untyped-def]
     """Kendall's tau-b of each query; 0 where all scores or all grades are equal.
 
     Knight's way: in ranked order a discordant pair is an inversion of grades, counted while merge sorting.
     """
-    # IN: scores, order, starts, ends, grade by row  OUT: out
+    # IN: scores, order, starts, ends, levels, grade by level  OUT: out
     for q in range(starts.shape[0]):
         s = starts[q]
         n = ends[q] - s
@@ -43,7 +43,7 @@ def kendall_taus(scores, order, starts, ends, grade, out):  # type: ignore[no-un
         while a < n:
             b = a
             while b < n and ranked_score[b] == ranked_score[a]:
-                values[b] = grade[order[s + b]]
+                values[b] = grade[levels[order[s + b]]]
                 b += 1
             values[a:b] = np.sort(values[a:b])[::-1]
             tied_both += tied_pairs(values[a:b])
@@ -75,18 +75,18 @@ def kendall_taus(scores, order, starts, ends, grade, out):  # type: ignore[no-un
 
 
 @njit(nogil=True, cache=True)
-def kendall_swaps(scores, order, start, end, grade, out):  # type: ignore[no-untyped-def]
+def kendall_swaps(scores, order, start, end, levels, grade, out):  # type: ignore[no-untyped-def]
     """Absolute change of tau-b when the rows at ranks i and j swap scores.
 
     Scores and grades stay the same numbers, so only the agreement changes: of the pair and with rows between.
     """
-    # IN: scores, order, start, end, grade  OUT: out[i, j]
+    # IN: scores, order, start, end, levels, grade  OUT: out[i, j]
     n = end - start
     ranked_score = np.empty(n, dtype=np.float64)
     ranked_grade = np.empty(n, dtype=np.float64)
     for r in range(n):
         ranked_score[r] = scores[order[start + r]]
-        ranked_grade[r] = grade[order[start + r]]
+        ranked_grade[r] = grade[levels[order[start + r]]]
     pairs = n * (n - 1.0) / 2.0
     scale = np.sqrt((pairs - tied_pairs(ranked_score)) * (pairs - tied_pairs(np.sort(ranked_grade))))
     for i in range(n):
@@ -111,14 +111,16 @@ def kendall_swaps(scores, order, start, end, grade, out):  # type: ignore[no-unt
 class KendallTau:
     """Kendall's tau-b bound to data. Ties are part of its definition, so no tie rule changes it."""
 
-    gain: FloatArray
+    worth: FloatArray
     depth: int
 
     def fill(self, layout: Layout, ranking: Ranking, expected: bool, out: FloatArray) -> None:
         """Fill ``out`` with the value of every query."""
-        kendall_taus(ranking.scores, ranking.order, layout.starts, layout.ends, self.gain, out)
+        kendall_taus(
+            ranking.scores, ranking.order, layout.starts, layout.ends, layout.levels, self.worth, out
+        )
 
     def fill_swaps(self, layout: Layout, ranking: Ranking, query: int, out: FloatArray) -> None:
         """Fill ``out[i, j]`` with the change when ranks i and j of one query swap."""
         start, end = int(layout.starts[query]), int(layout.ends[query])
-        kendall_swaps(ranking.scores, ranking.order, start, end, self.gain, out)
+        kendall_swaps(ranking.scores, ranking.order, start, end, layout.levels, self.worth, out)

@@ -14,6 +14,7 @@ from mcrank.errors import DataError, MeasureError
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 RowArray = npt.NDArray[np.int32]
+LevelArray = npt.NDArray[np.uint8] | npt.NDArray[np.int32]
 BoolArray = npt.NDArray[np.bool_]
 
 
@@ -101,12 +102,28 @@ class Layout:
         return int((self.stops - self.starts).max(initial=0))
 
     @cached_property
-    def levels(self) -> npt.NDArray[np.uint8] | None:
-        """Grades as small integers, or None when some grade is not one."""
-        if not 0.0 <= self.grades.max(initial=0.0) < 256.0:
-            return None
-        whole = self.grades.astype(np.uint8)
-        return whole if (whole == self.grades).all() else None
+    def _leveled(self) -> tuple[LevelArray, FloatArray]:
+        highest = self.grades.max(initial=0.0)
+        if highest < 256.0:
+            whole = self.grades.astype(np.uint8)
+            if (whole == self.grades).all():
+                return whole, np.arange(highest + 1.0)
+        level_grades, levels = np.unique(self.grades, return_inverse=True)
+        few = len(level_grades) <= 256
+        return (levels.astype(np.uint8) if few else levels.astype(np.int32)), level_grades
+
+    @property
+    def levels(self) -> LevelArray:
+        """Level of each row: small integers are their own level, other grades are numbered upwards.
+
+        Kernels read what a level is worth from a table; the rows themselves stay one byte each.
+        """
+        return self._leveled[0]
+
+    @property
+    def level_grades(self) -> FloatArray:
+        """Grade of each level."""
+        return self._leveled[1]
 
     @cached_property
     def queries(self) -> npt.NDArray[np.int64]:
@@ -120,44 +137,25 @@ class Layout:
         return f"row {at} (query {self.qids[query]})"
 
     @cached_property
-    def _kept(self) -> dict[str, FloatArray]:
+    def _sums(self) -> dict[bytes, FloatArray]:
         return {}
 
-    def by_grade(self, function: Any, key: str = "") -> FloatArray:
-        """Apply an elementwise function of the grade, once per level where grades are small integers.
+    def query_sums(self, worth: FloatArray) -> FloatArray:
+        """Return the sum over every query's rows, ranked or not, of what their levels are worth."""
+        key = worth.tobytes()
+        if key not in self._sums:
+            from mcrank.metrics.sums import level_sums
 
-        Under a ``key`` the result is kept, for other measures that ask for the same.
-        """
-        if key in self._kept:
-            return self._kept[key]
-        if self.levels is None:
-            values = np.array(function(self.grades), dtype=np.float64)
-        else:
-            table = function(np.arange(int(self.grades.max(initial=0.0)) + 1, dtype=np.float64))
-            values = np.take(np.asarray(table, dtype=np.float64), self.levels)
-        if key:
-            self._kept[key] = values
-        return values
+            out = np.empty(self.n_queries, dtype=np.float64)
+            level_sums(self.levels, self.starts, self.stops, worth, out)
+            self._sums[key] = out
+        return self._sums[key]
 
-    def query_sums(self, values: FloatArray, key: str = "") -> FloatArray:
-        """Return the sum of row values of every query, ranked rows or not."""
-        key = key and f"sum of {key}"
-        if key not in self._kept or not key:
-            # reduceat gives a query without rows its neighbour's value, so those are set aside.
-            filled = self.stops > self.starts
-            sums = np.zeros(self.n_queries, dtype=np.float64)
-            if filled.any():
-                sums[filled] = np.add.reduceat(values, self.starts[filled])
-            if not key:
-                return sums
-            self._kept[key] = sums
-        return self._kept[key]
-
-    def refuse_grade(self, bad: Any, measure: str, because: str) -> None:
-        """Raise `MeasureError` for the first row whose grade ``bad`` marks (as a function of the grade)."""
-        if self.levels is not None and not bad(np.arange(self.grades.max(initial=0.0) + 1.0)).any():
+    def refuse_levels(self, bad: BoolArray, measure: str, because: str) -> None:
+        """Raise `MeasureError` for the first row of a level that ``bad`` marks."""
+        if not bad.any():
             return
-        marked = self.by_grade(lambda grade: bad(grade).astype(np.float64))
+        marked = bad[self.levels]
         if marked.any():
             row = int(np.argmax(marked))
             raise MeasureError(

@@ -10,7 +10,7 @@ import numpy as np
 from mcrank.errors import MeasureError
 from mcrank.metrics.dialects import DIALECTS
 from mcrank.metrics.layout import FloatArray, Layout
-from mcrank.metrics.value import Measure, checked_number, without_gain
+from mcrank.metrics.value import Measure, checked_number
 
 if TYPE_CHECKING:
     from mcrank.metrics.bound import Prepared
@@ -45,8 +45,7 @@ class ERR(Measure):
         chance = satisfaction(self.dialect, layout, self.max_grade, self.name)
         self._check_band(chance)
         weight = 1.0 / np.arange(1, self._depth(layout) + 1)
-        empty = without_gain(layout, chance)
-        return Prepared(Cascade(chance, weight), empty)
+        return Prepared(Cascade(chance, weight), layout.query_sums(chance) <= 0.0)
 
     def _check_band(self, chance: FloatArray) -> None:
         if (
@@ -99,7 +98,7 @@ class PFound(Measure):
 
         chance = satisfaction(self.dialect.but(err="grade"), layout, 4, self.name)
         weight = self.decay ** np.arange(self._depth(layout), dtype=np.float64)
-        return Prepared(Cascade(chance, weight), without_gain(layout, chance))
+        return Prepared(Cascade(chance, weight), layout.query_sums(chance) <= 0.0)
 
     @property
     def definition(self) -> str:

@@ -190,10 +190,10 @@ def rank(
         if few:
             rank_top(scores, base, starts, ends, max(depth, 1), np.empty(max(depth, 1)), order)
             return
-        keys = np.empty((2, longest), dtype=np.float64)
-        rows = np.empty((2, longest), dtype=np.int32)
+        keys = [np.empty(longest, dtype=np.float64) for _ in range(2)]
+        rows = [np.empty(longest, dtype=np.int32) for _ in range(2)]
         bucket = np.empty(2 * longest + 1, dtype=np.int32)
-        rank_all(scores, base, starts, ends, *keys, *rows, bucket, order)
+        rank_all(scores, base, starts, ends, keys[0], keys[1], rows[0], rows[1], bucket, order)
 
     in_parts(rank_part, layout, n_jobs)
     return Ranking(scores, order, depth if few else longest)
@@ -219,16 +219,16 @@ def ties_of(layout: Layout, ranking: Ranking, depth: int) -> tuple[BoolArray, Bo
     return tied, at_cut
 
 
-def base_order(layout: Layout, rule: str, seed: int, gain: FloatArray) -> RowArray:
+def base_order(layout: Layout, rule: str, seed: int, worth: FloatArray) -> RowArray:
     """Return the order in which rows of equal score are to stand, under a tie rule."""
     order: npt.NDArray[np.int64]
     if rule == "random":
         chance = np.random.default_rng(seed).permutation(layout.n_rows)
         order = np.lexsort((chance, layout.queries))
     elif rule == "worst":
-        order = np.lexsort((gain, layout.queries))
+        order = np.lexsort((worth[layout.levels], layout.queries))
     elif rule == "best":
-        order = np.lexsort((-gain, layout.queries))
+        order = np.lexsort((-worth[layout.levels], layout.queries))
     elif rule == "id-ascending":
         order = layout.id_order
     else:

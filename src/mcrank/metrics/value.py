@@ -9,7 +9,7 @@ import numpy as np
 
 from mcrank.errors import MeasureError
 from mcrank.metrics.dialects import DIALECTS, Dialect, find_dialect
-from mcrank.metrics.layout import BoolArray, FloatArray, Graded, Layout
+from mcrank.metrics.layout import Graded, Layout
 
 if TYPE_CHECKING:
     from mcrank.metrics.bound import Bound, Prepared
@@ -93,11 +93,6 @@ class Measure:
             "random": f"ties in random order (seed {seed})",
         }.get(rule, f"ties by document {rule.replace('id-', 'id ')}")
         return words + (", scores rounded to float32" if self.dialect.score == "float32" else "")
-
-
-def without_gain(layout: Layout, gain: FloatArray) -> BoolArray:
-    """Return which queries have no row with a gain above 0."""
-    return layout.query_sums(gain) <= 0.0
 
 
 def checked_number(value: Any, what: str, low: float, high: float) -> float:
