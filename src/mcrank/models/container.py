@@ -79,7 +79,7 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> b
         _check_finite(array, name, "the model")
         table.append({"dtype": array.dtype.name, "name": name, "shape": list(array.shape)})
         blocks.append(array.astype(dtype, copy=False).tobytes())
-    text = _canonical({**header, "arrays": table})
+    text = canonical({**header, "arrays": table})
     parts = [_padded(text, PRELUDE.size), *(_padded(block) for block in blocks)]
     length = PRELUDE.size + sum(map(len, parts)) + DIGEST_BYTES
     if len(text) > MAX_HEADER_BYTES or length > MAX_FILE_BYTES:
@@ -127,6 +127,18 @@ def unpack(content: bytes | bytearray, where: str) -> tuple[dict[str, Any], Arra
     return header, arrays
 
 
+def canonical(value: Mapping[str, Any]) -> bytes:
+    """Return the one spelling of a JSON object.
+
+    Examples
+    --------
+    >>> from mcrank.models.container import canonical
+    >>> canonical({"b": 1.0, "a": [True, None]})
+    b'{"a":[true,null],"b":1.0}'
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
 def _check_frame(content: bytes | bytearray, where: str) -> bytes:
     """Check magic, version, lengths and checksum; return the bytes of the header."""
     if content[: len(MAGIC)] != MAGIC[: len(content)]:
@@ -158,10 +170,10 @@ def _parse(text: bytes, where: str) -> dict[str, Any]:
         raise _damaged(where, f"its header is nested {depth} deep in {int(opens.sum())} lists and objects")
     try:
         header = json.loads(text.decode("ascii"))
-        canonical = isinstance(header, dict) and _canonical(header) == text
+        spelled_so = isinstance(header, dict) and canonical(header) == text
     except (ValueError, RecursionError) as error:
         raise _damaged(where, f"its header is not JSON ({error})") from None
-    if not canonical:
+    if not spelled_so:
         # Also the answer to duplicate keys, NaN, Infinity, numbers too large for a float, and spaces.
         raise _damaged(where, "its header is not a JSON object in canonical form")
     return dict(header)
@@ -188,10 +200,6 @@ def _check_finite(array: npt.NDArray[Any], name: str, where: str) -> None:
 def _check_padding(content: bytes | bytearray, start: int, end: int, where: str) -> None:
     if any(content[start:end]) or end > len(content) - DIGEST_BYTES:
         raise _damaged(where, f"its bytes {start} to {end} should be there and zero")
-
-
-def _canonical(value: Mapping[str, Any]) -> bytes:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
 def _aligned(position: int) -> int:

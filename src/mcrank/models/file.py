@@ -13,10 +13,10 @@ import os
 import secrets
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mcrank.errors import McrankError, ModelFileError, OptionError
-from mcrank.models.container import MAX_FILE_BYTES, pack, unpack
+from mcrank.models.container import MAX_FILE_BYTES, Arrays, canonical, pack, unpack
 
 if TYPE_CHECKING:
     from mcrank.rankers.base import Ranker
@@ -106,11 +106,7 @@ def from_bytes(content: bytes | bytearray, where: str = "the model") -> Ranker:
         # The bytes are intact but their meaning is not: whatever the ranker trips over, the file is to blame.
         words = str(error) if isinstance(error, McrankError) else f"{type(error).__name__}: {error}"
         raise ModelFileError(f"{where} does not hold a usable {name} model: {words}") from error
-    extra = sorted(set(arrays) - set(ranker.state()[1]))
-    if extra:
-        raise ModelFileError(
-            f"{where} does not hold a usable {name} model: nothing uses its array {extra[0]!r}."
-        )
+    _check_returned(ranker, meta, arrays, where)
     return ranker
 
 
@@ -150,6 +146,22 @@ def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _check_returned(ranker: Ranker, meta: dict[str, Any], arrays: Arrays, where: str) -> None:
+    """Check that the ranker took everything as it was written: saved again, it would say the same.
+
+    Options that the file does not have are newer than it, and have their defaults.
+    """
+    unusable = f"{where} does not hold a usable {ranker.name} model"
+    meta_back, arrays_back = ranker.state()
+    for name in sorted({*arrays, *arrays_back}):
+        forms = [(a[name].dtype, a[name].shape) if name in a else None for a in (arrays, arrays_back)]
+        if forms[0] != forms[1]:
+            raise ModelFileError(f"{unusable}: its array {name!r} does not fit.")
+    options = {name: value for name, value in meta_back["options"].items() if name in meta["options"]}
+    if canonical(meta_back | {"options": options}) != canonical(meta):
+        raise ModelFileError(f"{unusable}: its header has something that does not belong there.")
 
 
 def _read(where: str) -> bytearray:
