@@ -69,8 +69,8 @@ class BinnedDataset:
     """Bins of every row, in the two layouts the engine reads.
 
     ``columns[f, row]`` serves partitions and root histograms; ``blocks[b, 2 * row:2 * row + 2]`` holds 16
-    features of one row as two 64-bit words and serves the histograms of gathered rows. Features of more
-    than 256 bins need 16 bits: then only ``wide_columns`` is filled.
+    features of one row as two 64-bit words and serves the histograms of gathered rows; fewer than eight features
+    left over have no block. Features of more than 256 bins need 16 bits: then only ``wide_columns`` is filled.
     """
 
     bins: Bins
@@ -84,9 +84,7 @@ class BinnedDataset:
         return int(self.wide_columns.shape[1] if self.bins.wide else self.columns.shape[1])
 
 
-def find_bins(
-    X: npt.NDArray[np.float32], max_bins: int, binning: str = "adaptive", n_jobs: int = 1
-) -> Bins:
+def find_bins(X: npt.NDArray[np.float32], max_bins: int, binning: str = "adaptive", n_jobs: int = 1) -> Bins:
     """Find the bins of every feature of ``X``.
 
     Parameters
@@ -110,15 +108,15 @@ def find_bins(
     [2]
     """
     with ThreadPoolExecutor(n_jobs) as pool:
-        found = list(
-            pool.map(lambda f: _value_bins(X[:, f], max_bins, binning), range(X.shape[1]))
-        )
+        found = list(pool.map(lambda f: _value_bins(X[:, f], max_bins, binning), range(X.shape[1])))
     lowest = np.concatenate([low for low, _, _ in found])
     highest = np.concatenate([high for _, high, _ in found])
     offsets = np.r_[0, np.cumsum([len(low) - 1 for low, _, _ in found])].astype(np.int64)
     ends = np.cumsum([len(low) for low, _, _ in found])
     edges = np.delete(midpoints(highest[:-1], lowest[1:]), ends[:-1] - 1)  # none between two features
-    return Bins(edges, offsets, np.array([missing for _, _, missing in found], dtype=np.uint8), lowest, highest)
+    return Bins(
+        edges, offsets, np.array([missing for _, _, missing in found], dtype=np.uint8), lowest, highest
+    )
 
 
 def _value_bins(
@@ -142,9 +140,7 @@ def _value_bins(
     return values[starts], values[np.r_[starts[1:], len(values)] - 1], missing
 
 
-def midpoints(
-    below: npt.NDArray[np.float32], above: npt.NDArray[np.float32]
-) -> npt.NDArray[np.float32]:
+def midpoints(below: npt.NDArray[np.float32], above: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Largest float32 not above the middle of each gap: ``below <= edge < above`` always holds."""
     middle = (below.astype(np.float64) + above.astype(np.float64)) / 2
     edges = middle.astype(np.float32)
@@ -254,7 +250,7 @@ def bin_dataset(data: Dataset, bins: Bins, n_jobs: int = 1) -> BinnedDataset:
     X = data.X
     rows, features = X.shape
     wide = bins.wide
-    n_blocks = -(-features // BLOCK)
+    n_blocks = (features + BLOCK // 2) // BLOCK  # fewer than 8 left over are read from their columns
     columns = np.empty((0, 0) if wide else (features, rows), dtype=np.uint8)
     blocks = np.zeros((0, 0) if wide else (n_blocks, 2 * rows), dtype=np.uint64)
     wide_columns = np.empty((features, rows) if wide else (0, 0), dtype=np.uint16)
@@ -321,7 +317,8 @@ def _fill(X, edges, offsets, missing, start, end, columns, blocks):  # type: ign
         n = min(_CHUNK, end - low)
         for f in range(X.shape[1]):
             _search(X, f, low, n, edges, offsets[f], offsets[f + 1], values, places)
-            block = blocks[f // BLOCK]
+            blocked = f // BLOCK < len(blocks)
+            block = blocks[f // BLOCK if blocked else 0]
             lane = f % BLOCK
             shift = uint64(missing[f])
             for i in range(n):
@@ -329,7 +326,8 @@ def _fill(X, edges, offsets, missing, start, end, columns, blocks):  # type: ign
                 if values[i] != values[i]:
                     b = uint64(0)
                 columns[f, low + i] = b
-                block[(low + i) * BLOCK + lane] = b
+                if blocked:
+                    block[(low + i) * BLOCK + lane] = b
 
 
 @njit(types.void(*_FILL, types.uint16[:, ::1]), nogil=True, cache=True)

@@ -159,7 +159,9 @@ class _Watch:
         return {name: value}
 
     def finished(self, done: int) -> bool:
-        return self.valid is not None and self.patience is not None and done - self.best_round >= self.patience
+        return (
+            self.valid is not None and self.patience is not None and done - self.best_round >= self.patience
+        )
 
 
 def _walk(X: Any, rows: npt.NDArray[np.int64], tree: dict[str, Any], scores: FloatArray) -> None:
@@ -184,7 +186,11 @@ class _Booster:
         lanes = 2 if derived or len(self.gradients.weights) else 1
         bits = gradient_bits(data.n_rows)
         self.rules = Rules(
-            options.num_leaves, options.min_samples_leaf, count_bits(data.n_rows), lanes, bits if derived else 0
+            options.num_leaves,
+            options.min_samples_leaf,
+            count_bits(data.n_rows),
+            lanes,
+            bits if derived else 0,
         )
         if derived:
             self.gradients.lane_unit = 2.0 ** -min(2 * bits, LANE_BITS)
@@ -257,7 +263,14 @@ class _Booster:
             n = grow(*arguments)
         nodes = ws.nodes[:n].copy()
         values = leaf_values(
-            self.loss, gradients, k, self.scores, nodes, ws.entries, options.learning_rate, options.max_leaf_value
+            self.loss,
+            gradients,
+            k,
+            self.scores,
+            nodes,
+            ws.entries,
+            options.learning_rate,
+            options.max_leaf_value,
         )
         move_rows(
             nodes["left"].astype(np.int64), nodes["begin"].copy(), nodes["end"].copy(), ws.entries, values,

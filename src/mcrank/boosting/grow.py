@@ -56,7 +56,7 @@ class Grounds(NamedTuple):
     @property
     def n_blocks(self) -> int:
         """Number of histogram blocks: 16 features each, or one when bins are wide."""
-        return self.wide_columns.shape[0] or self.blocks.shape[0]
+        return self.wide_columns.shape[0] or -(-self.columns.shape[0] // BLOCK)
 
 
 class Rules(NamedTuple):
@@ -84,7 +84,9 @@ class Workspace(NamedTuple):
         """Return memory for trees on ``rows`` rows."""
         return cls(
             np.zeros(2 * rules.num_leaves - 1, dtype=NODE),
-            np.empty((max(1, rules.num_leaves - 1), int(grounds.bin_start[-1]) * rules.lanes), dtype=np.int64),
+            np.empty(
+                (max(1, rules.num_leaves - 1), int(grounds.bin_start[-1]) * rules.lanes), dtype=np.int64
+            ),
             np.empty(rows, dtype=np.int64),
             np.empty(rows, dtype=np.int64),
             np.empty(2 * rows if rules.lanes == 2 else 0, dtype=np.int64),
@@ -153,7 +155,15 @@ def _divide(grounds, rules, at, n_nodes, slot, gradients, from_root, ws):  # typ
         middle = partition_root(grounds.columns, f, node.bin, skip, gradients, ws.entries, ws.spare)
     else:
         middle = partition(
-            grounds.columns, grounds.wide_columns, f, node.bin, skip, node.begin, node.end, ws.entries, ws.spare
+            grounds.columns,
+            grounds.wide_columns,
+            f,
+            node.bin,
+            skip,
+            node.begin,
+            node.end,
+            ws.entries,
+            ws.spare,
         )
     node.left = n_nodes
     node.right = n_nodes + 1
@@ -175,7 +185,7 @@ def _child_histograms(grounds, rules, small, large, weights, first, last, ws):  
     node = ws.nodes[small]
     hist = ws.hists[node.slot]
     node_histogram(
-        grounds.blocks, grounds.wide_columns, grounds.bin_start, first, last, ws.entries, node.begin, node.end,
+        grounds.columns, grounds.wide_columns, grounds.blocks, grounds.bin_start, first, last, ws.entries, node.begin, node.end,
         rules.count_bits, rules.lanes, ws.pairs, hist,
     )  # fmt: skip
     step = 1 if grounds.wide_columns.shape[0] > 0 else BLOCK
@@ -216,10 +226,11 @@ def grow(grounds, rules, gradients, rows, weights, features, ready, ws):  # type
     _start_root(grounds, rules, gradients, rows, weights, ready, ws)
     nodes = ws.nodes
     root = nodes[0]
-    n_blocks = grounds.wide_columns.shape[0] if grounds.wide_columns.shape[0] > 0 else grounds.blocks.shape[0]
+    wide = grounds.wide_columns.shape[0]
+    n_blocks = wide if wide > 0 else (grounds.columns.shape[0] + BLOCK - 1) // BLOCK
     if not ready:
         node_histogram(
-            grounds.blocks, grounds.wide_columns, grounds.bin_start, 0, n_blocks, ws.entries, 0, root.end,
+            grounds.columns, grounds.wide_columns, grounds.blocks, grounds.bin_start, 0, n_blocks, ws.entries, 0, root.end,
             rules.count_bits, rules.lanes, ws.pairs, ws.hists[0],
         )  # fmt: skip
     _totals(ws.hists[0], grounds.n_bins[0], rules.lanes, root)
@@ -306,7 +317,9 @@ def grow_shared(
         found = np.repeat(ws.nodes[child : child + 1], len(parts))
         hist = ws.hists[ws.nodes[child]["slot"]]
         on_parts(
-            lambda p: find_split(grounds, rules, features, parts[p][2], parts[p][3], hist, works[p], found[p : p + 1])
+            lambda p: find_split(
+                grounds, rules, features, parts[p][2], parts[p][3], hist, works[p], found[p : p + 1]
+            )
         )
         ws.nodes[child] = found[int(np.argmax(found["gain"]))]
 
@@ -325,7 +338,10 @@ def grow_shared(
         large = 2 * n_nodes + 1 - small
         n_nodes += 2
         leaves += 1
-        if leaves < rules.num_leaves and ws.nodes[large]["end"] - ws.nodes[large]["begin"] >= 2 * rules.min_rows:
+        if (
+            leaves < rules.num_leaves
+            and ws.nodes[large]["end"] - ws.nodes[large]["begin"] >= 2 * rules.min_rows
+        ):
             if rules.lanes == 2:
                 begin, end = int(ws.nodes[small]["begin"]), int(ws.nodes[small]["end"])
                 fill_pairs(ws.entries, begin, end, rules.count_bits, weights, rules.derived_bits, ws.pairs)
@@ -344,7 +360,7 @@ def grow_shared(
 @njit(nogil=True)
 def _root_part(grounds, rules, first, last, end, ws):  # type: ignore[no-untyped-def]
     node_histogram(
-        grounds.blocks, grounds.wide_columns, grounds.bin_start, first, last, ws.entries, 0, end,
+        grounds.columns, grounds.wide_columns, grounds.blocks, grounds.bin_start, first, last, ws.entries, 0, end,
         rules.count_bits, rules.lanes, ws.pairs, ws.hists[0],
     )  # fmt: skip
 

@@ -19,7 +19,7 @@ from mcrank.boosting.intrinsics import add2, add4, prefetch
 from mcrank.losses.quantize import LANE_BITS
 
 AHEAD = 24  # rows between a prefetch and its use
-_ROOT_CHUNK = 2048  # rows whose four gradients stay in cache while all features pass over them
+_ROOT_CHUNK = 4096  # rows whose four gradients stay in cache while all features pass over them
 LANES_AT_ONCE = 4  # outputs whose root histograms are made together
 
 
@@ -34,54 +34,52 @@ def _gradient(entry):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def _block_one_lane(words, entries, begin, end, count_bits, width, hist):  # type: ignore[no-untyped-def]
-    """Count the rows of one 16-feature block; ``width`` is its number of real features."""
-    byte = uint64(255)
+def _sixteen(words, entries, begin, end, count_bits, hist):  # type: ignore[no-untyped-def]
+    """Count the rows of a block of 16 features, one lane."""
     last = uint64(end - 1)
-    if width == 16:
-        for i in range(uint64(begin), uint64(end)):
-            prefetch(words, _row(entries[min(i + uint64(AHEAD), last)]) << uint64(1))
-            at = _row(entries[i]) << uint64(1)
-            packed = (_gradient(entries[i]) << count_bits) + int64(1)
-            low = words[at]
-            high = words[at + uint64(1)]
-            for j in range(uint64(8)):
-                hist[(j << uint64(8)) + ((low >> (j << uint64(3))) & byte)] += packed
-            for j in range(uint64(8)):
-                hist[uint64(2048) + (j << uint64(8)) + ((high >> (j << uint64(3))) & byte)] += packed
-    else:
-        for i in range(uint64(begin), uint64(end)):
-            prefetch(words, _row(entries[min(i + uint64(AHEAD), last)]) << uint64(1))
-            at = _row(entries[i]) << uint64(1)
-            packed = (_gradient(entries[i]) << count_bits) + int64(1)
-            for j in range(uint64(width)):
-                word = words[at + (j >> uint64(3))]
-                hist[(j << uint64(8)) + ((word >> ((j & uint64(7)) << uint64(3))) & byte)] += packed
+    for i in range(uint64(begin), uint64(end)):
+        prefetch(words, _row(entries[min(i + uint64(AHEAD), last)]) << uint64(1))
+        at = _row(entries[i]) << uint64(1)
+        packed = (_gradient(entries[i]) << count_bits) + int64(1)
+        low = words[at]
+        high = words[at + uint64(1)]
+        for j in range(uint64(8)):
+            hist[(j << uint64(8)) + ((low >> (j << uint64(3))) & uint64(255))] += packed
+        for j in range(uint64(8)):
+            hist[uint64(2048) + (j << uint64(8)) + ((high >> (j << uint64(3))) & uint64(255))] += packed
 
 
 @njit(nogil=True)
-def _block_two_lanes(words, entries, begin, end, pairs, width, hist):  # type: ignore[no-untyped-def]
-    """The same with two lanes: ``pairs`` holds (packed gradient, second lane) of each entry in order."""
-    byte = uint64(255)
+def _eight(words, half, entries, begin, end, count_bits, lanes, pairs, hist):  # type: ignore[no-untyped-def]
+    """Count the rows of half a block, eight features: with two lanes that is what the L1 cache holds."""
     last = uint64(end - 1)
-    # Half a block at a time: 8 features x 256 bins x 2 lanes fill the L1 cache.
-    for half in range(uint64(2)):
-        inside = min(max(width - 8 * int64(half), 0), 8)
-        base = half << uint64(11)
-        if inside == 0:
-            continue
+    if lanes == 1:
+        for i in range(uint64(begin), uint64(end)):
+            prefetch(words, (_row(entries[min(i + uint64(AHEAD), last)]) << uint64(1)) + half)
+            word = words[(_row(entries[i]) << uint64(1)) + half]
+            packed = (_gradient(entries[i]) << count_bits) + int64(1)
+            for j in range(uint64(8)):
+                hist[(j << uint64(8)) + ((word >> (j << uint64(3))) & uint64(255))] += packed
+    else:
         for i in range(uint64(begin), uint64(end)):
             prefetch(words, (_row(entries[min(i + uint64(AHEAD), last)]) << uint64(1)) + half)
             word = words[(_row(entries[i]) << uint64(1)) + half]
             pair = (i - uint64(begin)) << uint64(1)
-            if inside == 8:
-                for j in range(uint64(8)):
-                    place = base + (j << uint64(8)) + ((word >> (j << uint64(3))) & byte)
-                    add2(hist, place << uint64(1), pairs, pair)
-            else:
-                for j in range(uint64(inside)):
-                    place = base + (j << uint64(8)) + ((word >> (j << uint64(3))) & byte)
-                    add2(hist, place << uint64(1), pairs, pair)
+            for j in range(uint64(8)):
+                place = (j << uint64(8)) + ((word >> (j << uint64(3))) & uint64(255))
+                add2(hist, place << uint64(1), pairs, pair)
+
+
+@njit(nogil=True)
+def _one(column, entries, begin, end, count_bits, lanes, pairs, hist):  # type: ignore[no-untyped-def]
+    """Count the rows of a single feature from its column."""
+    if lanes == 1:
+        for i in range(uint64(begin), uint64(end)):
+            hist[uint64(column[_row(entries[i])])] += (_gradient(entries[i]) << count_bits) + int64(1)
+    else:
+        for i in range(uint64(begin), uint64(end)):
+            place = uint64(column[_row(entries[i])]) << uint64(1)
+            add2(hist, place, pairs, (i - uint64(begin)) << uint64(1))
 
 
 @njit(nogil=True)
@@ -104,38 +102,48 @@ def fill_pairs(entries, begin, end, count_bits, weights, derived_bits, pairs):  
 
 @njit(nogil=True)
 def node_histogram(  # type: ignore[no-untyped-def]
-    blocks, wide_columns, bin_start, first_block, last_block, entries, begin, end, count_bits, lanes, pairs, hist
-):
+    columns, wide_columns, blocks, bin_start, first_block, last_block, entries, begin, end, count_bits, lanes, pairs,
+    hist,
+):  # fmt: skip
     """Zero and fill the part of ``hist`` that belongs to blocks ``first_block`` up to ``last_block``.
 
-    Wide data (16-bit bins) has one feature per block.
+    Blocks are read by halves of eight features; the up to seven left over at the end come from their columns, since a
+    block of a few would move as much memory as a full one. Wide data (16-bit bins) has one feature per block.
     """
     # IN: all but hist  OUT: hist
     if wide_columns.shape[0] > 0:
         for f in range(first_block, last_block):
-            low = bin_start[f] * lanes
-            hist[low : bin_start[f + 1] * lanes] = 0
-            column = wide_columns[f]
-            for i in range(uint64(begin), uint64(end)):
-                place = uint64(column[_row(entries[i])])
-                if lanes == 1:
-                    hist[uint64(low) + place] += (_gradient(entries[i]) << count_bits) + int64(1)
-                else:
-                    add2(hist, uint64(low) + (place << uint64(1)), pairs, (i - uint64(begin)) << uint64(1))
+            part = hist[bin_start[f] * lanes : bin_start[f + 1] * lanes]
+            part[:] = 0
+            _one(wide_columns[f], entries, begin, end, count_bits, lanes, pairs, part)
         return
     n_features = len(bin_start) - 1
     for b in range(first_block, last_block):
-        width = min(16, n_features - 16 * b)
-        part = hist[bin_start[16 * b] * lanes : bin_start[16 * b + width] * lanes]
-        part[:] = 0
-        if lanes == 1:
-            _block_one_lane(blocks[b], entries, begin, end, count_bits, width, part)
-        else:
-            _block_two_lanes(blocks[b], entries, begin, end, pairs, width, part)
+        done = 16 * b
+        stop = min(done + 16, n_features)
+        hist[bin_start[done] * lanes : bin_start[stop] * lanes] = 0
+        if stop - done == 16 and lanes == 1:
+            _sixteen(blocks[b], entries, begin, end, count_bits, hist[bin_start[done] : bin_start[stop]])
+            continue
+        half = uint64(0)
+        while stop - done >= 8:
+            part = hist[bin_start[done] * lanes : bin_start[done + 8] * lanes]
+            _eight(blocks[b], half, entries, begin, end, count_bits, lanes, pairs, part)
+            done += 8
+            half += uint64(1)
+        for f in range(done, stop):
+            part = hist[bin_start[f] * lanes : bin_start[f + 1] * lanes]
+            _one(columns[f], entries, begin, end, count_bits, lanes, pairs, part)
 
 
 _ROOT = types.void(
-    types.uint8[:, ::1], types.int64, types.int64, types.int32[:, ::1], types.int64, types.int64, types.int64[:, ::1]
+    types.uint8[:, ::1],
+    types.int64,
+    types.int64,
+    types.int32[:, ::1],
+    types.int64,
+    types.int64,
+    types.int64[:, ::1],
 )
 
 
@@ -156,30 +164,11 @@ def root_sums(columns, first, last, gradients, output, outputs, sums):  # type: 
             row = gradients[output + k]
             for i in range(n):
                 lanes[4 * i + k] = row[low + i]
-        f = first
-        while f + 4 <= last:
-            a = columns[f]
-            b = columns[f + 1]
-            c = columns[f + 2]
-            d = columns[f + 3]
-            sa = sums[f]
-            sb = sums[f + 1]
-            sc = sums[f + 2]
-            sd = sums[f + 3]
+        for f in range(first, last):
+            column = columns[f]
+            counters = sums[f]
             for i in range(uint64(n)):
-                at = i << uint64(2)
-                row = uint64(low) + i
-                add4(sa, uint64(a[row]) << uint64(2), lanes, at)
-                add4(sb, uint64(b[row]) << uint64(2), lanes, at)
-                add4(sc, uint64(c[row]) << uint64(2), lanes, at)
-                add4(sd, uint64(d[row]) << uint64(2), lanes, at)
-            f += 4
-        while f < last:
-            a = columns[f]
-            sa = sums[f]
-            for i in range(uint64(n)):
-                add4(sa, uint64(a[uint64(low) + i]) << uint64(2), lanes, i << uint64(2))
-            f += 1
+                add4(counters, uint64(column[uint64(low) + i]) << uint64(2), lanes, i << uint64(2))
 
 
 @njit("void(uint8[:, ::1], int64[:, ::1])", nogil=True, cache=True)

@@ -57,17 +57,27 @@ _CURVATURE = types.Array(types.float64, 1, "C", readonly=True)
 def newton_values(left, begin, end, entries, unit, rule, curvature, values):  # type: ignore[no-untyped-def]
     """Σg / Σh of every leaf; the sum of gradients is exact, that of curvatures runs in row order."""
     # IN: left, begin, end, entries, unit, rule, curvature  OUT: values
+    one = int64(np.rint(1 / unit)) if rule == 0 else int64(0)
+    bits = 0
+    while one >> bits > 1:
+        bits += 1
+    count_bits = 1
+    while len(entries) >> count_bits > 0:
+        count_bits += 1
+    drop = max(2 * bits + count_bits - 62, 0)
     for node in range(len(left)):
         if left[node] >= 0:
             continue
         total = int64(0)
         mass = 0.0
         if rule == 0:
+            # |g|(1 - |g|) in integers, shifted just enough for the sum to fit: no chain of float additions to wait for.
+            heap = int64(0)
             for i in range(begin[node], end[node]):
                 q = int64(int32(entries[i]))
                 total += q
-                size = abs(q) * unit
-                mass += size * (1 - size)
+                heap += (abs(q) * (one - abs(q))) >> drop
+            mass = max(heap, 0) * (unit * unit * float(int64(1) << drop))
         elif rule == 1:
             for i in range(begin[node], end[node]):
                 total += int64(int32(entries[i]))
@@ -82,7 +92,9 @@ def newton_values(left, begin, end, entries, unit, rule, curvature, values):  # 
             values[node] = 0.0
 
 
-@njit("void(int64[::1], int64[::1], int64[::1], int64[::1], float64[::1], float64[::1])", nogil=True, cache=True)
+@njit(
+    "void(int64[::1], int64[::1], int64[::1], int64[::1], float64[::1], float64[::1])", nogil=True, cache=True
+)
 def move_rows(left, begin, end, entries, values, scores):  # type: ignore[no-untyped-def]
     """Add to each row's score the value of the leaf that holds it."""
     # IN: left, begin, end, entries, values  OUT: scores

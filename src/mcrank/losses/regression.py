@@ -71,7 +71,10 @@ class RegressionLoss(Loss):
             g *= self.weight
         largest = float(np.abs(g).max())
         gradients.unit = (largest if largest > 0 else 1.0) / (1 << gradient_bits(n))
-        run(lambda s: round_gradients(g[s : s + STEP], gradients.unit, gradients.q[0, s : s + STEP]), starts(n))
+        run(
+            lambda s: round_gradients(g[s : s + STEP], gradients.unit, gradients.q[0, s : s + STEP]),
+            starts(n),
+        )
 
     def residuals(self, scores: FloatArray, output: int, rows: npt.NDArray[np.int64]) -> FloatArray:
         """Target minus score of some rows."""

@@ -41,9 +41,7 @@ class GradeRanker(TreeRanker):
         return self._class_loss(classes.astype(np.int32), len(self.grades_), data.row_weight)
 
     @abstractmethod
-    def _class_loss(
-        self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None
-    ) -> Loss:
+    def _class_loss(self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None) -> Loss:
         """Return the loss on class codes."""
 
     @abstractmethod
@@ -96,7 +94,11 @@ class GradeRanker(TreeRanker):
                 values = np.asarray(relevance, dtype=np.float64)
             except (TypeError, ValueError):
                 values = np.empty(0)
-            if values.shape == self.grades_.shape and np.isfinite(values).all() and (np.diff(values) >= 0).all():
+            if (
+                values.shape == self.grades_.shape
+                and np.isfinite(values).all()
+                and (np.diff(values) >= 0).all()
+            ):
                 return values
         raise OptionError(
             f"relevance of {type(self).__name__}.predict must be 'grade', 'gain' or {len(self.grades_)} numbers "
@@ -111,7 +113,12 @@ class GradeRanker(TreeRanker):
 
     def _restore(self, meta: dict[str, Any]) -> None:
         grades = np.array(meta["grades"], dtype=np.float64)
-        if grades.ndim != 1 or len(grades) == 0 or not np.isfinite(grades).all() or (np.diff(grades) <= 0).any():
+        if (
+            grades.ndim != 1
+            or len(grades) == 0
+            or not np.isfinite(grades).all()
+            or (np.diff(grades) <= 0).any()
+        ):
             raise ModelFileError("grades must be rising numbers.")
         if grades[0] < 0:
             raise ModelFileError(f"grades must be >= 0, got {grades[0]}.")
@@ -150,11 +157,11 @@ class McRank(GradeRanker):
 
     name: ClassVar[str] = "mcrank"
 
-    sequential: bool = option(False, help="refresh probabilities before each class tree, as Algorithm 1 is printed")
+    sequential: bool = option(
+        False, help="refresh probabilities before each class tree, as Algorithm 1 is printed"
+    )
 
-    def _class_loss(
-        self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None
-    ) -> Loss:
+    def _class_loss(self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None) -> Loss:
         if n_classes == 2:
             return OrdinalLoss(classes, 2, weight)  # one tree instead of two mirror images
         return MulticlassLoss(classes, n_classes, weight)
@@ -190,9 +197,7 @@ class OrdinalMcRank(GradeRanker):
 
     name: ClassVar[str] = "ordinal"
 
-    def _class_loss(
-        self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None
-    ) -> Loss:
+    def _class_loss(self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None) -> Loss:
         return OrdinalLoss(classes, n_classes, weight)
 
     def _above(self, raw: FloatArray) -> FloatArray:

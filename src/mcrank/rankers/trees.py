@@ -41,17 +41,24 @@ class TreeRanker(Ranker):
     n_estimators: int = option(1000, low=1, help="boosting rounds (M of the paper)")
     num_leaves: int = option(10, low=2, help="leaves of each tree (J)")
     learning_rate: float = option(0.05, low=0, open_low=True, help="shrinkage of each tree (nu)")
-    max_bins: int = option(256, low=2, high=65536, help="most bins of a feature (B); above 256 they take 16 bits")
+    max_bins: int = option(
+        256, low=2, high=65536, help="most bins of a feature (B); above 256 they take 16 bits"
+    )
     binning: str = option("adaptive", choices=BINNINGS, help="how features are cut into bins")
     min_samples_leaf: int = option(10, low=1, help="fewest rows in a leaf")
-    split: str = option("mse", choices=("mse", "newton"), help="split gain: least squares, or robust LogitBoost")
+    split: str = option(
+        "mse", choices=("mse", "newton"), help="split gain: least squares, or robust LogitBoost"
+    )
     subsample: float = option(1.0, low=0, high=1, open_low=True, help="share of the queries each round sees")
     colsample: float = option(1.0, low=0, high=1, open_low=True, help="share of the features each tree sees")
     early_stopping_rounds: int | None = option(
         None, low=1, help="stop after so many rounds without a better validation measure"
     )
     max_leaf_value: float = option(
-        1e4, low=0, open_low=True, help="largest value of a leaf before shrinkage, against near-certain leaves"
+        1e4,
+        low=0,
+        open_low=True,
+        help="largest value of a leaf before shrinkage, against near-certain leaves",
     )
     random_state: int = option(0, low=0, high=2**63 - 1, help="seed of all sampling")
 
