@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,10 +15,6 @@ from mcrank.cli.describe import describe
 from mcrank.cli.main import INTERRUPTED, json_option, print_json
 from mcrank.cli.progress import TrainingProgress, announce_compilation
 from mcrank.models.file import ranker_class
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 
 # The paper's word for each of its rankers -> its name here. The others are tested against the last one.
 CONTENDERS = {"ordinal classification": "ordinal", "classification": "mcrank", "regression": "regression"}
@@ -29,19 +26,19 @@ class Entry:
 
     title: str
     model: str
-    ndcg: npt.NDArray[np.float64]
+    ndcg: dict[Hashable, float]
     trees: int
     seconds: float
 
     @property
     def mean(self) -> float:
         """Mean NDCG@10 over the test queries."""
-        return float(self.ndcg.mean())
+        return statistics.fmean(self.ndcg.values())
 
     @property
     def std(self) -> float:
         """Standard deviation of NDCG@10 over the test queries."""
-        return float(self.ndcg.std(ddof=1))
+        return statistics.stdev(self.ndcg.values())
 
 
 @click.command("demo")
@@ -119,16 +116,16 @@ def _train(title: str, name: str, options: dict[str, Any], data: Any, folder: Pa
     ranker.save(path)
     scores = data.test.to_grouped(ranker.predict(data.test))
     ndcg = NDCG(k=10).on(data.test).per_query(scores)
-    return Entry(title, str(path), ndcg, describe(ranker)["trees"], seconds)
+    by_query = dict(zip(data.test.qids.tolist(), ndcg.tolist(), strict=True))
+    return Entry(title, str(path), by_query, describe(ranker)["trees"], seconds)
 
 
 def _p_values(entry: Entry, reference: Entry) -> tuple[float, float]:
     """One-sided p-values that ``entry`` is better: unpaired, as in the paper, and paired by query."""
-    from scipy import stats
+    from mcrank.stats import paired_t, unpaired_t
 
-    unpaired = stats.ttest_ind(entry.ndcg, reference.ndcg, equal_var=False, alternative="greater")
-    paired = stats.ttest_rel(entry.ndcg, reference.ndcg, alternative="greater")
-    return float(unpaired.pvalue), float(paired.pvalue)
+    unpaired = unpaired_t(entry.ndcg, reference.ndcg, "greater")
+    return unpaired.p, paired_t(entry.ndcg, reference.ndcg, "greater").p
 
 
 def _fields(entry: Entry, p_values: dict[str, tuple[float, float]]) -> dict[str, Any]:

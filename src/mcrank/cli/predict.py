@@ -51,7 +51,8 @@ def command(
     ranker = load(model)
     if n_jobs is not None:
         ranker.set_params(n_jobs=n_jobs)
-    rows = read(data)
+    # Scoring needs no grades, and the model knows how many features a row has that leaves out its last ones.
+    rows = read(data, n_features=ranker.n_features_in_, unjudged="zero")
     if proba:
         values = _with_probabilities(ranker).predict_proba(rows)
     elif relevance is not None:

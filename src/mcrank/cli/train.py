@@ -38,7 +38,7 @@ def command(
     parse_measure(untrained.measure)  # a wrong name should not have to wait until the data are read
     announce_compilation()
     train_data = read(data)
-    valid_data = None if valid is None else read(valid)
+    valid_data = None if valid is None else read(valid, n_features=train_data.n_features)
     start = time.perf_counter()
     with TrainingProgress(ranker) as progress:
         trained = untrained.fit(train_data, valid=valid_data, callback=progress)
