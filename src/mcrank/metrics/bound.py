@@ -77,7 +77,7 @@ class Bound:
     def __init__(self, measure: Measure, layout: Layout) -> None:
         self.measure = measure
         self.layout = layout
-        dialect = measure.dialect
+        dialect = measure.switches
         if dialect.ids == "unique":
             layout.check_ids(measure.name)
         self.prepared = measure.prepare(layout)
@@ -87,7 +87,7 @@ class Bound:
         self._base: RowArray | None = None
 
     def _find_skipped(self) -> BoolArray:
-        dialect, layout = self.measure.dialect, self.layout
+        dialect, layout = self.measure.switches, self.layout
         skipped = np.zeros(layout.n_queries, dtype=np.bool_)
         if dialect.empty == "skip":
             skipped |= self.prepared.empty
@@ -112,7 +112,7 @@ class Bound:
 
     def rounded(self, scores: FloatArray) -> FloatArray:
         """Return checked scores in the precision of the dialect."""
-        if self.measure.dialect.score == "float32":
+        if self.measure.switches.score == "float32":
             with np.errstate(over="ignore"):
                 return scores.astype(np.float32).astype(np.float64)
         return scores
@@ -129,7 +129,7 @@ class Bound:
         if self._base is None:
             if self.rule.startswith("id-") and self.layout.doc_ids is None:
                 query = self.layout.qids[int(np.argmax(tied))]
-                instead = f"[{self.measure.dialect.but(ties='file').name}]"
+                instead = f"[{self.measure.switches.but(ties='file').name}]"
                 raise MeasureError(
                     f"{self.measure.name} breaks ties by document id: query {query} has tied scores and the "
                     f"data no doc_ids; give doc_ids, or take file order with {instead}."
@@ -168,11 +168,11 @@ class Bound:
         weight = self.layout.query_weight
         total = float(inside.sum() if weight is None else weight[inside].sum())
         if total <= 0.0:
-            return 0.0 if self.measure.dialect.nothing == "zero" else float("nan")
+            return 0.0 if self.measure.switches.nothing == "zero" else float("nan")
         # A value that is missing without its query being skipped counts 0 (LETOR 3.0, short queries).
         counted = np.where(np.isnan(values), 0.0, values)
         if weight is not None:
-            ones = self.measure.dialect.empty_weight == "one"
+            ones = self.measure.switches.empty_weight == "one"
             counted *= np.where(self.prepared.empty, 1.0, weight) if ones else weight
         return float(counted[inside].sum() / total)
 
@@ -257,8 +257,8 @@ def checked_scores(scores: npt.ArrayLike, layout: Layout) -> FloatArray:
 def share_rankings(bounds: Sequence[Bound], scores: FloatArray, n_jobs: int) -> dict[str, Ranking]:
     """Rank once per score precision for all bounds, deep enough for every one of them."""
     shared: dict[str, Any] = {}
-    for precision in {bound.measure.dialect.score for bound in bounds}:
-        those = [bound for bound in bounds if bound.measure.dialect.score == precision]
+    for precision in {bound.measure.switches.score for bound in bounds}:
+        those = [bound for bound in bounds if bound.measure.switches.score == precision]
         full = any(bound.rule == "expected" for bound in those)
         depth = those[0].layout.longest if full else max(bound.form.depth for bound in those)
         shared[precision] = rank(those[0].layout, those[0].rounded(scores), depth, n_jobs=n_jobs)

@@ -118,7 +118,7 @@ def evaluate(
     per_query = {}
     mean = {}
     for bound in bounds:
-        ranking = shared[bound.measure.dialect.score]
+        ranking = shared[bound.measure.switches.score]
         values = bound.values(bound.ranking(ranking.scores, ranking))
         values.setflags(write=False)
         per_query[bound.measure.name] = values
@@ -201,4 +201,4 @@ def _bands(bounds: list[Bound], scores: FloatArray) -> dict[str, tuple[float, fl
 def _with_ties(measure: Measure, rule: str) -> Measure:
     from dataclasses import replace
 
-    return replace(measure, dialect=measure.dialect.but(ties=rule))
+    return replace(measure, dialect=measure.switches.but(ties=rule))

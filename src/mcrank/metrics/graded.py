@@ -35,20 +35,20 @@ class DCG(Measure):
         from mcrank.metrics import dcg
         from mcrank.metrics.bound import Prepared
 
-        gain = dcg.gains(self.dialect, layout, self.name)
-        discount = dcg.discounts(self.dialect, self._depth(layout, self.dialect.ndcg_default))
+        gain = dcg.gains(self.switches, layout, self.name)
+        discount = dcg.discounts(self.switches, self._depth(layout, self.switches.ndcg_default))
         ones = np.ones(layout.n_queries)
         empty = dcg.ideal_sums(layout, gain, discount) <= 0.0
         short, short_value = self._short(layout)
         return Prepared(dcg.DiscountedSum(gain, discount, ones), empty, short=short, short_value=short_value)
 
     def _short(self, layout: Layout) -> tuple[BoolArray | None, float]:
-        rule = self.dialect.short
+        rule = self.switches.short
         short = layout.sizes < self.k if self.k is not None and rule != "cut" else None
         return short, float("nan") if rule == "missing" else 0.0
 
     def _gain_words(self) -> str:
-        gain = self.dialect.gain
+        gain = self.switches.gain
         named = {"exp": "gain 2^grade - 1", "exp/16": "gain (2^grade - 1)/16", "linear": "gain = grade"}
         return named[gain] if isinstance(gain, str) else f"gain {'/'.join(f'{g:g}' for g in gain)} by grade"
 
@@ -58,12 +58,12 @@ class DCG(Measure):
             "ln": "discount 1/ln(1 + rank)",
             "letor": "discount 1, 1, then 1/log2(rank)",
             "position": "discount 1/rank",
-        }[self.dialect.discount]
+        }[self.switches.discount]
 
     @property
     def definition(self) -> str:
         """The definition, in one line."""
-        cut = self._cut_words(self.dialect.ndcg_default)
+        cut = self._cut_words(self.switches.ndcg_default)
         return f"sum over {cut}: {self._gain_words()}, {self._discount_words()}; {self._tie_words()}"
 
 
@@ -88,14 +88,14 @@ class NDCG(DCG):
         from mcrank.metrics import dcg
         from mcrank.metrics.bound import Prepared
 
-        gain = dcg.gains(self.dialect, layout, self.name)
-        discount = dcg.discounts(self.dialect, self._depth(layout, self.dialect.ndcg_default))
+        gain = dcg.gains(self.switches, layout, self.name)
+        discount = dcg.discounts(self.switches, self._depth(layout, self.switches.ndcg_default))
         ideal = dcg.ideal_sums(layout, gain, discount)
         short, short_value = self._short(layout)
         return Prepared(
             dcg.DiscountedSum(gain, discount, ideal),
             empty=ideal <= 0.0,
-            empty_value=_empty_value(self.dialect),
+            empty_value=_empty_value(self.switches),
             short=short,
             short_value=short_value,
             at_most_one=True,
@@ -104,10 +104,10 @@ class NDCG(DCG):
     @property
     def definition(self) -> str:
         """The definition, in one line."""
-        empty = self.dialect.empty
+        empty = self.switches.empty
         words = "is left out" if empty == "skip" else f"scores {empty:g}"
         short = {"cut": "", "zero": "; shorter than k scores 0", "missing": "; shorter than k counts 0"}
-        return f"DCG/ideal, {DCG.definition.fget(self)}; empty query {words}{short[self.dialect.short]}"  # type: ignore[attr-defined]
+        return f"DCG/ideal, {DCG.definition.fget(self)}; empty query {words}{short[self.switches.short]}"  # type: ignore[attr-defined]
 
 
 def _empty_value(dialect: Dialect) -> float:
@@ -138,9 +138,9 @@ class MeanNDCG(DCG):
         from mcrank.metrics import dcg
         from mcrank.metrics.bound import Prepared
 
-        gain = dcg.gains(self.dialect, layout, self.name)
-        form, ideal = dcg.mean_ndcg_form(layout, gain, dcg.discounts(self.dialect, layout.longest))
-        return Prepared(form, ideal <= 0.0, _empty_value(self.dialect), at_most_one=True)
+        gain = dcg.gains(self.switches, layout, self.name)
+        form, ideal = dcg.mean_ndcg_form(layout, gain, dcg.discounts(self.switches, layout.longest))
+        return Prepared(form, ideal <= 0.0, _empty_value(self.switches), at_most_one=True)
 
     @property
     def definition(self) -> str:
@@ -168,7 +168,7 @@ class Best(Measure):
         from mcrank.metrics.bound import Prepared
 
         grade = layout.level_grades
-        if self.dialect.grades == "truncate":
+        if self.switches.grades == "truncate":
             grade = np.floor(grade)
         return Prepared(BestGrade(grade, self._depth(layout)), layout.query_sums(grade) <= 0.0)
 

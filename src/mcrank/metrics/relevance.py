@@ -20,7 +20,7 @@ class Binary(Measure):
 
     Examples
     --------
-    >>> from mcrank.metrics.measure import Binary, Recall
+    >>> from mcrank.metrics.relevance import Binary, Recall
     >>> issubclass(Recall, Binary)
     True
     """
@@ -28,10 +28,10 @@ class Binary(Measure):
     def _relevance(self, layout: Layout) -> tuple[FloatArray, FloatArray]:
         from mcrank.metrics.binary import relevance
 
-        return relevance(self.dialect, layout, self.name)
+        return relevance(self.switches, layout, self.name)
 
     def _relevant_words(self) -> str:
-        return f"relevant = grade {self.dialect.relevant}; {self._tie_words()}"
+        return f"relevant = grade {self.switches.relevant}; {self._tie_words()}"
 
 
 @dataclass(frozen=True)
@@ -56,16 +56,16 @@ class Precision(Binary):
         relevant, counts = self._relevance(layout)
         sizes = layout.sizes.astype(np.float64)
         asked = sizes if self.k is None else np.full(layout.n_queries, float(self.k))
-        divisor = np.minimum(asked, sizes) if self.dialect.precision_short == "n" else asked
+        divisor = np.minimum(asked, sizes) if self.switches.precision_short == "n" else asked
         form = DiscountedSum(relevant, np.ones(self._depth(layout)), divisor)
-        short = layout.sizes < self.k if self.k and self.dialect.precision_short == "missing" else None
+        short = layout.sizes < self.k if self.k and self.switches.precision_short == "missing" else None
         return Prepared(form, counts == 0.0, short=short, short_value=float("nan"))
 
     @property
     def definition(self) -> str:
         """The definition, in one line."""
         over = {"k": "k", "n": "min(k, n)", "missing": "k, no value where n < k"}[
-            self.dialect.precision_short
+            self.switches.precision_short
         ]
         return f"relevant among {self._cut_words()} / {over}; {self._relevant_words()}"
 
@@ -119,18 +119,18 @@ class MAP(Binary):
 
         relevant, counts = self._relevance(layout)
         divisor = counts
-        if self.dialect.map_divisor == "reachable" and self.k is not None:
+        if self.switches.map_divisor == "reachable" and self.k is not None:
             divisor = np.minimum(counts, float(self.k))
         form = AveragePrecision(relevant, self._depth(layout), divisor)
-        return Prepared(form, counts == 0.0, empty_value=float(self.dialect.map_empty))
+        return Prepared(form, counts == 0.0, empty_value=float(self.switches.map_empty))
 
     @property
     def definition(self) -> str:
         """The definition, in one line."""
-        over = "relevant" if self.dialect.map_divisor == "relevant" else "min(relevant, k)"
+        over = "relevant" if self.switches.map_divisor == "relevant" else "min(relevant, k)"
         return (
             f"sum of precision at the relevant of {self._cut_words()} / {over}; "
-            f"empty query scores {self.dialect.map_empty:g}; {self._relevant_words()}"
+            f"empty query scores {self.switches.map_empty:g}; {self._relevant_words()}"
         )
 
 
@@ -154,15 +154,15 @@ class MRR(Binary):
         from mcrank.metrics.cascade import Cascade
 
         relevant, counts = self._relevance(layout)
-        weight = 1.0 / np.arange(1, self._depth(layout, self.dialect.mrr_default) + 1)
-        if self.dialect.reciprocal == "float32":
+        weight = 1.0 / np.arange(1, self._depth(layout, self.switches.mrr_default) + 1)
+        if self.switches.reciprocal == "float32":
             weight = weight.astype(np.float32).astype(np.float64)
         return Prepared(Cascade(relevant, weight), counts == 0.0)
 
     @property
     def definition(self) -> str:
         """The definition, in one line."""
-        cut = self._cut_words(self.dialect.mrr_default)
+        cut = self._cut_words(self.switches.mrr_default)
         return f"1/rank of the first relevant in {cut}; {self._relevant_words()}"
 
 

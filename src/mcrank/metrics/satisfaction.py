@@ -42,25 +42,25 @@ class ERR(Measure):
         from mcrank.metrics.bound import Prepared
         from mcrank.metrics.cascade import Cascade, satisfaction
 
-        chance = satisfaction(self.dialect, layout, self.max_grade, self.name)
+        chance = satisfaction(self.switches, layout, self.max_grade, self.name)
         self._check_band(chance)
         weight = 1.0 / np.arange(1, self._depth(layout) + 1)
         return Prepared(Cascade(chance, weight), layout.query_sums(chance) <= 0.0)
 
     def _check_band(self, chance: FloatArray) -> None:
         if (
-            self.dialect.tie_rule[0] in ("worst", "best")
+            self.switches.tie_rule[0] in ("worst", "best")
             and chance.max(initial=0.0) > 1.0
             and self.label != "pfound"
         ):
-            if self.dialect.err == "grade" and self.dialect.ties == DIALECTS["catboost"].ties:
+            if self.switches.err == "grade" and self.switches.ties == DIALECTS["catboost"].ties:
                 return  # what the tool itself does, right or not
             raise MeasureError(f"{self.name}: probabilities above 1 have no worst or best order of ties.")
 
     @property
     def definition(self) -> str:
         """The definition, in one line."""
-        if self.dialect.err == "grade":
+        if self.switches.err == "grade":
             chance = "the grade itself"
         else:
             chance = f"(2^grade - 1)/{2.0**self.max_grade:g}"
@@ -96,7 +96,7 @@ class PFound(Measure):
         from mcrank.metrics.bound import Prepared
         from mcrank.metrics.cascade import Cascade, satisfaction
 
-        chance = satisfaction(self.dialect.but(err="grade"), layout, 4, self.name)
+        chance = satisfaction(self.switches.but(err="grade"), layout, 4, self.name)
         weight = self.decay ** np.arange(self._depth(layout), dtype=np.float64)
         return Prepared(Cascade(chance, weight), layout.query_sums(chance) <= 0.0)
 

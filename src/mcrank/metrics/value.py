@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -29,7 +29,7 @@ class Measure:
     """
 
     k: int | None = None
-    dialect: Dialect = field(default=DIALECTS["standard"])
+    dialect: Dialect | str = DIALECTS["standard"]
 
     label: ClassVar[str] = ""
     parameter: ClassVar[str | None] = None
@@ -44,10 +44,15 @@ class Measure:
             object.__setattr__(self, "k", int(k))
 
     @property
+    def switches(self) -> Dialect:
+        """The dialect; a name given for it has become its `Dialect`."""
+        return find_dialect(self.dialect)
+
+    @property
     def name(self) -> str:
         """Canonical name, e.g. ``ndcg@10[yahoo]``."""
         cut = "" if self.k is None else f"@{self.k}"
-        dialect = "" if self.dialect == DIALECTS["standard"] else f"[{self.dialect.name}]"
+        dialect = "" if self.switches == DIALECTS["standard"] else f"[{self.switches.name}]"
         return f"{self.label}{self._parameter_text()}{cut}{dialect}"
 
     def _parameter_text(self) -> str:
@@ -84,7 +89,7 @@ class Measure:
         return "the whole list" if cut is None else f"the first {cut} ranks"
 
     def _tie_words(self) -> str:
-        rule, seed = self.dialect.tie_rule
+        rule, seed = self.switches.tie_rule
         words = {
             "file": "ties in file order",
             "expected": "mean over tied orders",
@@ -92,7 +97,7 @@ class Measure:
             "best": "ties in the best order",
             "random": f"ties in random order (seed {seed})",
         }.get(rule, f"ties by document {rule.replace('id-', 'id ')}")
-        return words + (", scores rounded to float32" if self.dialect.score == "float32" else "")
+        return words + (", scores rounded to float32" if self.switches.score == "float32" else "")
 
 
 def checked_number(value: Any, what: str, low: float, high: float) -> float:

@@ -1,0 +1,171 @@
+"""Bounds: how much DCG can be lost by errors of classification (Lemma 1 of McRank) or of regression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.errors import DataError
+from mcrank.metrics.bound import checked_scores
+from mcrank.metrics.layout import FloatArray, Graded, Layout
+
+
+def _discounts(n: int, k: int | None) -> FloatArray:
+    discount = 1.0 / np.log2(np.arange(2, n + 2, dtype=np.float64))
+    if k is not None:
+        discount[k:] = 0.0
+    return discount
+
+
+def classification_bound(n: int, errors: int, k: int | None = None, top_grade: int = 4) -> float:
+    """Lemma 1: the most DCG that ``errors`` misclassified of ``n`` documents can cost, ranked by class.
+
+    (2^K - 1) sqrt(2) (sum c_i^2 - n prod c_i^(2/n))^(1/2) sqrt(errors), with K the top grade and c_i the
+    discounts, 0 beyond the cut-off ``k``.
+
+    Examples
+    --------
+    >>> from mcrank.metrics.bounds import classification_bound
+    >>> classification_bound(10, errors=0)
+    0.0
+    >>> classification_bound(10, errors=4) == 2 * classification_bound(10, errors=1)
+    True
+    """
+    discount = _discounts(n, k)
+    # With a cut-off below n a factor is 0, and so is the product; logarithms keep it from underflowing else.
+    product = float(np.exp(2.0 / n * np.log(discount).sum())) if n and discount[-1] > 0.0 else 0.0
+    spread = max(0.0, float((discount**2).sum()) - n * product)
+    return float((2.0**top_grade - 1.0) * np.sqrt(2.0 * spread * errors))
+
+
+def tight_classification_bound(
+    grades: npt.ArrayLike, predicted: npt.ArrayLike, k: int | None = None
+) -> float:
+    """Lemma 1 without its two simplifications, for given grades and predicted grades.
+
+    The sum of c_i c_(n+1-i) takes the place of the geometric mean (rearrangement), and the true squared
+    error of the gains that of (2^K - 1)^2 times the number of errors.
+
+    Examples
+    --------
+    >>> from mcrank.metrics.bounds import classification_bound, tight_classification_bound
+    >>> tight_classification_bound([2, 1, 0], [1, 1, 0]) < classification_bound(3, errors=1)
+    True
+    """
+    y, f = np.asarray(grades, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
+    if y.shape != f.shape or y.ndim != 1:
+        raise DataError(f"grades and predicted must be of one length, got shapes {y.shape} and {f.shape}.")
+    discount = _discounts(len(y), k)
+    spread = 2.0 * (float((discount**2).sum()) - float((discount * discount[::-1]).sum()))
+    return float(np.sqrt(max(0.0, spread)) * np.linalg.norm(2.0**y - 2.0**f))
+
+
+def regression_bound(gains: npt.ArrayLike, predicted: npt.ArrayLike, k: int | None = None) -> float:
+    """Cossock and Zhang: the most DCG lost by ranking by ``predicted`` gains instead of true ones.
+
+    (2 sum c_i^2)^(1/2) (sum (predicted - gain)^2)^(1/2).
+
+    Examples
+    --------
+    >>> from mcrank.metrics.bounds import regression_bound
+    >>> regression_bound([3.0, 1.0, 0.0], [3.0, 1.0, 0.0])
+    0.0
+    """
+    g, f = np.asarray(gains, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
+    if g.shape != f.shape or g.ndim != 1:
+        raise DataError(f"gains and predicted must be of one length, got shapes {g.shape} and {f.shape}.")
+    return float(np.sqrt(2.0 * (_discounts(len(g), k) ** 2).sum()) * np.linalg.norm(f - g))
+
+
+@dataclass(frozen=True, eq=False)
+class BoundCheck:
+    """DCG lost by each query, and the bound it must not pass.
+
+    Examples
+    --------
+    >>> from mcrank import Dataset
+    >>> from mcrank.metrics.bounds import check_regression
+    >>> data = Dataset([[0.0]] * 3, y=[0, 1, 2], qid=[1, 1, 1])
+    >>> check_regression([3.0, 1.0, 0.0], data).holds
+    True
+    """
+
+    qids: npt.NDArray[Any]
+    loss: FloatArray
+    bound: FloatArray
+
+    @property
+    def holds(self) -> bool:
+        """Whether every query lost no more than its bound (up to rounding)."""
+        return bool((self.loss <= self.bound * (1.0 + 1e-12) + 1e-12).all())
+
+    @property
+    def tightest(self) -> float:
+        """Largest share of its bound that a query lost; 0 where nothing was lost."""
+        share = np.divide(self.loss, self.bound, out=np.zeros_like(self.loss), where=self.bound > 0.0)
+        return float(share.max(initial=0.0))
+
+
+def check_classification(predicted: npt.ArrayLike, data: Graded, k: int | None = None) -> BoundCheck:
+    """Check Lemma 1 on predicted grades: ranked by them, ties in the worst order, what does each query lose?
+
+    ``predicted`` has one grade per row, in the data's grouped row order.
+
+    Examples
+    --------
+    >>> from mcrank import Dataset
+    >>> from mcrank.metrics.bounds import check_classification
+    >>> data = Dataset([[0.0]] * 3, y=[0, 1, 2], qid=[1, 1, 1])
+    >>> check_classification([0, 1, 1], data).holds
+    True
+    """
+    from mcrank.metrics.graded import DCG
+
+    layout, levels = _levels(predicted, data)
+    loss = _lost(DCG(k=k, dialect="standard;ties=worst"), levels, data)
+    top = int(max(layout.grades.max(initial=0.0), levels.max(initial=0.0)))
+    wrong = levels != layout.grades
+    bound = [
+        classification_bound(int(stop - start), int(wrong[start:stop].sum()), k, top)
+        for start, stop in zip(layout.starts, layout.stops, strict=True)
+    ]
+    return BoundCheck(layout.qids, loss, np.array(bound))
+
+
+def check_regression(predicted: npt.ArrayLike, data: Graded, k: int | None = None) -> BoundCheck:
+    """Check the regression bound on predicted gains (2^grade - 1), ties in the worst order.
+
+    ``predicted`` has one gain per row, in the data's grouped row order.
+
+    Examples
+    --------
+    >>> from mcrank import Dataset
+    >>> from mcrank.metrics.bounds import check_regression
+    >>> data = Dataset([[0.0]] * 2, y=[0, 1], qid=[1, 1])
+    >>> check_regression([1.0, 0.0], data).tightest < 1
+    True
+    """
+    from mcrank.metrics.graded import DCG
+
+    layout, predictions = _levels(predicted, data)
+    loss = _lost(DCG(k=k, dialect="standard;ties=worst"), predictions, data)
+    gains = np.exp2(layout.grades) - 1.0
+    bound = [
+        regression_bound(gains[start:stop], predictions[start:stop], k)
+        for start, stop in zip(layout.starts, layout.stops, strict=True)
+    ]
+    return BoundCheck(layout.qids, loss, np.array(bound))
+
+
+def _levels(predicted: npt.ArrayLike, data: Graded) -> tuple[Layout, FloatArray]:
+    layout = Layout.of(data)
+    return layout, checked_scores(predicted, layout)
+
+
+def _lost(measure: Any, predicted: FloatArray, data: Graded) -> FloatArray:
+    bound = measure.on(data)
+    ideal = bound.per_query(np.asarray(data.y, dtype=np.float64))
+    return np.asarray(ideal - bound.per_query(predicted))
