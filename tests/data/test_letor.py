@@ -380,3 +380,18 @@ def test_query_ids_are_numbers_only_when_nothing_is_lost(tmp_path):
         data = mcrank.read(path)
         assert data.qids.dtype.kind == kind
         assert [str(q) for q in data.qids] == texts
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        # An id that is not UTF-8 before a line without a query (found by fuzzing).
+        (b"1 qid:\xa1\xdf 2:1e-4\n\n# c\n2 qid\xc6\x94 1:1\n", 1),
+        (b"-1 qid:1 1:1\n0 qid:1 1:x\n0 qid:1 0:1\n", 1),
+        (b"1 qid:1 1:1\n0 qid:1 1:x\n-1 qid:\xff 1:1\n", 2),
+    ],
+)
+def test_mistakes_of_different_kinds_are_told_in_order(tmp_path, content, line):
+    (path := tmp_path / "bad.txt").write_bytes(content)
+    with pytest.raises(mcrank.DataError, match=rf"line {line}: "):
+        mcrank.read(path)

@@ -25,6 +25,8 @@ from mcrank.data.sources import Buffers, Chunk, read_chunks
 from mcrank.errors import DataError
 
 Progress = Callable[[int, int], None]
+# A line and what is wrong there.
+_Problem = tuple[int, str]
 
 _HARD_ROOM = 4096
 
@@ -179,68 +181,65 @@ def _first_rows(chunk: Chunk, count: int, width: int | None, options: LetorOptio
 def _parse(
     chunk: Chunk, X: npt.NDArray[np.float32], y: npt.NDArray[np.float64], options: LetorOptions
 ) -> _Parsed:
-    """Parse a chunk into its rows of the matrix; the first thing wrong in it is a `DataError`."""
+    """Parse a chunk into its rows of the matrix; the first line with something wrong is a `DataError`."""
     runs = np.empty((len(y), 3), dtype=np.int32)
     comments = np.empty((len(y), 2), dtype=np.int32)
     hards = np.empty((_HARD_ROOM, 4), dtype=np.int32)
     stamps = np.zeros(options.limit + 1, dtype=np.int64)
     state = np.zeros(kernels.STATE_SIZE, dtype=np.int64)
     absent = np.float32(0 if options.absent == "zero" else np.nan)
+    problems: list[_Problem] = []
     while True:
         kernels.parse_lines(
             chunk.text, chunk.size, options.first_index, options.limit, absent, stamps,
             X, y, runs, comments, hards, state,
         )  # fmt: skip
-        _read_hard(chunk, hards[: state[kernels.HARDS]], X, y)
-        if state[kernels.STATUS] != kernels.HARD_FULL:
+        problems += _read_hard(chunk, hards[: state[kernels.HARDS]], X, y)
+        if problems or state[kernels.STATUS] != kernels.HARD_FULL:
             break
         if state[kernels.HARDS] == 0:
             # One line alone has more of them than there is room for.
             hards = np.empty((4 * len(hards), 4), dtype=np.int32)
-    if state[kernels.STATUS] != kernels.DONE:
-        raise DataError(_problem(chunk, int(state[kernels.STATUS]), int(state[kernels.POSITION]), options))
-    _check_grades(chunk, y, options)
+    if state[kernels.STATUS] not in (kernels.DONE, kernels.HARD_FULL):
+        problems.append(_problem(chunk, int(state[kernels.STATUS]), int(state[kernels.POSITION]), options))
     used = runs[: state[kernels.RUNS]]
-    return _Parsed(
-        chunk,
-        len(y),
-        int(state[kernels.LARGEST]),
-        used[:, 0].astype(np.int64),
-        _texts(chunk, used[:, 1:], strict=True),
-        _texts(chunk, comments, strict=False) if state[kernels.COMMENTS] else None,
-    )
+    ids = _texts(chunk, used[:, 1:], "strict")
+    problems += _bad_grades(chunk, y[: state[kernels.ROWS]], options)
+    if ids is None:
+        problems.append(_bad_id(chunk, used))
+    if problems or ids is None:
+        line, message = min(problems)
+        raise DataError(f"{chunk.path}, line {line}: {message}")
+    docs = _texts(chunk, comments, "backslashreplace") if state[kernels.COMMENTS] else None
+    return _Parsed(chunk, len(y), int(state[kernels.LARGEST]), used[:, 0].astype(np.int64), ids, docs)
 
 
 def _read_hard(
     chunk: Chunk, hards: npt.NDArray[np.int32], X: npt.NDArray[np.float32], y: npt.NDArray[np.float64]
-) -> None:
-    """Let Python's float() read the words that the kernel left."""
+) -> list[_Problem]:
+    """Let Python's float() read the words that the kernel left; return the first it cannot, if any."""
     for row, column, start, stop in hards.tolist():
         word = chunk.text[start:stop].tobytes()
         grade = column == kernels.GRADE
         try:
             value = float("nan") if grade and word.upper() == b"NULL" else float(word)
         except ValueError:
-            what = "grade" if grade else "value"
-            raise DataError(
-                f"{_where(chunk, start)}: {what} {_shown(word)} is not a number"
-                f"{'' if grade else ' (NULL or nothing is a missing value)'}."
-            ) from None
+            what, hint = ("grade", "") if grade else ("value", " (NULL or nothing is a missing value)")
+            return [(chunk.line_at(start), f"{what} {_shown(word)} is not a number{hint}.")]
         if grade:
             y[row] = value
             continue
         with np.errstate(over="ignore"):
             small = np.float32(value)
         if np.isinf(small):
-            raise DataError(
-                f"{_where(chunk, start)}: value {_shown(word)} does not fit float32; "
-                "use nan or NULL for a missing value."
-            )
+            hint = "use nan or NULL for a missing value"
+            return [(chunk.line_at(start), f"value {_shown(word)} does not fit float32; {hint}.")]
         if column < X.shape[1]:
             X[row, column] = small
+    return []
 
 
-def _problem(chunk: Chunk, status: int, position: int, options: LetorOptions) -> str:
+def _problem(chunk: Chunk, status: int, position: int, options: LetorOptions) -> _Problem:
     tail = chunk.text[position : position + 200].tobytes().split(b"\n")[0].split(b"#")[0].split()
     word = _shown(tail[0]) if tail else "nothing"
     first, last = options.first_index, options.limit
@@ -254,11 +253,7 @@ def _problem(chunk: Chunk, status: int, position: int, options: LetorOptions) ->
         kernels.HIGH_INDEX: f"feature {word} is beyond the last index, {last} ({limit_hint} sets it).",
         kernels.TWICE: f"feature {word} repeats an index of the same row.",
     }[status]
-    return f"{_where(chunk, position)}: {text}"
-
-
-def _where(chunk: Chunk, position: int) -> str:
-    return f"{chunk.path}, line {chunk.line_at(position)}"
+    return chunk.line_at(position), text
 
 
 def _shown(word: bytes) -> str:
@@ -266,32 +261,38 @@ def _shown(word: bytes) -> str:
     return ascii(text) + ("..." if len(word) > 40 else "")
 
 
-def _check_grades(chunk: Chunk, y: npt.NDArray[np.float64], options: LetorOptions) -> None:
-    bad = ~(y >= 0) if options.unjudged == "error" else np.isposinf(y)
-    bad |= np.isposinf(y)
+def _bad_grades(chunk: Chunk, y: npt.NDArray[np.float64], options: LetorOptions) -> list[_Problem]:
+    bad = np.isposinf(y)
+    if options.unjudged == "error":
+        bad |= ~(y >= 0)
     if not bad.any():
-        return
+        return []
     row = int(np.argmax(bad))
     lines = chunk.text[: chunk.size].tobytes().split(b"\n")
     holding = [number for number, line in enumerate(lines) if line.split(b"#")[0].split()]
-    hint = " (unjudged='zero' or 'drop' reads negative grades as unjudged)" if not np.isposinf(y[row]) else ""
-    line = chunk.first_line + holding[row]
-    raise DataError(f"{chunk.path}, line {line}: grade {y[row]:g} must be finite and >= 0{hint}.")
+    hint = "" if np.isposinf(y[row]) else " (unjudged='zero' or 'drop' reads negative grades as unjudged)"
+    return [(chunk.first_line + holding[row], f"grade {y[row]:g} must be finite and >= 0{hint}.")]
 
 
-def _texts(chunk: Chunk, spans: npt.NDArray[np.int32], strict: bool) -> list[str]:
-    """Decode many spans of a chunk with one copy and one split; they hold no newline."""
+def _texts(chunk: Chunk, spans: npt.NDArray[np.int32], errors: str) -> list[str] | None:
+    """Decode many spans of a chunk with one copy and one split; None when that fails."""
     spans = np.ascontiguousarray(spans)
     out = np.empty(int((spans[:, 1] - spans[:, 0]).sum()) + len(spans), dtype=np.uint8)
     kernels.gather_spans(chunk.text, spans, out)
     try:
-        return out.tobytes().decode("utf-8", "strict" if strict else "backslashreplace").split("\n")[:-1]
-    except UnicodeDecodeError as error:
-        at = int(np.searchsorted(np.cumsum(spans[:, 1] - spans[:, 0] + 1), error.start, side="right"))
-        word = chunk.text[spans[at, 0] : spans[at, 1]].tobytes()
-        raise DataError(
-            f"{_where(chunk, int(spans[at, 0]))}: qid {_shown(word)} is not UTF-8 text."
-        ) from None
+        return out.tobytes().decode("utf-8", errors).split("\n")[:-1]
+    except UnicodeDecodeError:
+        return None
+
+
+def _bad_id(chunk: Chunk, runs: npt.NDArray[np.int32]) -> _Problem:
+    for _, start, stop in runs.tolist():
+        word = chunk.text[start:stop].tobytes()
+        try:
+            word.decode("utf-8")
+        except UnicodeDecodeError:
+            return chunk.line_at(start), f"qid {_shown(word)} is not UTF-8 text."
+    raise ValueError("every query id can be decoded")
 
 
 def _assembled(rows: _Rows, parsed: list[_Parsed], options: LetorOptions) -> Dataset:
