@@ -10,6 +10,7 @@ INSTALLED := $(VENV)/.installed
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo "$$p" && break; done)
 WORKERS ?= 2
+BENCHMARKS ?= train predict scaling read evaluate
 # Byte code is written for the modules that are used, when they are: compiling all of it takes longer than installing.
 INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no-compile --editable
 unexport PYTHONDONTWRITEBYTECODE
@@ -38,7 +39,7 @@ format: $(EXTRAS_DEV) ## Bring the code into the project's format
 	$(BIN)/ruff format .
 
 bench: $(EXTRAS_BENCH) ## Measure mcrank beside its peers (long; wants an idle machine)
-	@for script in benchmarks/[!_]*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 clean: ## Remove .venv, caches and what the demo wrote
 	rm -rf $(VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -54,11 +54,10 @@ def describe(ranker: Ranker, top: int = 10) -> dict[str, Any]:
         facts["trees"] = len(arrays["tree_output"])
         facts["leaves"] = int((arrays["feature"] < 0).sum())
     training = dict(meta.get("training", {}))
-    history = training.pop("history", {})
     best = training.get("best_round", 0)
-    facts["training"] = training | {
-        f"valid {name}": values[best - 1] for name, values in history.items() if best
-    }
+    if best:
+        training["valid"] = {name: values[best - 1] for name, values in training["history"].items()}
+    facts["training"] = training
     facts["options"] = meta["options"]
     importances = getattr(ranker, "feature_importances_", None)
     if importances is not None:

@@ -9,7 +9,7 @@ import click
 
 from mcrank.cli.main import json_option, print_json
 from mcrank.cli.progress import announce_compilation
-from mcrank.cli.train import check_target
+from mcrank.cli.train import check_target, read_as_wide
 from mcrank.errors import OptionError
 
 # Lines written at a time: enough to be fast, few enough to stay small.
@@ -40,7 +40,6 @@ def command(
     as_json: bool,
 ) -> None:
     """Score every row of DATA with MODEL: one score a line, in the file's row order."""
-    from mcrank.data.read import read
     from mcrank.models.file import load, replace_file
 
     if out is not None:
@@ -51,8 +50,7 @@ def command(
     ranker = load(model)
     if n_jobs is not None:
         ranker.set_params(n_jobs=n_jobs)
-    # Scoring needs no grades, and the model knows how many features a row has that leaves out its last ones.
-    rows = read(data, n_features=ranker.n_features_in_, unjudged="zero")
+    rows = read_as_wide(data, ranker.n_features_in_, unjudged="zero")  # scoring needs no grades
     if proba:
         values = _with_probabilities(ranker).predict_proba(rows)
     elif relevance is not None:

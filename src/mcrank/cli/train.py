@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mcrank.cli.declared import RankerCommand, given_options
 from mcrank.cli.main import INTERRUPTED, json_option, print_facts, print_json
 from mcrank.cli.progress import TrainingProgress, announce_compilation
+
+if TYPE_CHECKING:
+    from mcrank.data.dataset import Dataset
 
 
 @click.command("train", cls=RankerCommand)
@@ -38,7 +41,7 @@ def command(
     parse_measure(untrained.measure)  # a wrong name should not have to wait until the data are read
     announce_compilation()
     train_data = read(data)
-    valid_data = None if valid is None else read(valid, n_features=train_data.n_features)
+    valid_data = None if valid is None else read_as_wide(valid, train_data.n_features)
     start = time.perf_counter()
     with TrainingProgress(ranker) as progress:
         trained = untrained.fit(train_data, valid=valid_data, callback=progress)
@@ -70,3 +73,11 @@ def check_target(out: str) -> None:
         raise click.BadParameter(f"the folder {str(folder)!r} does not exist.", param_hint="--out")
     if Path(out).exists() and not Path(out).is_file():
         raise click.BadParameter(f"{out!r} exists and is not a regular file.", param_hint="--out")
+
+
+def read_as_wide(path: str, n_features: int, **options: Any) -> Dataset:
+    """Read a data file; where its rows all leave out their last features, as LETOR text may, they are 0."""
+    from mcrank.data.read import read
+
+    data = read(path, **options)
+    return data if data.n_features >= n_features else read(path, n_features=n_features, **options)
