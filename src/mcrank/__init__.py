@@ -18,6 +18,7 @@ _HOMES = {
     "read_folds": "mcrank.data.folds",
     "split": "mcrank.data.folds",
     "kfold": "mcrank.data.folds",
+    "diagnose": "mcrank.data.doctor",
     "make_artificial": "mcrank.data.artificial",
     "McRank": "mcrank.rankers.mcrank",
     "OrdinalMcRank": "mcrank.rankers.mcrank",
@@ -41,8 +42,10 @@ _HOMES = {
     "parse_measure": "mcrank.metrics.measure",
     "Dialect": "mcrank.metrics.dialects",
     "define_dialect": "mcrank.metrics.dialects",
+    "Grades": "mcrank.data.grades",
     "Qrels": "mcrank.data.trec",
     "Run": "mcrank.data.trec",
+    "rosetta": "mcrank.metrics.rosetta",
     "McrankError": "mcrank.errors",
     "OptionError": "mcrank.errors",
     "DataError": "mcrank.errors",
@@ -56,9 +59,11 @@ __all__ = ["__version__", *_HOMES]
 if TYPE_CHECKING:
     from mcrank.data.artificial import make_artificial as make_artificial
     from mcrank.data.dataset import Dataset as Dataset
+    from mcrank.data.doctor import diagnose as diagnose
     from mcrank.data.folds import kfold as kfold
     from mcrank.data.folds import read_folds as read_folds
     from mcrank.data.folds import split as split
+    from mcrank.data.grades import Grades as Grades
     from mcrank.data.read import read as read
     from mcrank.data.trec import Qrels as Qrels
     from mcrank.data.trec import Run as Run
@@ -87,6 +92,7 @@ if TYPE_CHECKING:
     from mcrank.metrics.measure import Recall as Recall
     from mcrank.metrics.measure import Success as Success
     from mcrank.metrics.measure import parse_measure as parse_measure
+    from mcrank.metrics.rosetta import rosetta as rosetta
     from mcrank.models.file import load as load
     from mcrank.rankers.mcrank import McRank as McRank
     from mcrank.rankers.mcrank import OrdinalMcRank as OrdinalMcRank

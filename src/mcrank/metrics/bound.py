@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from mcrank.errors import DataError, MeasureError
 from mcrank.metrics.dcg import DiscountedSum
-from mcrank.metrics.layout import BoolArray, FloatArray, Layout, RowArray
+from mcrank.metrics.layout import BoolArray, FloatArray, Layout, RowArray, at_row
 from mcrank.metrics.ties import FILE_ORDER, Ranking, base_order, rank, ties_of
 
 if TYPE_CHECKING:
@@ -250,7 +250,8 @@ def checked_scores(scores: npt.ArrayLike, layout: Layout) -> FloatArray:
     missing = np.isnan(values)
     if missing.any():
         row = int(np.argmax(missing))
-        raise DataError(f"scores has NaN at {layout.row_words(row)}; every row needs a score.")
+        words = f"scores has NaN at {layout.row_words(row)}; every row needs a score."
+        raise at_row(DataError(words), layout.source_row(row))
     return values if values.flags.writeable else values.copy()
 
 

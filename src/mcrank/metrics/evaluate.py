@@ -55,6 +55,38 @@ class Evaluation:
     definitions: Mapping[str, str]
     band: Mapping[str, tuple[float, float]]
 
+    def by_query(self, measure: str | Measure) -> dict[Any, float]:
+        """Return one measure's value of every query by query id, as `mcrank.stats` takes it."""
+        name = parse_measure(measure).name
+        if name not in self.per_query:
+            raise MeasureError(f"{name} was not evaluated; there are: {', '.join(self.per_query)}.")
+        return dict(zip(self.qids.tolist(), self.per_query[name].tolist(), strict=True))
+
+    def to_dict(self, per_query: bool = False) -> dict[str, Any]:
+        """Return means, counts and definitions as plain values, for JSON."""
+        plain: dict[str, Any] = {
+            "mean": dict(self.mean),
+            "counts": dict(self.counts),
+            "definitions": dict(self.definitions),
+        }
+        if self.band:
+            plain["band"] = {name: list(ends) for name, ends in self.band.items()}
+        if per_query:
+            plain["per_query"] = {
+                name: dict(zip(map(str, self.qids.tolist()), values.tolist(), strict=True))
+                for name, values in self.per_query.items()
+            }
+        return plain
+
+    def per_query_table(self) -> str:
+        """Return the value of every query, one line each, tab separated; nothing where there is no value."""
+        lines = ["\t".join(["query", *self.per_query])]
+        columns = [values.tolist() for values in self.per_query.values()]
+        for place, query in enumerate(self.qids.tolist()):
+            values = ("" if column[place] != column[place] else f"{column[place]:.6f}" for column in columns)
+            lines.append("\t".join([str(query), *values]))
+        return "\n".join(lines)
+
     def __str__(self) -> str:
         width = max(len(name) for name in self.mean)
         lines = [f"{'measure':<{width}}  {'mean':>8}  definition"]
@@ -110,7 +142,7 @@ def evaluate(
     0.6309
     """
     wanted = _measures(measures)
-    graded, row_scores = _rows(scores, data, complete, judged_only)
+    graded, row_scores = graded_rows(scores, data, complete, judged_only)
     layout = Layout.of(graded)
     used = checked_scores(row_scores, layout)
     bounds = [Bound(measure, layout) for measure in wanted]
@@ -147,9 +179,10 @@ def _measures(measures: str | Measure | Iterable[str | Measure]) -> list[Measure
     return list(dict.fromkeys(parse_measure(measure) for measure in asked))
 
 
-def _rows(
+def graded_rows(
     scores: npt.ArrayLike | Run, data: Graded | Qrels, complete: bool, judged_only: bool
 ) -> tuple[Graded, npt.ArrayLike]:
+    """Return grades and scores in one row order, whichever way the caller has them."""
     if isinstance(data, Qrels):
         if not isinstance(scores, Run):
             raise DataError(

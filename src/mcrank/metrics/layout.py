@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from mcrank.errors import DataError, MeasureError
+from mcrank.errors import DataError, McrankError, MeasureError
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -40,6 +40,12 @@ class Graded(Protocol):
     @property
     def doc_ids(self) -> npt.NDArray[Any] | None:
         """Document id of each row."""
+
+
+def at_row(error: McrankError, row: int) -> McrankError:
+    """Note on an error which of the caller's rows it is about; the command line makes a line number of it."""
+    error.row = row  # type: ignore[attr-defined]
+    return error
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +81,7 @@ class Layout:
             stops=stops,
             qids=data.qids,
             query_weight=data.query_weight,
-            doc_ids=data.doc_ids,
+            doc_ids=_named(data.doc_ids),
             missing=getattr(data, "missing", None),
             unjudged=getattr(data, "unjudged", None),
             source_rows=getattr(data, "source_rows", None),
@@ -130,11 +136,14 @@ class Layout:
         """Query number of each row."""
         return np.repeat(np.arange(self.n_queries), self.stops - self.starts)
 
+    def source_row(self, row: int) -> int:
+        """Return a row's place in the caller's order."""
+        return row if self.source_rows is None else int(self.source_rows[row])
+
     def row_words(self, row: int) -> str:
         """Say where a row is, for an error message."""
         query = int(np.searchsorted(self.stops, row, side="right"))
-        at = row if self.source_rows is None else int(self.source_rows[row])
-        return f"row {at} (query {self.qids[query]})"
+        return f"row {self.source_row(row)} (query {self.qids[query]})"
 
     @cached_property
     def _sums(self) -> dict[bytes, FloatArray]:
@@ -158,8 +167,11 @@ class Layout:
         marked = bad[self.levels]
         if marked.any():
             row = int(np.argmax(marked))
-            raise MeasureError(
-                f"{measure} cannot take grade {self.grades[row]:g} at {self.row_words(row)}: {because}."
+            raise at_row(
+                MeasureError(
+                    f"{measure} cannot take grade {self.grades[row]:g} at {self.row_words(row)}: {because}."
+                ),
+                self.source_row(row),
             )
 
     def check_ids(self, measure: str) -> None:
@@ -167,15 +179,17 @@ class Layout:
         if self.doc_ids is None:
             return
         order = self.id_order
-        same = (self.id_codes[order][1:] == self.id_codes[order][:-1]) & (
-            self.queries[order][1:] == self.queries[order][:-1]
-        )
+        codes, queries = self.id_codes[order], self.queries[order]
+        same = (codes[1:] == codes[:-1]) & (queries[1:] == queries[:-1])
         if same.any():
-            at = int(np.argmax(same))
-            row = int(max(order[at], order[at + 1]))
-            raise DataError(
-                f"{measure} tells documents apart by id, and document {self.doc_ids[row]!r} stands twice "
-                f"in one query, again at {self.row_words(row)}; remove one, or change the switch ids=any."
+            place = int(np.argmax(same))
+            row = int(max(order[place], order[place + 1]))
+            raise at_row(
+                DataError(
+                    f"{measure} tells documents apart by id, and document {self.doc_ids[row]!r} stands twice "
+                    f"in one query, again at {self.row_words(row)}; remove one, or change the switch ids=any."
+                ),
+                self.source_row(row),
             )
 
     @cached_property
@@ -191,3 +205,10 @@ class Layout:
     def id_order(self) -> npt.NDArray[np.int64]:
         """Rows sorted by document id, ascending, inside each query."""
         return np.lexsort((self.id_codes, self.queries))
+
+
+def _named(doc_ids: npt.NDArray[Any] | None) -> npt.NDArray[Any] | None:
+    """Return document ids, or None where rows have none to speak of."""
+    if doc_ids is None or (len(doc_ids) and not doc_ids[0] and not any(doc_ids.tolist())):
+        return None
+    return doc_ids

@@ -1,0 +1,56 @@
+"""`mcrank evaluate`: measure scores, or a run, against grades."""
+
+from __future__ import annotations
+
+import click
+
+from mcrank.cli.main import json_option, print_json
+
+
+@click.command()
+@click.argument("data", type=click.Path(exists=True, dir_okay=False))
+@click.argument("scores", type=click.Path(exists=True, dir_okay=False))
+@click.option(
+    "-m", "--measure", "measures", multiple=True, default=("ndcg@10",), show_default=True,
+    help="A measure such as ndcg@10, map, ndcg@10[yahoo]; may be given again.",
+)  # fmt: skip
+@click.option("-q", "--per-query", is_flag=True, help="Also print the value of every query.")
+@click.option("--band", is_flag=True, help="Also print each mean under the worst and the best order of ties.")
+@click.option(
+    "-c", "--complete", is_flag=True, help="Count judged queries missing from the run, as 0 (qrels)."
+)
+@click.option("-J", "--judged-only", is_flag=True, help="Take unjudged documents out of the run (qrels).")
+@json_option
+def command(
+    data: str,
+    scores: str,
+    measures: tuple[str, ...],
+    per_query: bool,
+    band: bool,
+    complete: bool,
+    judged_only: bool,
+    as_json: bool,
+) -> None:
+    """Measure SCORES against the grades of DATA.
+
+    DATA is LETOR text, a table or a cache with SCORES one number per line; or TREC qrels with SCORES a run.
+    """
+    from mcrank.metrics.measure import parse_measure
+
+    wanted = [parse_measure(measure) for measure in measures]
+
+    from mcrank.cli.files import read_grades, read_scores_for, with_line
+    from mcrank.metrics.evaluate import evaluate
+
+    grades = read_grades(data)
+    values = read_scores_for(scores, grades)
+    result = with_line(
+        data,
+        lambda: evaluate(values, grades, wanted, band=band, complete=complete, judged_only=judged_only),
+    )
+    if as_json:
+        print_json(result.to_dict(per_query=per_query))
+        return
+    click.echo(str(result))
+    if per_query:
+        click.echo("\n" + result.per_query_table())

@@ -1,0 +1,80 @@
+"""Files of grades and scores, as the evaluation commands take them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mcrank.data.dataset import Dataset
+from mcrank.data.trec import Qrels, Run
+from mcrank.errors import DataError, McrankError
+
+
+def read_grades(path: str) -> Dataset | Qrels:
+    """Read a data file: TREC qrels when its first line looks like a judgment, else anything `read` takes."""
+    if looks_like_qrels(path):
+        return Qrels.read(path)
+    from mcrank.data.read import read
+
+    return read(path)
+
+
+def looks_like_qrels(path: str) -> bool:
+    """Whether the first line of a text file is a TREC judgment: query, iteration, document, grade."""
+    try:
+        with open(path, encoding="utf-8") as lines:
+            for line in lines:
+                words = line.split()
+                if words and not words[0].startswith("#"):
+                    return (
+                        len(words) == 4 and not words[1].startswith("qid:") and not words[3].startswith("1:")
+                    )
+    except (OSError, UnicodeDecodeError):
+        return False  # not a plain text file: `read` knows what it is, or says so
+    return False
+
+
+def read_scores_for(path: str, data: Dataset | Qrels) -> Any:
+    """Read the scores that go with data: a run for qrels, else one score per row."""
+    if isinstance(data, Qrels):
+        return Run.read(path)
+    from mcrank.data.scores import read_scores
+
+    return read_scores(path, data.n_rows)
+
+
+def with_line(path: str, work: Callable[[], Any]) -> Any:
+    """Do ``work``; an error about a row of the data also names its line in the file."""
+    try:
+        return work()
+    except McrankError as error:
+        row = getattr(error, "row", None)
+        line = None if row is None else _line_of_row(path, row)
+        if line is None:
+            raise
+        raise type(error)(f"{error} (line {line} of {path})") from None
+
+
+def _line_of_row(path: str, row: int) -> int | None:
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    rows = -1
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.partition("#")[0].strip():
+            rows += 1
+        if rows == row:
+            return number
+    return None
+
+
+def system_names(paths: tuple[str, ...]) -> list[str]:
+    """Name systems after their files; the whole path where file names meet."""
+    names = [Path(path).name for path in paths]
+    if len(set(names)) == len(names):
+        return names
+    if len(set(paths)) < len(paths):
+        raise DataError(f"{max(paths, key=paths.count)} is named twice; give every system once.")
+    return list(paths)

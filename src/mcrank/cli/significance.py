@@ -1,0 +1,118 @@
+"""`mcrank significance`: compare rankings of the same data, query by query."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import click
+
+from mcrank.cli.main import json_option, print_json
+
+
+@click.command()
+@click.argument("data", type=click.Path(exists=True, dir_okay=False))
+@click.argument("systems", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@click.option("-m", "--measure", default="ndcg@10", show_default=True, help="The measure to compare by.")
+@click.option(
+    "--test", type=click.Choice(["t", "randomization", "wilcoxon"]), default="t", show_default=True,
+    help="Paired test against the first system; p-values are corrected by Holm's rule.",
+)  # fmt: skip
+@click.option(
+    "--alternative", type=click.Choice(["two-sided", "greater", "less"]), default="two-sided",
+    show_default=True, help="greater: is a system better than the first?",
+)  # fmt: skip
+@click.option("--tukey", is_flag=True, help="Also compare all pairs by randomized Tukey HSD.")
+@click.option(
+    "--level", type=float, default=0.95, show_default=True, help="Level of the bootstrap intervals."
+)
+@click.option("--rounds", type=int, default=10_000, show_default=True, help="Draws of randomized methods.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of randomized methods.")
+@click.option("-c", "--complete", is_flag=True, help="Count judged queries missing from a run, as 0 (qrels).")
+@json_option
+def command(
+    data: str,
+    systems: tuple[str, ...],
+    measure: str,
+    test: str,
+    alternative: str,
+    tukey: bool,
+    level: float,
+    rounds: int,
+    seed: int,
+    complete: bool,
+    as_json: bool,
+) -> None:
+    """Compare SYSTEMS with the first of them on the grades of DATA.
+
+    SYSTEMS are score files, or runs when DATA is TREC qrels.
+    """
+    if len(systems) < 2:
+        raise click.UsageError("give at least two systems to compare.")
+    from mcrank.metrics.measure import parse_measure
+
+    wanted = parse_measure(measure)
+
+    from mcrank import stats
+    from mcrank.cli.files import read_grades, read_scores_for, system_names, with_line
+    from mcrank.metrics.evaluate import evaluate
+
+    grades = read_grades(data)
+    values: dict[str, stats.Values] = {}
+    for name, path in zip(system_names(systems), systems, strict=True):
+        scores = read_scores_for(path, grades)
+        result = with_line(data, partial(evaluate, scores, grades, wanted, complete=complete))
+        values[name] = result.by_query(wanted)
+    rows = stats.compare(values, test=test, alternative=alternative, level=level, rounds=rounds, seed=seed)
+    queries, _ = stats.align(*values.values())
+    pairs = stats.tukey(values, rounds=rounds, seed=seed) if tukey else {}
+    if as_json:
+        print_json(_as_dict(wanted.name, test, len(queries), rows, pairs))
+        return
+    click.echo(_as_table(wanted.name, test, len(queries), level, rows))
+    for (first, second), p in pairs.items():
+        click.echo(f"Tukey HSD  {first} - {second}: p = {p:.4g}")
+
+
+def _as_dict(measure: str, test: str, queries: int, rows: Any, pairs: Any) -> dict[str, Any]:
+    systems = {
+        row.system: {
+            "mean": row.interval.mean,
+            "interval": [row.interval.low, row.interval.high],
+            "difference": row.difference,
+            "effect": row.effect,
+            "p": row.p,
+            "corrected_p": row.corrected_p,
+            "wins": row.wins,
+            "ties": row.ties,
+            "losses": row.losses,
+        }
+        for row in rows
+    }
+    tukey = [{"systems": list(pair), "p": p} for pair, p in pairs.items()]
+    found = {
+        "measure": measure,
+        "test": test,
+        "queries": queries,
+        "baseline": rows[0].system,
+        "systems": systems,
+    }
+    return found | ({"tukey": tukey} if tukey else {})
+
+
+def _as_table(measure: str, test: str, queries: int, level: float, rows: Any) -> str:
+    width = max(6, *(len(row.system) for row in rows))
+    interval = f"{level:.0%} interval"
+    lines = [
+        f"{measure} over {queries} queries; paired {test} test against {rows[0].system}, corrected by Holm's rule",
+        f"{'system':<{width}}  {'mean':>7}  {interval:>18}  {'difference':>10}  {'effect':>7}  {'p':>9}  "
+        f"{'corrected':>9}  wins/ties/losses",
+    ]
+    for row in rows:
+        bounds = f"[{row.interval.low:.4f}, {row.interval.high:.4f}]"
+        line = f"{row.system:<{width}}  {row.interval.mean:7.4f}  {bounds:>18}"
+        if row.p is not None:
+            line += f"  {row.difference:+10.4f}  {row.effect:+7.3f}  {row.p:9.3g}  {row.corrected_p:9.3g}"
+            line += f"  {row.wins}/{row.ties}/{row.losses}"
+        lines.append(line)
+    return "\n".join(lines)

@@ -1,0 +1,65 @@
+"""`Grades`: grades by query, without features: all that an evaluation needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.data.checks import check_column, check_grades, check_query_weights, group_rows
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+class Grades:
+    """Grades of rows, grouped by query; what `mcrank.evaluate` needs when there are no features.
+
+    Parameters
+    ----------
+    y : array-like of shape (rows,)
+        Grades: finite and not negative.
+    qid : array-like of shape (rows,)
+        Query id of each row, in any order.
+    doc_ids : sequence, optional
+        One document id per row.
+    query_weight : array-like or mapping, optional
+        Weights of queries in a mean, in first-seen order or by query id.
+
+    Examples
+    --------
+    >>> import mcrank
+    >>> grades = mcrank.Grades([0, 1, 2], qid=["b", "a", "b"])
+    >>> mcrank.evaluate([0.3, 0.1, 0.9], grades, "ndcg@10").mean["ndcg@10"]
+    1.0
+    """
+
+    __slots__ = ("doc_ids", "offsets", "qids", "query_weight", "source_rows", "y")
+
+    def __init__(
+        self,
+        y: npt.ArrayLike,
+        qid: npt.ArrayLike,
+        doc_ids: Any = None,
+        query_weight: npt.ArrayLike | Mapping[Any, float] | None = None,
+    ) -> None:
+        rows = len(np.atleast_1d(np.asarray(y)))
+        grades = check_grades(y, rows)
+        documents = None if doc_ids is None else check_column(doc_ids, "doc_ids", rows)
+        order, self.offsets, self.qids = group_rows(check_column(qid, "qid", rows))
+        self.source_rows: IntArray | None = order
+        self.y: FloatArray = grades if order is None else grades[order]
+        self.doc_ids = documents if documents is None or order is None else documents[order]
+        self.query_weight = check_query_weights(query_weight, self.qids)
+
+    def to_grouped(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Bring per-row values from the caller's row order into the grouped order."""
+        return values if self.source_rows is None else values[self.source_rows]
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __repr__(self) -> str:
+        return f"Grades({len(self.y)} rows, {len(self.qids)} queries)"

@@ -1,0 +1,66 @@
+"""Score files: one number per line, in the row order of the data file."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.errors import DataError
+
+
+def read_scores(path: str | os.PathLike[str], rows: int | None = None) -> npt.NDArray[np.float64]:
+    """Read a score file; ``rows`` is the number of scores it must have.
+
+    Anything but one number on every line is an error that names the line: a score that is silently read as
+    0, or a line that is silently skipped, ranks the wrong documents.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from mcrank.data.scores import read_scores
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "scores.txt")
+    >>> _ = path.write_text("0.5\\n-1e-3\\n")
+    >>> read_scores(path, rows=2).tolist()
+    [0.5, -0.001]
+    """
+    where = Path(path)
+    try:
+        text = where.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{where} cannot be read: {error}.") from None
+    lines = text.split("\n")
+    while lines and not lines[-1].strip():
+        lines.pop()
+    scores = _quickly(lines)
+    if scores is None:
+        scores = np.array([_score(line, f"{where}, line {at}") for at, line in enumerate(lines, start=1)])
+    if rows is not None and len(scores) != rows:
+        end = "is missing" if len(scores) < rows else "is one too many"
+        raise DataError(
+            f"{where} has {len(scores)} scores for {rows} rows: line {min(len(scores), rows) + 1} {end}; "
+            "it must have one score per row, in the same order."
+        )
+    return scores
+
+
+def _quickly(lines: list[str]) -> npt.NDArray[np.float64] | None:
+    """Convert good lines at once; None when some line needs a word said about it."""
+    try:
+        scores = np.array(lines, dtype=np.float64)
+    except ValueError:
+        return None
+    return None if np.isnan(scores).any() else scores
+
+
+def _score(line: str, where: str) -> float:
+    try:
+        score = float(line)
+    except ValueError:
+        raise DataError(f"{where}: must be one number, got {line.strip()!r}.") from None
+    if math.isnan(score):
+        raise DataError(f"{where}: the score is NaN; every row needs a score.")
+    return score

@@ -1,0 +1,231 @@
+"""`rosetta`: one ranking in the dialect of every known tool, and why the numbers differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy.typing as npt
+
+from mcrank.data.trec import Qrels, Run
+from mcrank.errors import MeasureError
+from mcrank.metrics.bound import Bound, checked_scores
+from mcrank.metrics.dialects import DIALECTS, Dialect, find_dialect
+from mcrank.metrics.evaluate import graded_rows
+from mcrank.metrics.layout import FloatArray, Graded, Layout
+from mcrank.metrics.measure import Measure, parse_measure
+
+# What a dialect refuses, one may still want to see counted the way the tool's source code would.
+_ANYWAY = (
+    ("outside", "zero", "grades beyond its table gain 0"),
+    ("single", "skip", "the tool refuses one-document queries, left out here"),
+    ("missing", "zero", "the tool refuses queries missing from the run, 0 here"),
+    ("unjudged", "zero", "the tool refuses queries without a usable judgment, 0 here"),
+    ("binary", "any", "the tool takes grades 0 and 1 only, others are relevant here"),
+)
+# Options of the tools that change the number; searched when a number is to be explained.
+VARIANTS = (
+    "xgboost;empty=0", "xgboost;gain=linear", "xgboost;gain=linear;empty=0", "catboost;gain=exp",
+    "catboost;discount=position", "catboost;gain=exp;discount=position", "rankeval;gain=linear",
+    "ranx;gain=exp", "sklearn;gain=exp", "sklearn;ties=file", "torchmetrics;empty=1",
+    "torchmetrics;empty=skip", "trec;gain=exp", "trec;missing=zero", "trec10;missing=zero", "gdeval;empty=0",
+    "standard;gain=linear", "standard;empty=1", "standard;empty=skip", "standard;ties=expected",
+)  # fmt: skip
+_SMALL = 1e-12  # differences below this are rounding
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One dialect's number for a ranking.
+
+    Attributes
+    ----------
+    dialect : str
+        Name of the dialect.
+    value : float or None
+        The mean it prints; None when it refuses.
+    steps : tuple of (str, float)
+        How the number moves from the definition to this dialect, one switch after another.
+    refusal : str
+        Why there is no number, or what had to be changed to get one.
+    note : str
+        The tool.
+
+    Examples
+    --------
+    >>> import mcrank
+    >>> data = mcrank.Grades([0, 0, 1], qid=[1, 1, 2])
+    >>> mcrank.rosetta([2.0, 1.0, 3.0], data)["yahoo"].steps
+    (('an empty query scores 1', 0.5),)
+    """
+
+    dialect: str
+    value: float | None
+    steps: tuple[tuple[str, float], ...]
+    refusal: str
+    note: str
+
+    @property
+    def reason(self) -> str:
+        """Why this number differs from the definition's, in words."""
+        moves = "; ".join(f"{words} ({move:+.4f})" for words, move in self.steps)
+        same = self.note if self.dialect == "standard" else "same as the definition here"
+        parts = [self.refusal, moves or ("" if self.value is None else same)]
+        return "; ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True)
+class Rosetta:
+    """One ranking under every dialect; made by `rosetta`.
+
+    Examples
+    --------
+    >>> import mcrank
+    >>> table = mcrank.rosetta([2.0, 1.0, 3.0], mcrank.Grades([0, 0, 1], qid=[1, 1, 2]))
+    >>> table["standard"].value, table["lightgbm"].value
+    (0.5, 1.0)
+    >>> "yahoo" in table.matches("1.00")
+    True
+    """
+
+    measure: str
+    readings: tuple[Reading, ...]
+    variants: tuple[Reading, ...]
+
+    def __getitem__(self, dialect: str) -> Reading:
+        for reading in (*self.readings, *self.variants):
+            if reading.dialect == dialect:
+                return reading
+        raise MeasureError(f"no dialect {dialect!r} here: {', '.join(r.dialect for r in self.readings)}.")
+
+    def matches(self, value: float | str) -> list[str]:
+        """Return the dialects, and options of tools, that print this number at its number of digits."""
+        number, room = _printed(value)
+        every = (*self.readings, *self.variants)
+        return [r.dialect for r in every if r.value is not None and abs(r.value - number) <= room]
+
+    def __str__(self) -> str:
+        width = max(len(reading.dialect) for reading in self.readings)
+        lines = [f"{'dialect':<{width}}  {self.measure:>8}  why"]
+        for reading in self.readings:
+            value = "refuses" if reading.value is None else f"{reading.value:.4f}"
+            lines.append(f"{reading.dialect:<{width}}  {value:>8}  {reading.reason}")
+        return "\n".join(lines)
+
+
+def rosetta(
+    scores: npt.ArrayLike | Run,
+    data: Graded | Qrels,
+    measure: str | Measure = "ndcg@10",
+    *,
+    complete: bool = False,
+    judged_only: bool = False,
+) -> Rosetta:
+    """Show one ranking in the dialect of every known tool, with the reason for each difference.
+
+    Parameters are those of `evaluate`; the measure's own dialect does not matter.
+
+    Examples
+    --------
+    >>> import mcrank
+    >>> data = mcrank.Grades([1, 0, 0], qid=[1, 1, 2])
+    >>> print(str(mcrank.rosetta([1.0, 2.0, 3.0], data, "ndcg@2")["letor4"].reason))
+    discount 1, 1, then 1/log2(rank) (+0.1845)
+    """
+    asked = parse_measure(measure)
+    graded, row_scores = graded_rows(scores, data, complete, judged_only)
+    layout = Layout.of(graded)
+    used = checked_scores(row_scores, layout)
+    definition = replace(asked, dialect=DIALECTS["standard"])
+    names = list(DIALECTS)
+    readings = tuple(_read(definition, DIALECTS[name], layout, used) for name in names)
+    variants = tuple(_read(definition, find_dialect(name), layout, used) for name in VARIANTS)
+    return Rosetta(definition.name, readings, variants)
+
+
+def _read(definition: Measure, dialect: Dialect, layout: Layout, scores: FloatArray) -> Reading:
+    try:
+        value = Bound(replace(definition, dialect=dialect), layout).mean(scores)
+        return Reading(dialect.name, value, _steps(definition, dialect, layout, scores), "", dialect.note)
+    except MeasureError as error:
+        refusal = f"refuses: {error}"
+    for switch, setting, words in _ANYWAY:
+        if getattr(dialect, switch) == setting:
+            continue
+        tried = dialect.but(**{switch: setting})
+        try:
+            value = Bound(replace(definition, dialect=tried), layout).mean(scores)
+        except MeasureError:
+            continue
+        return Reading(tried.name, value, _steps(definition, tried, layout, scores), words, dialect.note)
+    return Reading(dialect.name, None, (), refusal, dialect.note)
+
+
+def _steps(
+    definition: Measure, dialect: Dialect, layout: Layout, scores: FloatArray
+) -> tuple[tuple[str, float], ...]:
+    """Turn the definition into the dialect switch by switch, and note what moves the number."""
+    current = DIALECTS["standard"]
+    at = Bound(definition, layout).mean(scores)
+    steps = []
+    for switch in (f.name for f in fields(Dialect)):
+        wanted = getattr(dialect, switch)
+        if switch in ("name", "note", "ids") or wanted == getattr(current, switch):
+            continue
+        current = replace(current, **{switch: wanted})
+        try:
+            then = Bound(replace(definition, dialect=current), layout).mean(scores)
+        except MeasureError:
+            continue  # half-way between two dialects: the next switch makes it whole
+        if abs(then - at) > _SMALL:
+            steps.append((_words(switch, replace(definition, dialect=current)), then - at))
+        at = then
+    return tuple(steps)
+
+
+def _words(switch: str, measure: Measure) -> str:
+    value: Any = getattr(measure.switches, switch)
+    table = "gain " + "/".join(f"{g:g}" for g in value) + " by grade" if isinstance(value, tuple) else ""
+    known = {
+        ("gain", "linear"): "gain = grade",
+        ("gain", "exp/16"): "gain (2^grade - 1)/16",
+        ("discount", "letor"): "discount 1, 1, then 1/log2(rank)",
+        ("discount", "ln"): "discount 1/ln(1 + rank)",
+        ("discount", "position"): "discount 1/rank",
+        ("empty", "skip"): "empty queries are left out",
+        ("short", "zero"): "a query shorter than k scores 0",
+        ("short", "missing"): "a query shorter than k counts 0",
+        ("ties", "id-descending"): "ties by document id, descending",
+        ("ties", "expected"): "mean over tied orders",
+        ("ties", "worst"): "ties in the worst order",
+        ("score", "float32"): "scores rounded to float32",
+        ("single", "skip"): "one-document queries are left out",
+        ("missing", "skip"): "queries missing from the run are left out",
+        ("grades", "truncate"): "grades cut to integers",
+        ("precision_short", "n"): "divided by min(k, n)",
+        ("precision_short", "missing"): "a query shorter than k counts 0",
+        ("map_divisor", "reachable"): "divided by min(relevant, k)",
+        ("err", "grade"): "the grade itself is the probability",
+        ("empty_weight", "one"): "an empty query counts with weight 1",
+        ("reciprocal", "float32"): "1/rank in float32",
+    }
+    if table:
+        return table
+    if switch in ("empty", "map_empty") and value != "skip":
+        return f"an empty query scores {value:g}"
+    if switch.endswith("_default"):
+        return f"without a cut-off, the first {value} ranks"
+    if switch == "relevant":
+        return f"relevant = grade {value}"
+    return known.get((switch, value), f"{switch}={value}")
+
+
+def _printed(value: float | str) -> tuple[float, float]:
+    text = repr(value) if isinstance(value, float) else str(value).strip()
+    try:
+        number = float(text)
+    except ValueError:
+        raise MeasureError(f"value of rosetta must be a number such as 0.7421, got {value!r}.") from None
+    mantissa, _, exponent = text.lower().partition("e")
+    digits = len(mantissa.partition(".")[2]) - int(exponent or 0)
+    return number, 0.5 * 10.0**-digits + 1e-9 * 10.0**-digits + 1e-15
