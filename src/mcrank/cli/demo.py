@@ -112,7 +112,7 @@ def _train(title: str, name: str, options: dict[str, Any], data: Any, folder: Pa
     if progress.stopped:
         return None
     seconds = time.perf_counter() - start
-    path = folder / f"{name}.mcrank"
+    path = folder / f"{title.split()[0]}.mcrank"
     ranker.save(path)
     scores = data.test.to_grouped(ranker.predict(data.test))
     ndcg = NDCG(k=10).on(data.test).per_query(scores)
