@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mcrank.boosting import predict as predict_module
 from mcrank.boosting.compiled import compile_forest
-from mcrank.boosting.fold import LANES, MAX_LEAVES, rank_rows
+from mcrank.boosting.fold import LANES, MAX_LEAVES, fold_rows, rank_rows, walk_rows
 from mcrank.boosting.predict import predict_raw
 from mcrank.boosting.trees import ForestBuilder
 from mcrank.errors import DataError, OptionError
@@ -116,7 +116,7 @@ def test_ranks_equal_the_naive_count(seed, thresholds, rows):
                 assert ranks[high + i] == (127 if np.isnan(X[i, feature]) else below - 128)
 
 
-@pytest.mark.parametrize("rows", [1, 7, 8, 63, 64, 65, 1000, 1601])
+@pytest.mark.parametrize("rows", [1, 3, 4, 63, 64, 65, 1000, 1601])
 def test_a_score_depends_neither_on_batch_nor_on_threads(rows):
     rng = np.random.default_rng(3)
     forest = random_forest(rng, [10] * 30 + [300], n_features=5, n_outputs=3)
@@ -143,6 +143,19 @@ def test_other_layouts_and_types_of_X_are_converted():
     expected = naive.predict_raw(forest, X)
     for same in (np.asfortranarray(X), X.astype(np.float64), np.repeat(X, 2, axis=0)[::2]):
         assert_same_bits(predict_raw(forest, same), expected)
+
+
+def test_frozen_and_writable_rows_share_one_compilation():
+    forest = random_forest(np.random.default_rng(4), [12] * 9, n_features=3)
+    X = np.zeros((100, 3), dtype=np.float32)
+    frozen = X.copy()
+    frozen.setflags(write=False)
+    for rows in (1, 100):
+        predict_raw(forest, X[:rows])
+        predict_raw(forest, frozen[:rows])
+    assert X.flags.writeable
+    assert len(fold_rows.signatures) == 1
+    assert len(walk_rows.signatures) == 1
 
 
 def test_out_is_filled_and_returned():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ class CompiledForest:
     columns: int
     constants: int
     slots: int
+    _kept: threading.local = field(default_factory=threading.local)
 
     def arrays(self) -> tuple[Array, ...]:
         """Return the arrays in the order `fold_rows` takes them."""
@@ -52,12 +54,15 @@ class CompiledForest:
         )  # fmt: skip
 
     def scratch(self, n_outputs: int) -> tuple[Array, Array, Array]:
-        """Return fresh ``ranks``, ``slots`` and ``sums`` for one thread."""
-        ranks = aligned(self.columns * LANES, np.int8)
-        slots = aligned(self.slots * LANES, np.uint8)
-        numbers = np.repeat(np.arange(self.constants, dtype=np.uint8), LANES)
-        slots[GROUP * LANES : (GROUP + self.constants) * LANES] = numbers
-        return ranks, slots, aligned(n_outputs * LANES, np.float64)
+        """Return ``ranks``, ``slots`` and ``sums`` of the calling thread, made once."""
+        kept: tuple[Array, Array, Array] | None = getattr(self._kept, "scratch", None)
+        if kept is None:
+            ranks = aligned(self.columns * LANES, np.int8)
+            slots = aligned(self.slots * LANES, np.uint8)
+            numbers = np.repeat(np.arange(self.constants, dtype=np.uint8), LANES)
+            slots[GROUP * LANES : (GROUP + self.constants) * LANES] = numbers
+            kept = self._kept.scratch = (ranks, slots, aligned(n_outputs * LANES, np.float64))
+        return kept
 
 
 def aligned(size: int, dtype: type[np.generic]) -> Array:

@@ -14,8 +14,8 @@ from mcrank.boosting.fold import LANES, fold_rows, walk_rows
 from mcrank.boosting.trees import Forest
 from mcrank.errors import DataError, OptionError
 
-# Below this many rows a block of lanes would be mostly empty and walking is cheaper (docs/scoring.md).
-_WALKED_ROWS = 8
+# Up to this many rows a block of lanes would be mostly empty and walking is cheaper (docs/scoring.md).
+_WALKED_ROWS = 3
 # Blocks a thread must have to be worth starting.
 _BLOCKS_PER_THREAD = 8
 
@@ -68,8 +68,8 @@ def predict_raw(
             f"got {out.dtype.name} of shape {out.shape}."
         )
     parts = _parts(rows, n_jobs)
-    if rows < _WALKED_ROWS:
-        walk_rows(*(X.reshape(-1), X.shape[1], 0, rows, forest.base, *_trees(forest), out))
+    if rows <= _WALKED_ROWS:
+        walk_rows(*(_flat(X), X.shape[1], 0, rows, forest.base, *_trees(forest), out))
         return out
     if len(parts) == 1:
         _fold_part(forest, X, 0, rows, out)
@@ -98,10 +98,17 @@ def _fold_part(forest: Forest, X: npt.NDArray[np.float32], start: int, end: int,
     compiled = forest.compiled
     tree_offsets, _, *nodes = _trees(forest)
     arguments = (
-        X.reshape(-1), X.shape[1], start, end, forest.base, *compiled.arrays(), tree_offsets, *nodes,
+        _flat(X), X.shape[1], start, end, forest.base, *compiled.arrays(), tree_offsets, *nodes,
         *compiled.scratch(forest.n_outputs), out,
     )  # fmt: skip
     fold_rows(*arguments)
+
+
+def _flat(X: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    # Always read-only: to Numba a writable array is another type, and would be another compilation.
+    flat = X.reshape(-1)
+    flat.setflags(write=False)
+    return flat
 
 
 def _trees(forest: Forest) -> tuple[npt.NDArray[Any], ...]:
