@@ -19,6 +19,8 @@ _HOMES = {
     "split": "mcrank.data.folds",
     "kfold": "mcrank.data.folds",
     "diagnose": "mcrank.data.doctor",
+    "join_trec": "mcrank.data.join",
+    "datasets": "mcrank.datasets",
     "make_artificial": "mcrank.data.artificial",
     "McRank": "mcrank.rankers.mcrank",
     "OrdinalMcRank": "mcrank.rankers.mcrank",
@@ -57,6 +59,7 @@ _HOMES = {
 __all__ = ["__version__", *_HOMES]
 
 if TYPE_CHECKING:
+    from mcrank import datasets as datasets
     from mcrank.data.artificial import make_artificial as make_artificial
     from mcrank.data.dataset import Dataset as Dataset
     from mcrank.data.doctor import diagnose as diagnose
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
     from mcrank.data.folds import read_folds as read_folds
     from mcrank.data.folds import split as split
     from mcrank.data.grades import Grades as Grades
+    from mcrank.data.join import join_trec as join_trec
     from mcrank.data.read import read as read
     from mcrank.data.trec import Qrels as Qrels
     from mcrank.data.trec import Run as Run
@@ -103,7 +107,8 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'mcrank' has no attribute {name!r}")
-    value = getattr(importlib.import_module(home), name)
+    module = importlib.import_module(home)
+    value = module if home == f"{__name__}.{name}" else getattr(module, name)
     globals()[name] = value
     return value
 

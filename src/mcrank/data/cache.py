@@ -16,7 +16,7 @@ import mmap
 import os
 import struct
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,13 +91,15 @@ def save_cache(data: Dataset, files: Sequence[Path], source: dict[str, Any]) -> 
     return path
 
 
-def cached(files: Sequence[Path], options: dict[str, Any], read: Any) -> Dataset:
+def cached(
+    files: Sequence[Path], options: dict[str, Any], read: Callable[[], Dataset], *, verify: bool
+) -> Dataset:
     """Load the cache, or read the source and write the cache for next time."""
-    found = load_cache(files, options)
+    found = load_cache(files, options, verify=verify)
     if found is not None:
         return found
     source = describe_source(files, options)
-    data: Dataset = read()
+    data = read()
     if describe_source(files, options) != source:
         raise DataError(f"{files[0]} changed while it was read; read it again.")
     try:

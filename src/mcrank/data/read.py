@@ -27,7 +27,7 @@ def read(
     max_features: int = 100_000,
     absent: Literal["zero", "missing"] = "zero",
     unjudged: Literal["error", "zero", "drop"] = "error",
-    cache: bool = False,
+    cache: bool | Literal["verify"] = False,
     n_jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Dataset:
@@ -56,8 +56,9 @@ def read(
         What a feature is that a row of LETOR text does not mention.
     unjudged : {"error", "zero", "drop"}
         What to do with rows whose grade is negative, NaN or NULL.
-    cache : bool
-        Keep the parsed data in a file beside the source, and map that file when it fits the source.
+    cache : bool or "verify"
+        Keep the parsed data in a file beside the source, and map that file when it fits the source;
+        ``"verify"`` checks all of it first, which takes longer.
     n_jobs : int, optional
         Threads that parse LETOR text; all cores by default. The result does not depend on it.
     progress : callable, optional
@@ -79,6 +80,7 @@ def read(
     >>> data.X.tolist(), data.doc_ids.tolist()
     ([[0.5, 0.0, 0.0010000000474974513], [0.0, nan, 0.0]], ['A', 'B'])
     """
+    _check_choice("cache", cache, (True, False, "verify"))
     _check_choice("absent", absent, ("zero", "missing"))
     _check_choice("unjudged", unjudged, ("error", "zero", "drop"))
     _check_number("first_index", first_index, 0, 1)
@@ -97,23 +99,22 @@ def read(
         raise DataError(
             f"{files[0]} and the other files have different formats; files of one set must agree."
         )
-    options: dict[str, Any] = {"unjudged": unjudged}
     if forms == {None}:
         _check_letor_columns(columns)
-        letor = {
+        options: dict[str, Any] = {
+            "unjudged": unjudged,
             "first_index": first_index,
             "n_features": n_features,
             "max_features": max_features,
             "absent": absent,
         }
-        options |= letor
 
         def load() -> Dataset:
             from mcrank.data.letor import LetorOptions, read_letor
 
             return read_letor(files, LetorOptions(**options), threads(n_jobs, files), progress)
     else:
-        options |= {name: getattr(columns, name) for name in ("qid", "grade", "doc_id", "weight", "features")}
+        options = {"unjudged": unjudged, **vars(columns)}
 
         def load() -> Dataset:
             return read_table_files(files, columns, unjudged)
@@ -124,7 +125,7 @@ def read(
         raise OptionError("cache of read needs columns given by name, not as arrays.")
     from mcrank.data.cache import cached
 
-    return cached(files, options, load)
+    return cached(files, options, load, verify=cache == "verify")
 
 
 def _check_letor_columns(columns: Columns) -> None:
@@ -142,7 +143,7 @@ def threads(n_jobs: int | None, files: Sequence[Path]) -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+def _check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
     if value not in choices:
         raise OptionError(f"{name} of read must be {' or '.join(map(repr, choices))}, got {value!r}.")
 

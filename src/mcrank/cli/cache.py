@@ -1,0 +1,102 @@
+"""`mcrank cache`: parse data files once, so that every later load is immediate."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import click
+
+from mcrank.cli.main import json_option, print_facts, print_json
+from mcrank.cli.progress import announce_compilation
+from mcrank.errors import DataError
+
+Unjudged = Literal["error", "zero", "drop"]
+unjudged_option = click.option(
+    "--unjudged",
+    type=click.Choice(["error", "zero", "drop"]),
+    default="error",
+    show_default=True,
+    help="What to do with rows whose grade is negative or missing.",
+)
+
+
+@contextmanager
+def reading(label: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Give `mcrank.read` a progress callback that draws a bar, or none when standard error is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@click.command("cache")
+@click.argument("data", nargs=-1, required=True)
+@click.option(
+    "--verify", is_flag=True, help="Check every byte of caches that are there; rebuild damaged ones."
+)
+@click.option("--remove", is_flag=True, help="Delete the caches instead.")
+@unjudged_option
+@json_option
+def command(data: tuple[str, ...], verify: bool, remove: bool, unjudged: Unjudged, as_json: bool) -> None:
+    """Keep the parsed form of each DATA file beside it, where `read(..., cache=True)` finds it.
+
+    A cache that fits its file is left alone; one that is stale or damaged is made again.
+    """
+    announce_compilation()
+    results = [_drop(path) if remove else _cache(path, verify, unjudged) for path in data]
+    if as_json:
+        print_json(results)
+        return
+    for result in results:
+        print_facts(result)
+
+
+def _cache(path: str, verify: bool, unjudged: Unjudged) -> dict[str, Any]:
+    from mcrank.data.cache import cache_path
+    from mcrank.data.read import read
+    from mcrank.data.sources import find_files
+
+    target = cache_path(find_files(path))
+    before = target.stat() if target.exists() else None
+    start = time.perf_counter()
+    with reading(path) as progress:
+        rows = read(path, cache="verify" if verify else True, unjudged=unjudged, progress=progress)
+    if not target.exists():
+        raise DataError(f"{target} could not be written; check the directory's permissions.")
+    after = target.stat()
+    fits = before is not None and (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+    return {
+        "data": path,
+        "cache": str(target),
+        "state": "fits" if fits else "made",
+        "rows": rows.n_rows,
+        "queries": rows.n_queries,
+        "features": rows.n_features,
+        "bytes": target.stat().st_size,
+        "seconds": time.perf_counter() - start,
+    }
+
+
+def _drop(path: str) -> dict[str, Any]:
+    from mcrank.data.cache import cache_path
+    from mcrank.data.sources import find_files
+
+    target = cache_path(find_files(path))
+    existed = target.exists()
+    target.unlink(missing_ok=True)
+    return {"data": path, "cache": str(target), "state": "removed" if existed else "none"}

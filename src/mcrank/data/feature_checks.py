@@ -1,0 +1,157 @@
+"""Checks of features: constant, repeated, missing, out of scale, or too good to be true.
+
+The NDCG of single features is computed here in a few vector operations, and not with `mcrank.metrics`: data
+must not import measures, which are built on it, and the doctor wants the pessimistic value, with ties in
+their worst order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.data.dataset import Dataset
+from mcrank.data.findings import Finding, listed, share_text
+from mcrank.data.row_hash import duplicate_columns
+
+CUT = 10  # the k of NDCG
+TELLING = 0.95  # NDCG of one feature alone that hardly any honest feature reaches
+SCALE_SPREAD = 1e6
+SAMPLED_QUERIES = 2000  # single features are tried on so many
+_BLOCK = 16384
+
+
+def count_missing(data: Dataset) -> npt.NDArray[np.int64]:
+    """Missing values of each feature."""
+    missing = np.zeros(data.n_features, dtype=np.int64)
+    for start in range(0, data.n_rows, _BLOCK):
+        missing += np.isnan(data.X[start : start + _BLOCK]).sum(axis=0)
+    return missing
+
+
+def check_features_tell(data: Dataset, where: str) -> list[Finding]:
+    """Features that tell nothing, tell it twice, or do not always tell."""
+    names = np.array(data.feature_names, dtype=object)
+    missing = count_missing(data)
+    low, high = _bounds(data)
+    constant = ~(low < high) & ((missing == 0) | (missing == data.n_rows))
+    out = []
+    if constant.all():
+        meaning = "No ranker can tell rows apart."
+        return [Finding("broken", "constant-features", where, "every feature is constant.", meaning)]
+    if constant.any():
+        still = [str(name) for name in names[constant]]
+        found = f"{share_text(len(still), data.n_features, 'features')} never change: {listed(still)}."
+        meaning = "They cost time and tell nothing; harmless to trees."
+        out.append(Finding("warning", "constant-features", where, found, meaning, {"features": still}))
+    flat = _same_in_query(data) & ~constant
+    if flat.any():
+        same = [str(name) for name in names[flat]]
+        count = share_text(len(same), data.n_features, "features")
+        found = f"{count} never change inside a query: {listed(same)}."
+        meaning = "Alone they rank nothing; trees use them together with others, linear rankers cannot."
+        out.append(Finding("note", "query-features", where, found, meaning, {"features": same}))
+    twins = [(str(names[a]), str(names[b])) for a, b in duplicate_columns(data.X) if not constant[b]]
+    if twins:
+        found = f"{len(twins)} features repeat another: {listed([f'{b} = {a}' for a, b in twins])}."
+        meaning = "Importances are shared between twins at random; drop one of each pair."
+        out.append(Finding("note", "duplicate-features", where, found, meaning, {"pairs": twins}))
+    some = missing > 0
+    if some.any():
+        worst = np.argsort(-missing, kind="stable")[: int(some.sum())]
+        told = listed([f"{names[j]} {missing[j] / data.n_rows:.1%}" for j in worst])
+        found = f"{share_text(int(some.sum()), data.n_features, 'features')} have missing values: {told}."
+        meaning = (
+            "mcrank, LightGBM, XGBoost and CatBoost learn where missing values go; RankLib, linear and "
+            "neural rankers need them filled in."
+        )
+        shares = {str(names[j]): float(missing[j] / data.n_rows) for j in worst}
+        out.append(Finding("note", "missing-values", where, found, meaning, {"features": shares}))
+    return out + _check_scales(data, where, low, high)
+
+
+def _same_in_query(data: Dataset) -> npt.NDArray[np.bool_]:
+    """Whether each feature has one value in every query (and some query has two rows)."""
+    if data.n_queries == data.n_rows:
+        return np.zeros(data.n_features, dtype=bool)
+    starts = data.offsets[:-1]
+    out = np.empty(data.n_features, dtype=bool)
+    for j in range(data.n_features):
+        column = np.nan_to_num(data.X[:, j], nan=np.inf)
+        out[j] = bool((np.maximum.reduceat(column, starts) == np.minimum.reduceat(column, starts)).all())
+    return out
+
+
+def _bounds(data: Dataset) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    low = np.full(data.n_features, np.inf, dtype=np.float32)
+    high = np.full(data.n_features, -np.inf, dtype=np.float32)
+    for start in range(0, data.n_rows, _BLOCK):
+        block = data.X[start : start + _BLOCK]
+        low = np.fmin(low, np.fmin.reduce(block, axis=0))
+        high = np.fmax(high, np.fmax.reduce(block, axis=0))
+    return low, high
+
+
+def _check_scales(
+    data: Dataset, where: str, low: npt.NDArray[np.float32], high: npt.NDArray[np.float32]
+) -> list[Finding]:
+    changing = np.flatnonzero(low < high)
+    spread = high[changing].astype(np.float64) - low[changing]
+    if len(spread) == 0 or spread.max() / spread.min() < SCALE_SPREAD:
+        return []
+    small, large = changing[int(spread.argmin())], changing[int(spread.argmax())]
+    found = (
+        f"features differ widely in scale: {data.feature_names[large]} spans {spread.max():.3g}, "
+        f"{data.feature_names[small]} {spread.min():.3g}."
+    )
+    meaning = "Trees do not mind. Linear and neural rankers need features scaled, best within each query."
+    return [
+        Finding("note", "scales", where, found, meaning, {"largest": spread.max(), "smallest": spread.min()})
+    ]
+
+
+def check_telling_feature(data: Dataset, where: str) -> list[Finding]:
+    """One feature that alone ranks suspiciously well."""
+    starts = data.offsets[:-1]
+    useful = np.flatnonzero(np.maximum.reduceat(data.y, starts) > np.minimum.reduceat(data.y, starts))
+    if len(useful) == 0:
+        return []
+    step = max(1, len(useful) // SAMPLED_QUERIES)
+    sample = data.select(useful[::step])
+    values = np.maximum(single_feature_ndcg(sample), single_feature_ndcg(sample, falling=True))
+    order = np.argsort(-values, kind="stable")
+    best = int(order[0])
+    if values[best] < TELLING:
+        return []
+    name = data.feature_names[best]
+    found = f"{name} alone ranks with NDCG@{CUT} {values[best]:.3f} (ties in their worst order)."
+    if len(order) > 1:
+        found += f" The next best feature has {values[order[1]]:.3f}."
+    meaning = "It may be made from the grades (a leak): make sure that it is known before anyone judges."
+    told = {data.feature_names[j]: float(values[j]) for j in order[:5]}
+    return [Finding("warning", "telling-feature", where, found, meaning, {"ndcg": told})]
+
+
+def single_feature_ndcg(data: Dataset, *, falling: bool = False) -> npt.NDArray[np.float64]:
+    """Mean NDCG@10 of ranking by each feature alone, ties in their worst order.
+
+    Every query must have a relevant row.
+
+    Examples
+    --------
+    >>> from mcrank import Dataset
+    >>> from mcrank.data.feature_checks import single_feature_ndcg
+    >>> single_feature_ndcg(Dataset([[2.0, 0.0], [1.0, 0.0]], y=[1, 0], qid=[1, 1])).round(4).tolist()
+    [1.0, 0.6309]
+    """
+    query = np.repeat(np.arange(data.n_queries), data.sizes)
+    rank = np.arange(data.n_rows) - np.repeat(data.offsets[:-1], data.sizes)
+    discount = np.where(rank < CUT, 1.0 / np.log2(rank + 2.0), 0.0)
+    gain = np.exp2(np.minimum(data.y, 60.0)) - 1.0
+    ideal = np.add.reduceat(gain[np.lexsort((-data.y, query))] * discount, data.offsets[:-1])
+    out = np.empty(data.n_features)
+    for j in range(data.n_features):
+        column = np.nan_to_num(data.X[:, j] if falling else -data.X[:, j], nan=np.inf)
+        order = np.lexsort((data.y, column, query))
+        out[j] = np.mean(np.add.reduceat(gain[order] * discount, data.offsets[:-1]) / ideal)
+    return out

@@ -1,0 +1,136 @@
+"""Checks of grades, queries and rows, and what each finding means for NDCG in each tool's dialect."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.data.dataset import Dataset
+from mcrank.data.findings import Finding, Severity, listed, share_text
+from mcrank.data.row_hash import first_equal_rows
+
+CUT = 10  # the k of the NDCG that is spoken of
+
+
+def check_grade_values(data: Dataset, where: str) -> list[Finding]:
+    """Grades that some tools refuse, cut or do not know."""
+    grades = np.unique(data.y)
+    top = float(grades[-1])
+    if len(grades) == 1:
+        return [
+            Finding(
+                "broken", "grades", where, f"every row has grade {top:g}.",
+                "There is nothing to learn, and NDCG is the same for every ranking.", {"grades": [top]},
+            )
+        ]  # fmt: skip
+    out = []
+    values = {"grades": grades[:50].tolist()}
+    if (grades % 1 != 0).any():
+        found = f"grades are not all integers: {listed([f'{g:g}' for g in grades])}."
+        meaning = (
+            "LightGBM refuses them, RankLib cuts them to integers, the LETOR scripts stop; mcrank, XGBoost, "
+            "CatBoost and scikit-learn take them as they are."
+        )
+        out.append(Finding("warning", "grades", where, found, meaning, values))
+    if top > 4:
+        meaning = (
+            "LETOR 3.0 and 4.0 know the gains of grades up to 2 and MS up to 4: others count as 0, silently. "
+            "gdeval and ERR expect at most 4; LightGBM takes at most 30, XGBoost 31."
+        )
+        severity: Severity = "broken" if top > 1000 else "warning"
+        out.append(Finding(severity, "grades", where, f"the best grade is {top:g}.", meaning, values))
+    return out
+
+
+def check_queries(data: Dataset, where: str) -> list[Finding]:
+    """Queries whose NDCG is the same for every ranking, or differs by tool."""
+    starts, sizes, n = data.offsets[:-1], data.sizes, data.n_queries
+    best, worst = np.maximum.reduceat(data.y, starts), np.minimum.reduceat(data.y, starts)
+    out = []
+
+    def add(severity: Severity, check: str, chosen: npt.NDArray[np.bool_], what: str, meaning: str) -> None:
+        count = int(chosen.sum())
+        if count:
+            examples = [str(q) for q in data.qids[chosen][:5].tolist()]
+            found = f"{share_text(count, n, 'queries')} {what}, such as {', '.join(examples)}."
+            values = {"count": count, "share": count / n, "examples": examples}
+            out.append(Finding(severity, check, where, found, meaning, values))
+
+    empty = best == 0
+    if empty.all():
+        add("broken", "empty-queries", empty, "have no relevant row", "NDCG has no value for any query.")
+        return out
+    add(
+        "warning", "empty-queries", empty, "have no relevant row",
+        "Such a query counts 0 in LETOR, MS, RankLib, trec_eval, ranx and scikit-learn, 1 in LightGBM, "
+        "XGBoost, CatBoost, RankEval and allRank, 0.5 or 1 in Yahoo's script, and gdeval leaves it out. The "
+        "mean NDCG of one and the same ranking differs by that share between those that count 0 and 1. "
+        "Dataset.drop_empty_queries() drops them.",
+    )  # fmt: skip
+    add(
+        "warning", "one-row-queries", (sizes == 1) & ~empty, "have one row only",
+        "Their NDCG is 1 for every ranker, but NDCG@k is 0 for k > 1 in LETOR and MS, and scikit-learn "
+        "refuses them. Pairwise losses learn nothing from them.",
+    )  # fmt: skip
+    add(
+        "note", "short-queries", (sizes > 1) & (sizes < CUT) & ~empty, f"have fewer than {CUT} rows",
+        f"LETOR 3.0, LETOR 4.0 and MS count their NDCG@{CUT} as 0; every other tool uses the rows there are.",
+    )  # fmt: skip
+    add(
+        "note", "single-grade-queries", (best == worst) & ~empty & (sizes > 1), "have one grade in all rows",
+        "Every ranking of them is perfect: they lift the mean of every ranker alike.",
+    )  # fmt: skip
+    add(
+        "warning",
+        "large-queries",
+        sizes > 10_000,
+        "have more than 10,000 rows",
+        "LightGBM refuses such queries.",
+    )
+    return out
+
+
+def check_order(data: Dataset, where: str) -> list[Finding]:
+    """Queries whose rows are not next to each other."""
+    if data.source_rows is None:
+        return []
+    return [
+        Finding(
+            "warning", "split-queries", where, "rows of a query are not next to each other in the source.",
+            "mcrank groups them. RankLib takes each block for a query of its own (its NDCG can then pass 1), "
+            "and LightGBM and XGBoost expect sorted groups.",
+        )
+    ]  # fmt: skip
+
+
+def check_rows(data: Dataset, where: str) -> list[Finding]:
+    """Rows that repeat or contradict another of their query, and documents named twice."""
+    first = first_equal_rows(data.X, np.repeat(np.arange(data.n_queries), data.sizes))
+    repeats = np.flatnonzero(first != np.arange(data.n_rows))
+    out = []
+    against = repeats[data.y[repeats] != data.y[first[repeats]]]
+    if len(repeats) > len(against):
+        count = share_text(len(repeats), data.n_rows, "rows")
+        found = f"{count} repeat the features of another row of their query."
+        meaning = (
+            "Every ranker scores them equal. Tools order ties differently: file order in RankLib, LightGBM "
+            "and XGBoost, document ids descending in trec_eval, worst first in CatBoost, the mean over "
+            "orders in scikit-learn."
+        )
+        out.append(Finding("note", "duplicate-rows", where, found, meaning, {"count": len(repeats)}))
+    if len(against):
+        count = share_text(len(against), data.n_rows, "rows")
+        found = f"{count} have the features of another row of their query, but another grade."
+        meaning = "No ranker can get both right: the best possible NDCG is below 1."
+        values = {"count": len(against), "rows": against[:20].tolist()}
+        out.append(Finding("warning", "contradicting-rows", where, found, meaning, values))
+    if data.doc_ids is not None:
+        query = np.repeat(np.arange(data.n_queries), data.sizes).tolist()
+        given = [(q, str(doc)) for q, doc in zip(query, data.doc_ids.tolist(), strict=True) if str(doc)]
+        repeated = len(given) - len(set(given))
+        if repeated:
+            count = share_text(repeated, data.n_rows, "rows")
+            found = f"{count} have a document id that their query has already."
+            meaning = "trec_eval refuses such runs, and LETOR 3.0 and 4.0 keep only the last of such rows."
+            out.append(Finding("warning", "repeated-documents", where, found, meaning, {"count": repeated}))
+    return out
