@@ -1,0 +1,200 @@
+"""Workers that train one system each, driven over pipes, so that systems can be timed in alternation.
+
+Every worker is a process of its own: no system's threads, allocator or caches stay behind in another's process.
+"""
+
+from __future__ import annotations
+
+import multiprocessing as mp
+import os
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Job:
+    """A multiclass training job, the same for every system."""
+
+    folder: str  # with train_X.npy, train_y.npy, test_X.npy
+    threads: int
+    leaves: int = 10
+    bins: int = 255
+    rate: float = 0.05
+    min_rows: int = 10
+
+
+def load(job: Job, name: str) -> Any:
+    return np.load(os.path.join(job.folder, f"{name}.npy"), mmap_mode="r")
+
+
+def clock(job: Job) -> Callable[[], float]:
+    """CPU time for one thread (what others do on the machine does not count), wall time for more."""
+    return time.process_time if job.threads == 1 else time.perf_counter
+
+
+# Each system: prepare(job) -> run(rounds) -> (seconds per round, probabilities of the test rows or None)
+
+
+def lightgbm(job: Job, **extra: Any) -> Callable[[int, bool], tuple[float, Any]]:
+    import lightgbm as lgb
+
+    params = {
+        "objective": "multiclass", "num_class": 5, "num_leaves": job.leaves, "max_bin": job.bins,
+        "learning_rate": job.rate, "min_data_in_leaf": job.min_rows, "num_threads": job.threads,
+        "verbose": -1, "boost_from_average": False, "feature_pre_filter": False, **extra,
+    }  # fmt: skip
+    data = lgb.Dataset(load(job, "train_X"), load(job, "train_y"), params=params, free_raw_data=False)
+    data.construct()
+
+    def run(rounds: int, predict: bool) -> tuple[float, Any]:
+        booster = lgb.Booster(params, data)
+        times = []
+        for _ in range(rounds):
+            began = clock(job)()
+            booster.update()
+            times.append(clock(job)() - began)
+        return float(np.median(times[2:])), booster.predict(load(job, "test_X")) if predict else None
+
+    return run
+
+
+def xgboost(job: Job) -> Callable[[int, bool], tuple[float, Any]]:
+    import xgboost as xgb
+
+    params = {
+        "objective": "multi:softprob", "num_class": 5, "tree_method": "hist", "grow_policy": "lossguide",
+        "max_leaves": job.leaves, "max_depth": 0, "max_bin": job.bins, "eta": job.rate,
+        "nthread": job.threads, "min_child_weight": 0, "lambda": 0,
+    }  # fmt: skip
+    X, y = np.asarray(load(job, "train_X")), np.asarray(load(job, "train_y"))
+    data = xgb.QuantileDMatrix(X, y, max_bin=job.bins, nthread=job.threads)
+
+    def run(rounds: int, predict: bool) -> tuple[float, Any]:
+        booster = xgb.Booster(params, [data])
+        times = []
+        for i in range(rounds):
+            began = clock(job)()
+            booster.update(data, i)
+            times.append(clock(job)() - began)
+        scores = booster.predict(xgb.DMatrix(np.asarray(load(job, "test_X")))) if predict else None
+        return float(np.median(times[2:])), scores
+
+    return run
+
+
+def sklearn(job: Job) -> Callable[[int, bool], tuple[float, Any]]:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    X, y = np.asarray(load(job, "train_X")), np.asarray(load(job, "train_y"))
+
+    def fit(rounds: int) -> tuple[float, Any]:
+        model = HistGradientBoostingClassifier(
+            max_iter=rounds, max_leaf_nodes=job.leaves, max_bins=job.bins, learning_rate=job.rate,
+            min_samples_leaf=job.min_rows, early_stopping=False,
+        )  # fmt: skip
+        began = clock(job)()
+        model.fit(X, y)
+        return clock(job)() - began, model
+
+    def run(rounds: int, predict: bool) -> tuple[float, Any]:
+        # No hook per round: the slope between two lengths leaves binning out.
+        short, _ = fit(max(2, rounds // 4))
+        long, model = fit(rounds)
+        per_round = (long - short) / (rounds - max(2, rounds // 4))
+        return per_round, model.predict_proba(np.asarray(load(job, "test_X"))) if predict else None
+
+    return run
+
+
+def catboost(job: Job) -> Callable[[int, bool], tuple[float, Any]]:
+    from catboost import CatBoostClassifier, Pool
+
+    pool = Pool(np.asarray(load(job, "train_X")), np.asarray(load(job, "train_y")))
+    pool.quantize(border_count=min(254, job.bins - 1))
+
+    def fit(rounds: int) -> tuple[float, Any]:
+        model = CatBoostClassifier(
+            iterations=rounds, loss_function="MultiClass", grow_policy="Lossguide", max_leaves=job.leaves,
+            depth=16, learning_rate=job.rate, min_data_in_leaf=job.min_rows, bootstrap_type="No",
+            thread_count=job.threads, verbose=False, allow_writing_files=False,
+        )  # fmt: skip
+        began = clock(job)()
+        model.fit(pool)
+        return clock(job)() - began, model
+
+    def run(rounds: int, predict: bool) -> tuple[float, Any]:
+        short, _ = fit(max(2, rounds // 4))
+        long, model = fit(rounds)
+        per_round = (long - short) / (rounds - max(2, rounds // 4))
+        return per_round, model.predict_proba(np.asarray(load(job, "test_X"))) if predict else None
+
+    return run
+
+
+def mcrank(job: Job, **extra: Any) -> Callable[[int, bool], tuple[float, Any]]:
+    from mcrank import Dataset, McRank
+
+    X = np.asarray(load(job, "train_X"))
+    data = Dataset(X, np.asarray(load(job, "train_y")), np.arange(len(X)) // 50)
+
+    def run(rounds: int, predict: bool) -> tuple[float, Any]:
+        stamps: list[float] = []
+        ranker = McRank(
+            n_estimators=rounds, num_leaves=job.leaves, max_bins=job.bins, learning_rate=job.rate,
+            min_samples_leaf=job.min_rows, n_jobs=job.threads, **extra,
+        )  # fmt: skip
+        ranker.fit(data, callback=lambda event: stamps.append(clock(job)()))
+        return float(np.median(np.diff(stamps))), (
+            ranker.predict_proba(np.asarray(load(job, "test_X"))) if predict else None
+        )
+
+    return run
+
+
+SYSTEMS: dict[str, Callable[[Job], Callable[[int, bool], tuple[float, Any]]]] = {
+    "mcrank": mcrank,
+    "LightGBM column-wise": lambda job: lightgbm(job, force_col_wise=True),
+    "LightGBM row-wise": lambda job: lightgbm(job, force_row_wise=True),
+    "LightGBM quantized": lambda job: lightgbm(
+        job, use_quantized_grad=True, num_grad_quant_bins=4, quant_train_renew_leaf=True
+    ),
+    "XGBoost hist": xgboost,
+    "scikit-learn HistGB": sklearn,
+    "CatBoost Lossguide": catboost,
+}
+
+
+def _serve(name: str, job: Job, pipe: Any) -> None:
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[variable] = str(job.threads)
+    warnings.simplefilter("ignore")
+    run = SYSTEMS[name](job)
+    run(3, False)  # compile, warm caches
+    pipe.send("ready")
+    while (request := pipe.recv()) is not None:
+        pipe.send(run(*request))
+
+
+class Worker:
+    """One system in a process of its own."""
+
+    def __init__(self, name: str, job: Job) -> None:
+        context = mp.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(name, job, theirs), daemon=True)
+        self.process.start()
+        if self.pipe.recv() != "ready":
+            raise RuntimeError(f"{name} did not start")
+
+    def run(self, rounds: int, predict: bool = False) -> tuple[float, Any]:
+        self.pipe.send((rounds, predict))
+        return self.pipe.recv()  # type: ignore[no-any-return]
+
+    def stop(self) -> None:
+        self.pipe.send(None)
+        self.process.join()
