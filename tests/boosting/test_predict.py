@@ -116,24 +116,25 @@ def test_ranks_equal_the_naive_count(seed, thresholds, rows):
                 assert ranks[high + i] == (127 if np.isnan(X[i, feature]) else below - 128)
 
 
-@pytest.mark.parametrize("rows", [1, 3, 4, 63, 64, 65, 1000, 1601])
-def test_a_score_depends_neither_on_batch_nor_on_threads(rows):
+@pytest.mark.parametrize("rows", [1, 2, 3, 15, 16, 17, 63, 64, 65, 1000, 1601])
+def test_a_score_depends_neither_on_batch_nor_on_threads(rows, monkeypatch):
     rng = np.random.default_rng(3)
     forest = random_forest(rng, [10] * 30 + [300], n_features=5, n_outputs=3)
     X = random_rows(rng, forest, 1601)
     expected = predict_raw(forest, X)
+    monkeypatch.setattr(predict_module, "_THREAD_NANOSECONDS", 1)
     for n_jobs in (1, 2, 3, -1):
         assert_same_bits(predict_raw(forest, X[:rows], n_jobs=n_jobs), expected[:rows])
     assert_same_bits(predict_raw(forest, X[-rows:]), expected[-rows:])
 
 
 def test_threads_are_used_and_cover_every_row():
-    parts = predict_module._parts(1601, 3)
+    parts = predict_module._parts(1601, 3, 500_000)
     assert len(parts) == 3
     assert [start for start, _ in parts[1:]] == [end for _, end in parts[:-1]]
     assert (parts[0][0], parts[-1][1]) == (0, 1601)
     assert all(start % LANES == 0 for start, _ in parts)
-    assert predict_module._parts(100, 8) == [(0, 100)]
+    assert predict_module._parts(1601, 3, 1000) == [(0, 1601)]  # too little work for a second thread
 
 
 def test_other_layouts_and_types_of_X_are_converted():

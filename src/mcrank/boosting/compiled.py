@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,14 @@ class CompiledForest:
     constants: int
     slots: int
     _kept: threading.local = field(default_factory=threading.local)
+
+    @cached_property
+    def block_nanoseconds(self) -> int:
+        """Roughly how long a block of rows takes, to judge whether threads are worth starting."""
+        walked = int(np.count_nonzero(self.group_walk >= 0))
+        return 2 * len(self.node_rank) + LANES * (
+            4 * len(self.table_feature) + len(self.tree_value) // 2 + 100 * walked
+        )
 
     def arrays(self) -> tuple[Array, ...]:
         """Return the arrays in the order `fold_rows` takes them."""

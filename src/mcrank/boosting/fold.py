@@ -30,6 +30,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 LANES = 64  # rows of a block: two AVX2 registers of bytes
+NARROW = 16  # rows up to which a block is folded in one SSE register instead
 MAX_LEAVES = 256  # a leaf number is one byte
 GROUP = 8  # trees folded before their leaf values are added up
 TABLE = 256  # places for the thresholds of one table: 16 runs of 16, the last place always +inf
@@ -41,7 +42,6 @@ Array = npt.NDArray[Any]
 Index = Any  # unsigned in kernels: a signed index costs a test for counting from the end
 _BYTE = ir.IntType(8)
 _WORD = ir.IntType(32)
-_ROWS = ir.VectorType(_BYTE, LANES)
 _HALF_RUN = ir.VectorType(ir.FloatType(), RUN // 2)
 
 
@@ -65,26 +65,30 @@ def _load(builder: Any, pointer: Any) -> Any:
     return value
 
 
-def _emit_fold_node(
-    typingctx: Any, slots: Any, ranks: Any, left: Any, right: Any, column: Any, rank: Any, out: Any
-) -> Any:
-    """In every lane: ``slots[out] = slots[right] if ranks[column] > rank else slots[left]``."""
-    offset = types.uint64
-    signature = types.void(slots, ranks, offset, offset, offset, types.int8, offset)
+def _folder(lanes: int) -> Any:
+    rows = ir.VectorType(_BYTE, lanes)
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        slots, ranks, left, right, column, rank, out = args
-        of_slots, of_ranks = sig.args[:2]
-        values = _load(builder, _pointer(context, builder, of_ranks, ranks, column, _ROWS))
-        from_left = _load(builder, _pointer(context, builder, of_slots, slots, left, _ROWS))
-        from_right = _load(builder, _pointer(context, builder, of_slots, slots, right, _ROWS))
-        goes_right = builder.icmp_signed(">", values, _splat(builder, rank, _ROWS))
-        chosen = builder.select(goes_right, from_right, from_left)
-        store = builder.store(chosen, _pointer(context, builder, of_slots, slots, out, _ROWS))
-        store.align = 1
-        return context.get_dummy_value()
+    def fold_node(
+        typingctx: Any, slots: Any, ranks: Any, left: Any, right: Any, column: Any, rank: Any, out: Any
+    ) -> Any:
+        """In every lane: ``slots[out] = slots[right] if ranks[column] > rank else slots[left]``."""
+        offset = types.uint64
+        signature = types.void(slots, ranks, offset, offset, offset, types.int8, offset)
 
-    return signature, codegen
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            slots, ranks, left, right, column, rank, out = args
+            of_slots, of_ranks = sig.args[:2]
+            values = _load(builder, _pointer(context, builder, of_ranks, ranks, column, rows))
+            from_left = _load(builder, _pointer(context, builder, of_slots, slots, left, rows))
+            from_right = _load(builder, _pointer(context, builder, of_slots, slots, right, rows))
+            goes_right = builder.icmp_signed(">", values, _splat(builder, rank, rows))
+            chosen = builder.select(goes_right, from_right, from_left)
+            builder.store(chosen, _pointer(context, builder, of_slots, slots, out, rows)).align = 1
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+    return intrinsic(fold_node)
 
 
 def _emit_count_below(typingctx: Any, thresholds: Any, start: Any, x: Any) -> Any:
@@ -107,7 +111,8 @@ def _emit_count_below(typingctx: Any, thresholds: Any, start: Any, x: Any) -> An
     return signature, codegen
 
 
-_fold_node: Any = intrinsic(_emit_fold_node)
+_fold_node = _folder(LANES)
+_fold_node_narrow = _folder(NARROW)
 _count_below: Any = intrinsic(_emit_count_below)
 
 
@@ -155,9 +160,10 @@ def fold_rows(
     lanes = np.uint64(LANES)
     for row in range(start, end, LANES):
         rows = min(LANES, end - row)
+        used = np.uint64(LANES if rows > NARROW else NARROW)
         rank_rows(X, width, row, rows, table_feature, low, high, runs, thresholds, ranks)
         for k in range(np.uint64(base.shape[0])):
-            for i in range(lanes):
+            for i in range(used):
                 sums[k * lanes + i] = base[k]
         for group in range(np.uint64(group_output.shape[0])):
             sums_at = np.uint64(group_output[group]) * lanes
@@ -169,19 +175,16 @@ def fold_rows(
                     )
                     sums[sums_at + np.uint64(i)] += value[leaf]
                 continue
-            for n in range(group_node[group], group_node[group + np.uint64(1)]):
-                at = n << np.uint64(2)
-                from_left, from_right = np.uint64(node[at]), np.uint64(node[at + np.uint64(1)])
-                column, to = np.uint64(node[at + np.uint64(2)]) * lanes, np.uint64(node[at + np.uint64(3)])
-                _fold_node(slots, ranks, from_left, from_right, column, node_rank[n], to)
+            following = group + np.uint64(1)
+            _fold_nodes(group_node[group], group_node[following], node, node_rank, ranks, used, slots)
             tree = group_tree[group]
-            if group_tree[group + np.uint64(1)] - tree == np.uint64(GROUP):
-                _add_group(tree, tree_value, leaf_value, slots, sums_at, sums)
+            if group_tree[following] - tree == np.uint64(GROUP):
+                _add_group(tree, tree_value, leaf_value, slots, sums_at, used, sums)
             else:
-                for t in range(tree, group_tree[group + np.uint64(1)]):
+                for t in range(tree, group_tree[following]):
                     root = (t - tree) * lanes
                     first_value = tree_value[t]
-                    for i in range(lanes):
+                    for i in range(used):
                         sums[sums_at + i] += leaf_value[first_value + slots[root + i]]
         for k in range(base.shape[0]):
             for i in range(rows):
@@ -189,15 +192,31 @@ def fold_rows(
 
 
 @njit(nogil=True, cache=True)
+def _fold_nodes(
+    start: Index, end: Index, node: Array, node_rank: Array, ranks: Array, used: Index, slots: Array
+) -> None:
+    """Fold nodes ``start:end`` of the program; the results of the trees end up in the first slots."""
+    for n in range(start, end):
+        at = n << np.uint64(2)
+        from_left, from_right = np.uint64(node[at]), np.uint64(node[at + np.uint64(1)])
+        column = np.uint64(node[at + np.uint64(2)]) * np.uint64(LANES)
+        to = np.uint64(node[at + np.uint64(3)])
+        if used == np.uint64(LANES):  # the same all the way: the compiler makes two loops of it
+            _fold_node(slots, ranks, from_left, from_right, column, node_rank[n], to)
+        else:
+            _fold_node_narrow(slots, ranks, from_left, from_right, column, node_rank[n], to)
+
+
+@njit(nogil=True, cache=True)
 def _add_group(
-    tree: Index, tree_value: Array, leaf_value: Array, slots: Array, sums_at: Index, sums: Array
+    tree: Index, tree_value: Array, leaf_value: Array, slots: Array, sums_at: Index, used: Index, sums: Array
 ) -> None:
     """Add the leaf values of `GROUP` trees to the sum of every lane, kept in a register meanwhile."""
     v0, v1 = tree_value[tree], tree_value[tree + np.uint64(1)]
     v2, v3 = tree_value[tree + np.uint64(2)], tree_value[tree + np.uint64(3)]
     v4, v5 = tree_value[tree + np.uint64(4)], tree_value[tree + np.uint64(5)]
     v6, v7 = tree_value[tree + np.uint64(6)], tree_value[tree + np.uint64(7)]
-    for i in range(np.uint64(LANES)):
+    for i in range(used):
         total = sums[sums_at + i]
         total += leaf_value[v0 + slots[np.uint64(0 * LANES) + i]]
         total += leaf_value[v1 + slots[np.uint64(1 * LANES) + i]]
@@ -211,26 +230,32 @@ def _add_group(
 
 
 @njit(nogil=True, cache=True)
-def _leaf_of(
-    X: Array,
-    x_at: Index,
-    first: Index,
-    feature: Array,
-    threshold: Array,
-    missing_left: Array,
-    left: Array,
-    right: Array,
-) -> Index:
-    """Return the leaf of one row (its values from ``x_at`` on) in the tree whose root is node ``first``."""
-    # Arithmetic instead of a branch: the side a row takes is close to a coin toss, and a wrong guess of the
+def _step(
+    X: Array, x_at: Index, first: Index, n: Index, f: Index,
+    feature: Array, threshold: Array, missing_left: Array, left: Array, right: Array,
+) -> Index:  # fmt: skip
+    """Return where node ``n`` (testing feature ``f``) sends a row; a leaf sends it to itself."""
+    # Arithmetic instead of branches: the side a row takes is close to a coin toss, and a wrong guess of the
     # processor costs more than the node.
+    at = first + n
+    in_leaf = np.int64(f) >> np.int64(63)  # all ones in a leaf
+    x = X[x_at + np.uint64(np.int64(f) & ~in_leaf)]
+    goes_left = np.int64(x <= threshold[at]) | (np.int64(x != x) & np.int64(missing_left[at]))
+    to_left, to_right = np.int64(left[at]), np.int64(right[at])
+    child = to_right ^ ((to_left ^ to_right) & -goes_left)
+    return np.uint64(child ^ ((child ^ np.int64(n)) & in_leaf))
+
+
+@njit(nogil=True, cache=True)
+def _leaf_of(
+    X: Array, x_at: Index, first: Index,
+    feature: Array, threshold: Array, missing_left: Array, left: Array, right: Array,
+) -> Index:  # fmt: skip
+    """Return the leaf of one row (its values from ``x_at`` on) in the tree whose root is node ``first``."""
     n = np.uint64(0)
     f = feature[first]
     while f >= 0:
-        at = first + n
-        x = X[x_at + np.uint64(f)]
-        goes_left = np.int64(x <= threshold[at]) | (np.int64(x != x) & np.int64(missing_left[at]))
-        n = np.uint64(right[at] ^ ((left[at] ^ right[at]) & -goes_left))
+        n = _step(X, x_at, first, n, f, feature, threshold, missing_left, left, right)
         f = feature[first + n]
     return first + n
 
@@ -241,19 +266,32 @@ def walk_rows(
     tree_offsets: Array, tree_output: Array, feature: Array, threshold: Array, missing_left: Array,
     left: Array, right: Array, value: Array, out: Array,
 ) -> None:  # fmt: skip
-    """Score rows ``start:end`` on the raw values. IN: ``X`` flat, the arrays of a forest. OUT: ``out``."""
+    """Score rows ``start:end`` on the raw values. IN: ``X`` flat, the arrays of a forest. OUT: ``out``.
+
+    A step must wait for the one before it, so four trees are walked abreast to fill the time.
+    """
+    trees = tree_output.shape[0]
     for row in range(start, end):
+        x_at = np.uint64(row * width)
         for k in range(base.shape[0]):
             out[row, k] = base[k]
-        for tree in range(tree_output.shape[0]):
-            leaf = _leaf_of(
-                X,
-                np.uint64(row * width),
-                np.uint64(tree_offsets[tree]),
-                feature,
-                threshold,
-                missing_left,
-                left,
-                right,
-            )
-            out[row, tree_output[tree]] += value[leaf]
+        abreast = trees - trees % 4
+        for t in range(0, abreast, 4):
+            r0, r1 = np.uint64(tree_offsets[t]), np.uint64(tree_offsets[t + 1])
+            r2, r3 = np.uint64(tree_offsets[t + 2]), np.uint64(tree_offsets[t + 3])
+            n0, n1, n2, n3 = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
+            f0, f1, f2, f3 = feature[r0], feature[r1], feature[r2], feature[r3]
+            while (f0 & f1 & f2 & f3) != -1:  # until all four are in leaves
+                n0 = _step(X, x_at, r0, n0, f0, feature, threshold, missing_left, left, right)
+                n1 = _step(X, x_at, r1, n1, f1, feature, threshold, missing_left, left, right)
+                n2 = _step(X, x_at, r2, n2, f2, feature, threshold, missing_left, left, right)
+                n3 = _step(X, x_at, r3, n3, f3, feature, threshold, missing_left, left, right)
+                f0, f1, f2, f3 = feature[r0 + n0], feature[r1 + n1], feature[r2 + n2], feature[r3 + n3]
+            out[row, tree_output[t]] += value[r0 + n0]
+            out[row, tree_output[t + 1]] += value[r1 + n1]
+            out[row, tree_output[t + 2]] += value[r2 + n2]
+            out[row, tree_output[t + 3]] += value[r3 + n3]
+        for t in range(abreast, trees):
+            root = np.uint64(tree_offsets[t])
+            leaf = _leaf_of(X, x_at, root, feature, threshold, missing_left, left, right)
+            out[row, tree_output[t]] += value[leaf]

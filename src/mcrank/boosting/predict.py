@@ -14,10 +14,10 @@ from mcrank.boosting.fold import LANES, fold_rows, walk_rows
 from mcrank.boosting.trees import Forest
 from mcrank.errors import DataError, OptionError
 
-# Up to this many rows a block of lanes would be mostly empty and walking is cheaper (docs/scoring.md).
-_WALKED_ROWS = 3
-# Blocks a thread must have to be worth starting.
-_BLOCKS_PER_THREAD = 8
+# Up to this many rows even a narrow block would be mostly empty and walking is cheaper (docs/scoring.md).
+_WALKED_ROWS = 2
+# Work a thread must have to be worth starting.
+_THREAD_NANOSECONDS = 1_000_000
 
 
 def predict_raw(
@@ -67,29 +67,33 @@ def predict_raw(
             f"out must be a writable C-ordered float64 array of shape {(rows, forest.n_outputs)}, "
             f"got {out.dtype.name} of shape {out.shape}."
         )
-    parts = _parts(rows, n_jobs)
+    threads = _threads(n_jobs)
     if rows <= _WALKED_ROWS:
         walk_rows(*(_flat(X), X.shape[1], 0, rows, forest.base, *_trees(forest), out))
         return out
+    parts = _parts(rows, threads, forest.compiled.block_nanoseconds)
     if len(parts) == 1:
         _fold_part(forest, X, 0, rows, out)
     else:
-        forest.compiled  # noqa: B018  made once, before the threads ask for it
         with ThreadPoolExecutor(len(parts)) as pool:
             list(pool.map(lambda part: _fold_part(forest, X, part[0], part[1], out), parts))
     return out
 
 
-def _parts(rows: int, n_jobs: int) -> list[tuple[int, int]]:
-    """Cut rows into one contiguous part per thread, at block borders."""
+def _threads(n_jobs: int) -> int:
     if n_jobs == -1:
-        n_jobs = os.cpu_count() or 1
+        return os.cpu_count() or 1
     if n_jobs < 1:
         raise OptionError(
             f"n_jobs of predict must be an integer >= 1, or -1 for all processors, got {n_jobs}."
         )
+    return n_jobs
+
+
+def _parts(rows: int, threads: int, block_nanoseconds: int) -> list[tuple[int, int]]:
+    """Cut rows into contiguous parts at block borders, one per thread that has enough to do."""
     blocks = -(-rows // LANES)
-    threads = max(1, min(n_jobs, blocks // _BLOCKS_PER_THREAD))
+    threads = max(1, min(threads, blocks, blocks * block_nanoseconds // _THREAD_NANOSECONDS))
     cuts = [min(rows, blocks * i // threads * LANES) for i in range(threads + 1)]
     return list(pairwise(cuts))
 
