@@ -1,7 +1,7 @@
 """`mcrank warmup`: compile and cache every kernel, so that no later run has to.
 
-Kernels compile when they are first called, so each area is used once, through its public names, on as little data
-as reaches all of its kernels.
+Kernels compile when they are first called, so each area is used once, through its public names, on as little
+data as reaches all of its kernels.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def use_scorers() -> None:
     from mcrank import McRank, make_artificial
 
     train, _, _ = make_artificial(n_train=40, n_valid=1, n_test=1, docs_per_query=10, n_features=3)
-    ranker = McRank(n_estimators=2).fit(train)
+    options: dict[str, Any] = {"n_estimators": 2}
+    ranker = McRank(**options).fit(train)
     for rows in (1, train.n_rows):
         ranker.predict(train.X[:rows])
 
