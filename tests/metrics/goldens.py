@@ -1,4 +1,4 @@
-"""The golden files: what seventeen tools printed for the same cases, and the measure that must print it too."""
+"""The golden files: what seventeen tools printed, and the measure that must print it too."""
 
 from __future__ import annotations
 

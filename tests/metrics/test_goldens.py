@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 
 import mcrank
-from mcrank.errors import MeasureError
 from tests.metrics import goldens
 
 

@@ -104,7 +104,7 @@ def _as_table(measure: str, test: str, queries: int, level: float, rows: Any) ->
     width = max(6, *(len(row.system) for row in rows))
     interval = f"{level:.0%} interval"
     lines = [
-        f"{measure} over {queries} queries; paired {test} test against {rows[0].system}, corrected by Holm's rule",
+        f"{measure} over {queries} queries; paired {test} test against {rows[0].system}, Holm's correction",
         f"{'system':<{width}}  {'mean':>7}  {interval:>18}  {'difference':>10}  {'effect':>7}  {'p':>9}  "
         f"{'corrected':>9}  wins/ties/losses",
     ]

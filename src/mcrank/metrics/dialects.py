@@ -136,8 +136,8 @@ class Dialect:
     note: str = ""
 
     def __post_init__(self) -> None:
-        if not self.name or set(self.name) & set("[]@()"):
-            raise MeasureError(f"name of Dialect must be a text without [ ] @ ( ), got {self.name!r}.")
+        if not self.name.split(";")[0].strip() or set(self.name) & set("[]@"):
+            raise MeasureError(f"name of Dialect must be a text without [ ] @, got {self.name!r}.")
         for switch, choices in _CHOICES.items():
             value = getattr(self, switch)
             if value not in choices:

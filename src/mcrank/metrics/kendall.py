@@ -78,7 +78,8 @@ def kendall_taus(scores, order, starts, ends, levels, grade, out):  # type: igno
 def kendall_swaps(scores, order, start, end, levels, grade, out):  # type: ignore[no-untyped-def]
     """Absolute change of tau-b when the rows at ranks i and j swap scores.
 
-    Scores and grades stay the same numbers, so only the agreement changes: of the pair and with rows between.
+    Scores and grades stay the same numbers, so only the agreement changes: of the pair, and with rows between
+    them or tied with one of them.
     """
     # IN: scores, order, start, end, levels, grade  OUT: out[i, j]
     n = end - start
@@ -91,18 +92,21 @@ def kendall_swaps(scores, order, start, end, levels, grade, out):  # type: ignor
     scale = np.sqrt((pairs - tied_pairs(ranked_score)) * (pairs - tied_pairs(np.sort(ranked_grade))))
     for i in range(n):
         out[i, i] = 0.0
+        first = i
+        while first > 0 and ranked_score[first - 1] == ranked_score[i]:
+            first -= 1
+        last = i
         for j in range(i + 1, n):
+            last = max(last, j)
+            while last + 1 < n and ranked_score[last + 1] == ranked_score[j]:
+                last += 1
             change = 0.0
-            for m in range(i, j + 1):
+            for m in range(first, last + 1):
                 with_i = np.sign(ranked_grade[i] - ranked_grade[m])
                 with_j = np.sign(ranked_grade[j] - ranked_grade[m])
                 above = np.sign(ranked_score[i] - ranked_score[m])
                 below = np.sign(ranked_score[j] - ranked_score[m])
-                if m in (i, j):
-                    # The pair itself is met from both ends.
-                    change += 0.5 * (with_i - with_j) * (below - above)
-                else:
-                    change += (with_i - with_j) * (below - above)
+                change += (with_i - with_j) * (below - above)  # at m = i and m = j: the pair itself
             out[i, j] = abs(change) / scale if scale > 0.0 else 0.0
             out[j, i] = out[i, j]
 

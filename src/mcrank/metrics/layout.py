@@ -186,8 +186,8 @@ class Layout:
             row = int(max(order[place], order[place + 1]))
             raise at_row(
                 DataError(
-                    f"{measure} tells documents apart by id, and document {self.doc_ids[row]!r} stands twice "
-                    f"in one query, again at {self.row_words(row)}; remove one, or change the switch ids=any."
+                    f"{measure} tells documents apart by id, and document {str(self.doc_ids[row])!r} stands "
+                    f"twice in one query, again at {self.row_words(row)}; remove one, or change the switch ids=any."
                 ),
                 self.source_row(row),
             )

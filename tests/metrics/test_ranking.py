@@ -1,0 +1,86 @@
+"""The ranking kernels against a plain stable sort."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcrank import Grades
+from mcrank.metrics.layout import Layout
+from mcrank.metrics.sums import level_sums
+from mcrank.metrics.ties import rank, ties_of
+from tests.reference.measures import stable_order
+
+SCORES = {
+    "few values": st.sampled_from([0.0, -0.0, 1.0, 2.0, -3.5]),
+    "any": st.floats(allow_nan=False, width=64),
+    "close": st.integers(0, 10**6).map(lambda i: 1.0 + i * 2.0**-52),
+    "crowded": st.one_of(st.floats(0, 1e-9), st.just(1e9)),
+}
+
+
+def layout_of(sizes):
+    return Layout.of(Grades(np.zeros(sum(sizes)), qid=np.repeat(np.arange(len(sizes)), sizes)))
+
+
+@pytest.mark.parametrize("kind", SCORES)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_rank_is_a_stable_sort(kind, data):
+    sizes = data.draw(st.lists(st.integers(1, 90), min_size=1, max_size=4))
+    rows = sum(sizes)
+    scores = np.array(data.draw(st.lists(SCORES[kind], min_size=rows, max_size=rows)))
+    layout = layout_of(sizes)
+    for depth in (1, 5, layout.longest):
+        order = rank(layout, scores, depth).order
+        for start, stop in zip(layout.starts, layout.stops, strict=True):
+            expected = [start + i for i in stable_order(scores[start:stop].tolist())]
+            assert order[start : min(stop, start + depth)].tolist() == expected[:depth]
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6), depth=st.sampled_from([1, 4, 100]))
+def test_rank_respects_the_base_order(seed, depth):
+    rng = np.random.default_rng(seed)
+    layout = layout_of([7, 1, 60])
+    scores = rng.integers(0, 5, 68).astype(float)
+    base = np.concatenate(
+        [rng.permutation(np.arange(a, b)) for a, b in zip(layout.starts, layout.stops, strict=True)]
+    ).astype(np.int32)
+    order = rank(layout, scores, depth, base).order
+    for start, stop in zip(layout.starts, layout.stops, strict=True):
+        rows = base[start:stop].tolist()
+        expected = [rows[i] for i in stable_order([scores[row] for row in rows])]
+        assert order[start : min(stop, start + depth)].tolist() == expected[:depth]
+
+
+def test_threads_change_nothing():
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(1, 200, 2000)
+    layout = layout_of(sizes.tolist())
+    scores = rng.normal(size=sizes.sum())
+    alone = rank(layout, scores, layout.longest, n_jobs=1).order
+    assert (rank(layout, scores, layout.longest, n_jobs=3).order == alone).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    scores=st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0, 4.0]), min_size=1, max_size=9),
+    depth=st.integers(1, 9),
+)
+def test_ties_are_found_within_the_cut_and_across_it(scores, depth):
+    layout = layout_of([len(scores)])
+    tied, at_cut = ties_of(layout, rank(layout, np.array(scores), depth), depth)
+    falling = sorted(scores, reverse=True)
+    across = depth < len(scores) and falling[depth - 1] == falling[depth]
+    assert at_cut[0] == across
+    assert tied[0] == (across or len(set(falling[:depth])) < len(falling[:depth]))
+
+
+def test_level_sums():
+    levels = np.array([0, 2, 1, 1], dtype=np.uint8)
+    out = np.empty(3)
+    level_sums(levels, np.array([0, 3, 3]), np.array([3, 3, 4]), np.array([0.5, 1.0, 4.0]), out)
+    assert out.tolist() == [5.5, 0.0, 1.0]
