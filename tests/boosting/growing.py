@@ -1,0 +1,84 @@
+"""Random ground for trees to grow on, and what the naive twin takes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from mcrank import Dataset
+from mcrank.boosting.binning import BinnedDataset, bin_dataset, find_bins
+from mcrank.boosting.grow import Grounds, Rules, Workspace, grow
+from mcrank.losses.quantize import count_bits, gradient_bits
+
+NONE = np.empty(0, dtype=np.int64)
+
+
+@dataclass
+class Plot:
+    """Binned rows with gradients, and perhaps a second lane."""
+
+    X: np.ndarray
+    binned: BinnedDataset
+    grounds: Grounds
+    q: np.ndarray
+    lane: np.ndarray
+
+    @property
+    def rows(self) -> int:
+        return len(self.q)
+
+    def rules(self, num_leaves: int, min_rows: int, derived: bool = False) -> Rules:
+        lanes = 2 if derived or len(self.lane) else 1
+        bits = gradient_bits(self.rows) if derived else 0
+        return Rules(num_leaves, min_rows, count_bits(self.rows), lanes, bits)
+
+    def grow(
+        self,
+        num_leaves: int,
+        min_rows: int = 1,
+        *,
+        derived: bool = False,
+        rows: np.ndarray = NONE,
+        features: Any = None,
+    ) -> tuple[np.ndarray, Workspace, Rules]:
+        """Grow a tree: its nodes, the workspace it was grown in, and the rules."""
+        rules = self.rules(num_leaves, min_rows, derived)
+        ws = Workspace.allocate(self.grounds, self.rows, rules)
+        n = grow(self.grounds, rules, self.q, rows, self.lane, self.chosen(features), False, ws)
+        return ws.nodes[:n], ws, rules
+
+    def chosen(self, features: Any = None) -> np.ndarray:
+        every = np.arange(self.X.shape[1]) if features is None else np.asarray(features)
+        return every.astype(np.int32)
+
+
+def plot(X, q, lane=None, max_bins=256, binning="adaptive") -> Plot:
+    X = np.ascontiguousarray(X, dtype=np.float32)
+    data = Dataset(X, np.zeros(len(X)), np.zeros(len(X)))
+    binned = bin_dataset(data, find_bins(data.X, max_bins, binning))
+    lane = NONE if lane is None else np.asarray(lane, dtype=np.int64)
+    return Plot(data.X, binned, Grounds.of(binned), np.asarray(q, dtype=np.int32), lane)
+
+
+def random_plot(seed, rows, features, values=6, missing=0.0, lane=False, max_bins=256, grain=None) -> Plot:
+    """Features of few values (missing with some probability) and gradients; ``grain`` makes ties likely."""
+    stream = np.random.default_rng(seed)
+    X = stream.integers(0, values, (rows, features)).astype(np.float32) ** 2 / 3
+    X[stream.random(X.shape) < missing] = np.nan
+    one = 1 << gradient_bits(rows)
+    q = stream.integers(-one, one + 1, rows) if grain is None else stream.integers(-grain, grain + 1, rows)
+    weights = stream.integers(0, 1 << 30, rows) * (stream.random(rows) > 0.2) if lane else None
+    return plot(X, q, weights, max_bins)
+
+
+# seed, rows, features, values per feature, share missing: small enough for the naive twin.
+CASES = st.tuples(
+    st.integers(0, 10**6),
+    st.integers(1, 60),
+    st.integers(1, 5),
+    st.integers(1, 9),
+    st.sampled_from([0.0, 0.0, 0.2, 0.9]),
+)

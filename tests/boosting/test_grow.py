@@ -1,0 +1,157 @@
+"""Whole trees against the naive best-first tree, and one thread against several."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcrank.boosting.grow import Workspace, grow, grow_shared, tree_arrays
+from mcrank.losses.quantize import gradient_bits
+from tests.boosting.growing import CASES, NONE, plot, random_plot
+from tests.reference import grow as naive
+from tests.reference.histogram import derived_lane
+
+
+def check_nodes(nodes, wanted, entries):
+    """Same nodes, in the same order, with the same rows, splits and gains."""
+    assert len(nodes) == len(wanted)
+    for node, twin in zip(nodes, wanted, strict=True):
+        assert (node["left"], node["right"]) == (twin.left, twin.right)
+        assert np.sort(entries[node["begin"] : node["end"]] >> 32).tolist() == sorted(twin.rows)
+        if twin.left >= 0:
+            split = twin.split
+            assert (node["feature"], node["bin"]) == (split.feature, split.bin)
+            assert bool(node["missing_left"]) == split.missing_left
+            assert node["gain"] == split.gain
+
+
+@settings(max_examples=120, deadline=None)
+@given(CASES, st.integers(2, 12), st.integers(1, 6), st.sampled_from([None, None, 2]))
+def test_trees_equal_the_naive_best_first_tree(case, num_leaves, min_rows, grain):
+    p = random_plot(*case, grain=grain)
+    nodes, ws, _ = p.grow(num_leaves, min_rows)
+    check_nodes(nodes, naive.grow(naive.features_of(p.binned), p.q, num_leaves, min_rows), ws.entries)
+
+
+@settings(max_examples=60, deadline=None)
+@given(CASES, st.integers(2, 8), st.integers(1, 4))
+def test_trees_with_a_second_lane(case, num_leaves, min_rows):
+    p = random_plot(*case, lane=True)
+    nodes, ws, _ = p.grow(num_leaves, min_rows)
+    wanted = naive.grow(naive.features_of(p.binned), p.q, num_leaves, min_rows, lane=p.lane)
+    check_nodes(nodes, wanted, ws.entries)
+
+
+@settings(max_examples=60, deadline=None)
+@given(CASES, st.integers(2, 8), st.integers(1, 4))
+def test_trees_by_the_newton_gain(case, num_leaves, min_rows):
+    p = random_plot(*case)
+    nodes, ws, _ = p.grow(num_leaves, min_rows, derived=True)
+    lane = derived_lane(p.q, gradient_bits(p.rows))
+    wanted = naive.grow(naive.features_of(p.binned), p.q, num_leaves, min_rows, lane=lane)
+    check_nodes(nodes, wanted, ws.entries)
+
+
+@settings(max_examples=60, deadline=None)
+@given(CASES, st.integers(2, 8), st.integers(1, 4))
+def test_trees_on_some_rows_and_features(case, num_leaves, min_rows):
+    p = random_plot(*case)
+    stream = np.random.default_rng(case[0])
+    rows = np.flatnonzero(stream.random(p.rows) < 0.7).astype(np.int64)
+    features = np.flatnonzero(stream.random(p.X.shape[1]) < 0.6)
+    if len(rows):
+        nodes, ws, _ = p.grow(num_leaves, min_rows, rows=rows, features=features)
+        twin = naive.features_of(p.binned)
+        wanted = naive.grow(twin, p.q, num_leaves, min_rows, rows=rows.tolist(), allowed=features.tolist())
+        check_nodes(nodes, wanted, ws.entries)
+
+
+def same_trees(p, num_leaves, min_rows, *, rows=NONE, features=None, derived=False, ready=False, n_jobs=3):
+    rules = p.rules(num_leaves, min_rows, derived)
+    spaces = [Workspace.allocate(p.grounds, p.rows, rules) for _ in range(2)]
+    arguments = (p.grounds, rules, p.q, rows, p.lane, p.chosen(features), ready)
+    if ready:
+        root, made, _ = p.grow(2, p.rows)
+        assert len(root) == 1
+        for ws in spaces:
+            ws.hists[0] = made.hists[0]
+    with ThreadPoolExecutor(n_jobs) as pool:
+        n = grow(*arguments, spaces[0])
+        assert grow_shared(*arguments, spaces[1], pool, n_jobs) == n
+    one, many = (ws.nodes[:n] for ws in spaces)
+    for name in ("left", "right", "begin", "end", "total", "weight", "gain"):
+        assert np.array_equal(one[name], many[name]), name
+    inner = one["left"] >= 0
+    for name in ("feature", "bin", "missing_left"):
+        assert np.array_equal(one[name][inner], many[name][inner]), name
+    used = len(rows) or p.rows
+    assert np.array_equal(spaces[0].entries[:used], spaces[1].entries[:used])
+    return n
+
+
+@pytest.mark.parametrize("features", [1, 16, 17, 40])
+def test_shared_growth_gives_the_same_tree(features):
+    plain = random_plot(features, 800, features, missing=0.1)
+    assert same_trees(plain, 16, 5) == 31
+    same_trees(plain, 16, 5, ready=True)
+    same_trees(plain, 16, 5, derived=True)
+    same_trees(random_plot(features, 800, features, lane=True), 16, 5)
+    same_trees(random_plot(features, 800, features, values=2, grain=1), 16, 1, n_jobs=2)
+    some = np.arange(0, 800, 3)
+    same_trees(plain, 16, 5, rows=some, features=np.arange(0, features, 5))
+
+
+def test_shared_growth_on_wide_bins():
+    stream = np.random.default_rng(1)
+    p = plot(stream.normal(size=(1000, 5)), stream.integers(-999, 999, 1000), max_bins=2000)
+    assert p.binned.bins.wide
+    same_trees(p, 12, 5)
+
+
+def test_shared_growth_without_a_split():
+    same_trees(random_plot(3, 30, 20, values=1), 8, 1, ready=True)
+    same_trees(random_plot(3, 30, 20), 8, 16)
+
+
+def test_a_root_histogram_made_before_gives_the_same_tree():
+    p = random_plot(2, 500, 19, missing=0.2)
+    rules = p.rules(12, 4)
+    nodes, made, _ = p.grow(12, 4)
+    ws = Workspace.allocate(p.grounds, p.rows, rules)
+    ws.hists[0] = p.grow(2, p.rows)[1].hists[0]
+    n = grow(p.grounds, rules, p.q, NONE, p.lane, p.chosen(), True, ws)
+    assert np.array_equal(ws.nodes[:n], nodes)
+    assert np.array_equal(ws.entries, made.entries)
+
+
+@settings(max_examples=60, deadline=None)
+@given(CASES, st.integers(2, 10))
+def test_tree_arrays_send_raw_rows_where_bins_go(case, num_leaves):
+    p = random_plot(*case)
+    nodes, ws, _ = p.grow(num_leaves)
+    tree = tree_arrays(nodes, p.grounds, p.binned.bins.edges, 0.5)
+    for leaf in np.flatnonzero(nodes["left"] < 0):
+        for row in ws.entries[nodes["begin"][leaf] : nodes["end"][leaf]] >> 32:
+            at = 0
+            while tree["feature"][at] >= 0:
+                x = p.X[row, tree["feature"][at]]
+                left = tree["missing_left"][at] == 1 if np.isnan(x) else x <= tree["threshold"][at]
+                at = tree["left" if left else "right"][at]
+            assert at == leaf
+    inner = nodes["left"] >= 0
+    assert np.array_equal(tree["gain"], np.where(inner, nodes["gain"] / 2, 0))
+    assert np.array_equal(tree["rows"], nodes["end"] - nodes["begin"])
+    assert (tree["feature"][~inner] == -1).all()
+
+
+def test_a_cut_between_known_and_missing_sends_every_number_left():
+    X = np.array([[1.0], [2.0], [np.nan], [np.nan]])
+    p = plot(X, [5, 5, -5, -5])
+    nodes, _, _ = p.grow(2)
+    tree = tree_arrays(nodes, p.grounds, p.binned.bins.edges, 1.0)
+    assert tree["threshold"][0] == np.finfo(np.float32).max
+    assert tree["missing_left"][0] == 0

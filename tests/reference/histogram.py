@@ -1,0 +1,39 @@
+"""Naive twins of `mcrank.boosting.histogram`: plain sums per bin, in Python integers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def histogram(column, rows, q, lane=None):
+    """Sum of q, number of rows and sum of the second lane for each bin that ``rows`` meet in ``column``."""
+    sums: dict[int, list[int]] = {}
+    for row in rows:
+        cell = sums.setdefault(int(column[row]), [0, 0, 0])
+        cell[0] += int(q[row])
+        cell[1] += 1
+        cell[2] += 0 if lane is None else int(lane[row])
+    return sums
+
+
+def packed(column, rows, q, n_bins, count_bits, lane=None):
+    """The same as the flat 64-bit counters the engine keeps."""
+    lanes = 1 if lane is None else 2
+    out = np.zeros((n_bins, lanes), dtype=np.int64)
+    for b, (total, count, second) in histogram(column, rows, q, lane).items():
+        out[b, 0] = (total << count_bits) + count
+        if lane is not None:
+            out[b, 1] = second
+    return out.ravel()
+
+
+def derived_lane(q, bits, lane_bits=30):
+    """|q|(1 - |q|) in integers of scale ``2**bits``, at most ``lane_bits`` bits kept, never below 0."""
+    one = 1 << bits
+    drop = max(2 * bits - lane_bits, 0)
+    return np.array([max((abs(int(v)) * (one - abs(int(v)))) >> drop, 0) for v in q], dtype=np.int64)
+
+
+def unpack(counter, count_bits):
+    """Sum and count of one counter."""
+    return int(counter) >> count_bits, int(counter) & ((1 << count_bits) - 1)
