@@ -6,28 +6,35 @@ import json
 import subprocess
 import sys
 
+# Kernels called by other kernels are compiled into them; the rest are called from Python: those need signatures.
 CODE = """
-import importlib, json, pkgutil, sys
+import importlib, json, pkgutil
 import mcrank
 from mcrank.cli.main import main
 from numba.core.dispatcher import Dispatcher
 
 assert main(["warmup", "--json"]) == 0
-cold = []
+kernels = {}
 for module in pkgutil.walk_packages(mcrank.__path__, "mcrank."):
     if not module.name.endswith("__main__"):
         for name, value in vars(importlib.import_module(module.name)).items():
-            cached = isinstance(value, Dispatcher) and type(value._cache).__name__ != "NullCache"
-            if cached and value.py_func.__module__ == module.name and not value.signatures:
-                cold.append(f"{module.name}.{name}")
-print("COLD", json.dumps(cold))
+            if isinstance(value, Dispatcher):
+                kernels[f"{value.py_func.__module__}.{name}"] = value
+called = set()
+for kernel in kernels.values():
+    function = kernel.py_func
+    called |= {id(function.__globals__.get(name)) for name in function.__code__.co_names}
+cold = [name for name, kernel in kernels.items() if id(kernel) not in called and not kernel.signatures]
+print("COLD", json.dumps([len(kernels), cold]))
 """
 
 
 def test_every_cached_kernel_has_been_compiled():
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     report, _, cold = done.stdout.partition("COLD")
-    assert json.loads(cold) == []
+    n_kernels, names = json.loads(cold)
+    assert n_kernels > 20
+    assert names == []
     times = json.loads(report)
     assert set(times["seconds"]) == {"reading", "training", "scoring", "measuring"}
     assert abs(times["total"] - sum(times["seconds"].values())) < 0.01

@@ -86,15 +86,18 @@ def use_measures() -> None:
     """Take every measure, under each rule for ties, and ask what swaps change."""
     import numpy as np
 
-    from mcrank import Dataset
+    from mcrank import NDCG, Dataset, Dialect
     from mcrank.metrics.evaluate import evaluate
     from mcrank.metrics.measure import MEASURES
 
-    data = Dataset([[0.0]] * 6, y=[0, 1, 2, 0, 1, 0], qid=[1, 1, 1, 2, 2, 2])
-    scores = np.array([0.0, 1.0, 1.0, 2.0, 0.0, 2.0])
+    rows = 100
+    data = Dataset(np.zeros((rows, 1)), y=np.arange(rows) % 2, qid=np.arange(rows) // 50)
+    scores = np.arange(rows) % 7.0
     for measure in MEASURES.values():
-        evaluate(scores, data, [measure()], band=True)
+        for ties in ("file", "expected"):
+            evaluate(scores, data, [measure(dialect=Dialect("any", ties=ties))], band=True)
         measure().on(data).swap_changes(scores, 0)
+    evaluate(scores, data, [NDCG(k=1)])
 
 
 AREAS: dict[str, Callable[[], None]] = {
