@@ -96,7 +96,7 @@ def same_trees(p, num_leaves, min_rows, *, rows=NONE, features=None, derived=Fal
 @pytest.mark.parametrize("features", [1, 16, 17, 40])
 def test_shared_growth_gives_the_same_tree(features):
     plain = random_plot(features, 800, features, missing=0.1)
-    assert same_trees(plain, 16, 5) == 31
+    assert same_trees(plain, 16, 5) == (31 if features > 1 else 13)  # one feature has seven bins
     same_trees(plain, 16, 5, ready=True)
     same_trees(plain, 16, 5, derived=True)
     same_trees(random_plot(features, 800, features, lane=True), 16, 5)
