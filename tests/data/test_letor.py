@@ -17,7 +17,7 @@ from sklearn.datasets import load_svmlight_file
 
 import mcrank
 from mcrank.data import letor, sources
-from tests.reference.letor import BadLine, read_number, read_text
+from tests.reference.letor import BadLine, count_rows, gather_spans, read_number, read_text
 
 FILES = settings(
     max_examples=150,
@@ -395,3 +395,25 @@ def test_mistakes_of_different_kinds_are_told_in_order(tmp_path, content, line):
     (path := tmp_path / "bad.txt").write_bytes(content)
     with pytest.raises(mcrank.DataError, match=rf"line {line}: "):
         mcrank.read(path)
+
+
+def padded(content: bytes):
+    text = np.zeros(len(content) + sources.PADDING, dtype=np.uint8)
+    text[: len(content)] = np.frombuffer(content, dtype=np.uint8)
+    return text
+
+
+@given(st.lists(st.text(alphabet="0 #\t\rq", max_size=20)))
+def test_counting_equals_its_twin(lines):
+    content = "".join(line + "\n" for line in lines).encode()
+    assert letor.kernels.count_rows(padded(content), len(content)) == count_rows(content)
+
+
+@given(st.binary(max_size=60), st.data())
+def test_gathering_equals_its_twin(content, data):
+    place = st.integers(0, len(content))
+    spans = data.draw(st.lists(st.tuples(place, place).map(sorted)))
+    expected = gather_spans(content, spans)
+    out = np.zeros(len(expected), dtype=np.uint8)
+    letor.kernels.gather_spans(padded(content), np.array(spans, dtype=np.int32).reshape(-1, 2), out)
+    assert out.tobytes() == expected

@@ -78,3 +78,14 @@ def _docid(comment):
                 return words[:i]
         return words or comment
     return comment
+
+
+def count_rows(content: bytes):
+    """Lines that hold more than blanks and a comment, and all lines."""
+    lines = content.split(b"\n")[:-1]
+    return sum(bool(line.split(b"#")[0].split()) for line in lines), len(lines)
+
+
+def gather_spans(content: bytes, spans) -> bytes:
+    """The spans with a newline behind each."""
+    return b"".join(content[start:stop] + b"\n" for start, stop in spans)

@@ -45,7 +45,7 @@ def read(
     doc_id, weight : str or array, optional
         The same for document ids (found as ``doc_id`` or ``docid``) and row weights (never guessed).
     features : sequence of str, optional
-        Feature columns of a table; by default all others.
+        Feature columns of a table; by default all others, except those with one of the names above.
     first_index : {1, 0}
         Number of the first feature in LETOR text.
     n_features : int, optional

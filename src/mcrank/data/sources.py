@@ -244,12 +244,12 @@ def _check_unchanged(path: Path, before: os.stat_result, raw: IO[bytes], stream:
         )
 
 
-_COMPRESSORS: dict[str, Callable[[Any], Any]] = {
+_COMPRESSORS: dict[str, Callable[[Any, Path], Any]] = {
     # No time and no name inside: the same data gives the same bytes.
-    ".gz": lambda raw: gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0),
-    ".xz": lambda raw: lzma.LZMAFile(raw, "wb"),  # noqa: SIM115 - closed by its user
-    ".bz2": lambda raw: bz2.BZ2File(raw, "wb"),
-    ".zst": lambda raw: _zstandard(Path(raw.name)).ZstdCompressor().stream_writer(raw, closefd=False),
+    ".gz": lambda raw, path: gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0),
+    ".xz": lambda raw, path: lzma.LZMAFile(raw, "wb"),  # noqa: SIM115 - closed by its user
+    ".bz2": lambda raw, path: bz2.BZ2File(raw, "wb"),
+    ".zst": lambda raw, path: _zstandard(path).ZstdCompressor().stream_writer(raw, closefd=False),
 }
 
 
@@ -268,7 +268,7 @@ def replaced_file(path: StrPath, compress: bool = False) -> Iterator[Any]:
         with os.fdopen(handle, "wb") as raw:
             stream: Any = raw
             if compress and target.suffix in _COMPRESSORS:
-                stream = _COMPRESSORS[target.suffix](raw)
+                stream = _COMPRESSORS[target.suffix](raw, target)
             yield stream
             if stream is not raw:
                 stream.close()

@@ -82,6 +82,8 @@ def _open(path: Path) -> Any:
     form = table_format(path)
     tried = []
     for library, opener in (("pyarrow", _open_pyarrow), ("polars", _open_polars), ("pandas", _open_pandas)):
+        if form == "arrow" and library == "pandas":
+            continue  # it would ask for pyarrow
         try:
             importlib.import_module(library)
         except ImportError:
@@ -113,14 +115,14 @@ def _open_pyarrow(path: Path, form: str) -> Any:
 def _open_polars(path: Path, form: str) -> Any:
     polars = importlib.import_module("polars")
     if form in ("parquet", "arrow"):
-        return polars.read_parquet(path) if form == "parquet" else polars.read_ipc(path, memory_map=False)
+        return polars.read_parquet(path) if form == "parquet" else polars.read_ipc(path)
     return polars.read_csv(path, separator="\t" if form == "tsv" else ",")
 
 
 def _open_pandas(path: Path, form: str) -> Any:
     pandas = importlib.import_module("pandas")
-    if form in ("parquet", "arrow"):
-        return pandas.read_parquet(path) if form == "parquet" else pandas.read_feather(path)
+    if form == "parquet":
+        return pandas.read_parquet(path)
     return pandas.read_csv(path, sep="\t" if form == "tsv" else ",")
 
 
@@ -208,10 +210,15 @@ def _dataset(parts: list[_Table], columns: Columns, unjudged: str) -> Dataset:
             raise DataError(
                 f"{first.where} has no column {' or '.join(map(repr, known))}; name it with {role}=."
             )
-    taken = {name for name in roles.values() if name is not None}
-    features = (
-        list(columns.features) if columns.features is not None else [n for n in first.names if n not in taken]
-    )
+    for name in (*roles.values(), *(columns.features or ())):
+        if name is not None:
+            first.column(name)
+    # What is named like an id or a grade is no feature, even when another column was chosen: grades leak.
+    taken = {name for name in first.names if name.lower() in (*QID_NAMES, *GRADE_NAMES, *DOC_NAMES)}
+    taken |= {name for name in roles.values() if name is not None}
+    features = list(columns.features or [])
+    if columns.features is None:
+        features = [name for name in first.names if name not in taken]
     if not features:
         raise DataError(f"{first.where} has no feature columns.")
 

@@ -1,0 +1,57 @@
+"""TREC judgments, runs and features brought together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mcrank
+
+QRELS = mcrank.Qrels(["1", "1", "2", "2"], ["a", "b", "a", "c"], [2, 0, 1, -1])
+
+
+@pytest.fixture
+def features():
+    return mcrank.Dataset(
+        [[1.0], [2.0], [3.0], [4.0], [5.0]], [0] * 5, [1, 1, 2, 2, 3], doc_ids=["a", "z", "a", "c", "a"],
+        feature_names=["length"],
+    )  # fmt: skip
+
+
+def test_features_alone(features):
+    data = mcrank.join_trec(QRELS, features)
+    assert list(zip(data.qid, data.doc_ids, data.y, data.X[:, 0], strict=True)) == [
+        ("1", "a", 2, 1), ("1", "z", 0, 2), ("2", "a", 1, 3), ("2", "c", 0, 4),
+    ]  # fmt: skip
+    judged = mcrank.join_trec(QRELS, features, unjudged="drop")
+    assert judged.doc_ids.tolist() == ["a", "a"]
+
+
+def test_runs_are_features(features):
+    runs = {
+        "bm25": mcrank.Run(["1", "1", "9"], ["b", "a", "x"], [9.0, 8.0, 1.0]),
+        "dense": mcrank.Run(["2", "1"], ["a", "b"], [0.5, 0.25]),
+    }
+    data = mcrank.join_trec(QRELS, features, runs)
+    assert data.feature_names == ("length", "bm25", "dense")
+    assert list(zip(data.qid, data.doc_ids, data.y, strict=True)) == [
+        ("1", "b", 0),
+        ("1", "a", 2),
+        ("2", "a", 1),
+    ]
+    np.testing.assert_array_equal(data.X, np.float32([[np.nan, 9, 0.25], [1, 8, np.nan], [3, np.nan, 0.5]]))
+    alone = mcrank.join_trec(QRELS, runs=runs["bm25"])
+    assert alone.feature_names == ("run",)
+
+
+def test_what_cannot_be_joined(features):
+    with pytest.raises(mcrank.DataError, match="needs features or runs"):
+        mcrank.join_trec(QRELS)
+    with pytest.raises(mcrank.DataError, match="no document ids"):
+        mcrank.join_trec(QRELS, mcrank.Dataset([[1.0]], [0], [1]))
+    with pytest.raises(mcrank.DataError, match="document 'a' of query 1 twice"):
+        mcrank.join_trec(QRELS, mcrank.Dataset([[1.0], [2.0]], [0, 0], [1, 1], doc_ids=["a", "a"]))
+    with pytest.raises(mcrank.DataError, match="no pair of query and document is left"):
+        mcrank.join_trec(QRELS, runs=mcrank.Run(["q1"], ["a"], [1.0]))
+    with pytest.raises(mcrank.OptionError, match="unjudged of join_trec"):
+        mcrank.join_trec(QRELS, features, unjudged="error")

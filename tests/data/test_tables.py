@@ -1,0 +1,202 @@
+"""Tables of every kind give the same data set."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+import scipy.sparse
+
+import mcrank
+
+COLUMNS = {
+    "query_id": ["q1", "q2", "q1", "q2"],
+    "bm25": [1.5, None, 2.5, 0.0],
+    "clicks": [1, 2, 3, 4],
+    "fresh": [True, False, True, False],
+    "doc_id": ["a", "b", "c", "d"],
+    "label": [2, 0, 1, 0],
+}
+
+
+class Stream:
+    """Speaks Arrow and nothing else."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+def check(data):
+    assert data.qids.tolist() == ["q1", "q2"]
+    assert data.y.tolist() == [2, 1, 0, 0]
+    assert data.doc_ids.tolist() == ["a", "c", "b", "d"]
+    assert data.feature_names == ("bm25", "clicks", "fresh")
+    np.testing.assert_array_equal(
+        data.X, np.array([[1.5, 1, 1], [2.5, 3, 1], [np.nan, 2, 0], [0, 4, 0]], dtype=np.float32)
+    )
+    assert data.source_rows.tolist() == [0, 2, 1, 3]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pd.DataFrame,
+        lambda c: pd.DataFrame(c).convert_dtypes(),
+        pl.DataFrame,
+        pa.table,
+        lambda c: Stream(pa.table(c)),
+        lambda c: pa.table(c).to_reader(),
+        dict,
+        lambda c: pa.concat_tables([pa.table(c).slice(0, 2), pa.table(c).slice(2)]),
+    ],
+    ids=["pandas", "pandas-nullable", "polars", "arrow", "stream", "reader", "mapping", "chunked"],
+)
+def test_tables_in_memory(make):
+    check(mcrank.read(make(COLUMNS)))
+
+
+WRITERS = {
+    "data.parquet": lambda path: pa.parquet.write_table(pa.table(COLUMNS), path),
+    "data.arrow": lambda path: pa.feather.write_feather(pa.table(COLUMNS), path, compression="uncompressed"),
+    "data.csv": lambda path: pa.csv.write_csv(pa.table(COLUMNS), path),
+    "data.csv.gz": lambda path: pd.DataFrame(COLUMNS).to_csv(path, index=False),
+    "data.tsv": lambda path: pd.DataFrame(COLUMNS).to_csv(path, index=False, sep="\t"),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize(
+    "without", [(), ("pyarrow",), ("pyarrow", "polars"), ("pyarrow", "polars", "pandas")]
+)
+def test_files(tmp_path, monkeypatch, name, without):
+    """Any of the three libraries will do; with none of them the message says what to install."""
+    WRITERS[name](str(path := tmp_path / name))
+    real = importlib.import_module
+
+    def import_module(library):
+        if library in without:
+            raise ImportError(library)
+        return real(library)
+
+    monkeypatch.setattr(importlib, "import_module", import_module)
+    if len(without) == 3 or (len(without) == 2 and name == "data.arrow"):
+        with pytest.raises(mcrank.DataError, match=r"needs a table library.*mcrank\[tables\]"):
+            mcrank.read(path)
+        return
+    check(mcrank.read(path))
+
+
+def test_an_arrow_stream_file(tmp_path):
+    table = pa.table(COLUMNS)
+    with (
+        pa.OSFile(str(path := tmp_path / "data.arrow"), "wb") as sink,
+        pa.ipc.new_stream(sink, table.schema) as writer,
+    ):
+        writer.write_table(table)
+    check(mcrank.read(path))
+
+
+def test_several_files_and_cache(tmp_path):
+    table = pa.table(COLUMNS)
+    pa.parquet.write_table(table.slice(0, 1), tmp_path / "a.parquet")
+    pa.parquet.write_table(table.slice(1), tmp_path / "b.parquet")
+    for _ in range(2):
+        check(mcrank.read(str(tmp_path / "*.parquet"), cache=True))
+    assert len(list(tmp_path.glob("*.mcrank-cache"))) == 1
+    pa.parquet.write_table(table.drop_columns(["clicks"]), tmp_path / "b.parquet")
+    with pytest.raises(mcrank.DataError, match="has other columns"):
+        mcrank.read(str(tmp_path / "*.parquet"))
+    (tmp_path / "c.txt").write_text("0 qid:1 1:1\n")
+    with pytest.raises(mcrank.DataError, match="different formats"):
+        mcrank.read([tmp_path / "a.parquet", tmp_path / "c.txt"])
+
+
+def test_columns_named_by_the_caller():
+    frame = pd.DataFrame(COLUMNS).rename(columns={"query_id": "topic", "label": "stars"})
+    data = mcrank.read(frame, qid="topic", grade="stars", weight="clicks", features=["bm25"])
+    assert data.feature_names == ("bm25",)
+    assert data.weight.tolist() == [1, 3, 2, 4]
+    arrays = mcrank.read(frame, qid=np.array([1, 1, 2, 2]), grade=[0, 1, 0, 1], features=["clicks"])
+    assert arrays.qids.tolist() == [1, 2]
+    assert arrays.source_rows is None
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        ({"title": ["x", "y", "z", "w"]}, {}, "column 'title' of the table is not numeric"),
+        ({"grade": [1, 1, 1, 1]}, {}, "columns 'label', 'grade'; choose with grade="),
+        ({"qid": [1, 1, 1, 1]}, {}, "columns 'query_id', 'qid'; choose with qid="),
+        ({"bm25": [1.0, np.inf, 0, 0]}, {}, "column 'bm25' of the table has inf at row 1"),
+        ({"bm25": [1.0, 1e39, 0, 0]}, {}, r"column 'bm25' of the table has 1e\+39 at row 1"),
+        ({"label": [1, 1, -1, 1]}, {}, "-1.0 at row 2"),
+        ({"label": ["x", "y", "z", "w"]}, {}, "grades must be numbers"),
+        ({"query_id": ["a", None, "b", "b"]}, {}, "qid of Dataset is missing .* at row 1"),
+        ({}, {"qid": "topic"}, "no column 'topic'; it has 'query_id'"),
+        ({}, {"features": ["none"]}, "no column 'none'"),
+        ({}, {"features": []}, "no feature columns"),
+        ({}, {"qid": [1, 2]}, "qid of Dataset must have one value per row"),
+    ],
+)
+def test_bad_tables_are_named(change, options, message):
+    with pytest.raises(mcrank.DataError, match=message):
+        mcrank.read(pl.DataFrame({**COLUMNS, **change}, strict=False), **options)
+
+
+def test_missing_roles_and_empty_tables():
+    with pytest.raises(
+        mcrank.DataError, match="no column 'qid' or 'query_id' or 'queryid'; name it with qid="
+    ):
+        mcrank.read({"label": [1], "x": [1.0]})
+    with pytest.raises(mcrank.DataError, match="no column 'label' or 'grade' or 'relevance'"):
+        mcrank.read({"qid": [1], "x": [1.0]})
+    with pytest.raises(mcrank.DataError, match="the table is empty: 0 rows"):
+        mcrank.read(pd.DataFrame({"qid": [], "label": [], "x": []}))
+    with pytest.raises(mcrank.DataError, match="two columns 'x'"):
+        mcrank.read(pd.DataFrame([[1, 1, 1, 2]], columns=["qid", "label", "x", "x"]))
+
+
+@pytest.mark.parametrize("name", ["bad.parquet", "bad.arrow", "bad.csv"])
+def test_damaged_files(tmp_path, name):
+    (path := tmp_path / name).write_bytes(b"ARROW1\x00\x01 not a table,\xff\xfe\n1,2,3\n")
+    with pytest.raises(mcrank.DataError, match=name):
+        mcrank.read(path)
+
+
+def test_unjudged_rows():
+    columns = {**COLUMNS, "label": [2, None, -1, 0]}
+    assert mcrank.read(columns | {"label": [2, np.nan, -1, 0]}, unjudged="zero").y.tolist() == [2, 0, 0, 0]
+    dropped = mcrank.read(pl.DataFrame(columns), unjudged="drop")
+    assert dropped.y.tolist() == [2, 0]
+    assert dropped.doc_ids.tolist() == ["a", "d"]
+    with pytest.raises(mcrank.DataError, match="every row is unjudged"):
+        mcrank.read({"qid": [1], "label": [-1], "x": [1.0]}, unjudged="drop")
+
+
+def test_sparse_matrices():
+    matrix = scipy.sparse.random(6, 4, density=0.5, format="csc", random_state=0)
+    data = mcrank.read(matrix, qid=[1, 1, 2, 2, 3, 3], grade=[0, 1, 0, -1, 0, 2], unjudged="drop")
+    np.testing.assert_array_equal(data.X, matrix.toarray()[[0, 1, 2, 4, 5]].astype(np.float32))
+    with pytest.raises(mcrank.DataError, match="give qid= as an array"):
+        mcrank.read(matrix, grade=[0] * 6)
+
+
+def test_options_of_the_other_kind():
+    with pytest.raises(mcrank.OptionError, match="cache of read needs a file"):
+        mcrank.read(COLUMNS, cache=True)
+
+
+def test_named_columns_are_for_tables(tmp_path):
+    (path := tmp_path / "data.txt").write_text("0 qid:1 1:1\n")
+    with pytest.raises(mcrank.OptionError, match="grade of read is for tables"):
+        mcrank.read(path, grade="label")
