@@ -78,10 +78,18 @@ class Option:
         if self.kind is int:
             return int(value) if isinstance(value, numbers.Integral) else None
         if self.kind is float:
-            return float(value) if isinstance(value, numbers.Real) and not math.isnan(value) else None
+            return self._finite(value) if isinstance(value, numbers.Real) else None
         if self.kind is str:
             return str(value) if isinstance(value, str) else None
         return value
+
+    @staticmethod
+    def _finite(value: Any) -> float | None:
+        try:
+            number = float(value)
+        except OverflowError:
+            return None
+        return number if math.isfinite(number) else None
 
     def _in_bounds(self, value: Any) -> bool:
         if self.choices:

@@ -69,7 +69,7 @@ class BinnedDataset:
     """Bins of every row, in the two layouts the engine reads.
 
     ``columns[f, row]`` serves partitions and root histograms; ``blocks[b, 2 * row:2 * row + 2]`` holds 16
-    features of one row as two 64-bit words and serves the histograms of gathered rows; fewer than eight features
+    features of one row as two 64-bit words and serves the histograms of gathered rows; fewer than four features
     left over have no block. Features of more than 256 bins need 16 bits: then only ``wide_columns`` is filled.
     """
 
@@ -250,7 +250,7 @@ def bin_dataset(data: Dataset, bins: Bins, n_jobs: int = 1) -> BinnedDataset:
     X = data.X
     rows, features = X.shape
     wide = bins.wide
-    n_blocks = (features + BLOCK // 2) // BLOCK  # fewer than 8 left over are read from their columns
+    n_blocks = (features + BLOCK - 4) // BLOCK  # fewer than 4 left over are read from their columns
     columns = np.empty((0, 0) if wide else (features, rows), dtype=np.uint8)
     blocks = np.zeros((0, 0) if wide else (n_blocks, 2 * rows), dtype=np.uint64)
     wide_columns = np.empty((features, rows) if wide else (0, 0), dtype=np.uint16)

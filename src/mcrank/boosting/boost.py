@@ -8,7 +8,7 @@ together. The forest is the same, to the last bit, for any number of threads.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -203,9 +203,9 @@ class _Booster:
         self.feature_keys = np.arange(data.n_features, dtype=np.uint64)
         self._prepare_roots()
 
-    def run(self, task: Callable[[int], Any], items: Any) -> None:
+    def run(self, task: Callable[[int], Any], items: Sequence[int]) -> None:
         """Run a task over items on the pool and raise what any of them raised."""
-        if self.options.n_jobs == 1:
+        if self.options.n_jobs == 1 or len(items) == 1:
             for item in items:
                 task(item)
         else:
@@ -315,7 +315,7 @@ class _Booster:
             features = self.bins.n_features
             self._counts = np.empty((features, 256), dtype=np.int64)
             root_counts(grounds.columns, self._counts)
-            self._sums = np.zeros((len(self._groups) + self._balanced, features, 4 * 256), dtype=np.int64)
+            self._sums = np.zeros((len(self._groups), features, 4 * 256), dtype=np.int64)
 
     def _root_histograms(self) -> bool:
         """Fill the shared sums; False when roots are left to the trees."""
@@ -334,12 +334,8 @@ class _Booster:
             root_sums(self.grounds.columns, first, last, self.gradients.q, output, outputs, self._sums[group])
 
         self.run(part, [g * features + f for g in range(len(self._groups)) for f in range(0, features, step)])
-        if self._balanced:
-            lanes = self._sums[:-1].reshape(len(self._groups), features, 256, 4)
-            self._sums[-1].reshape(features, 256, 4)[:, :, 0] = -lanes.sum(axis=(0, 3))
         return True
 
     def _pack_root(self, k: int, hist: npt.NDArray[np.int64]) -> None:
         last = self._balanced and k == self.loss.n_outputs - 1
-        group, lane = (len(self._groups), 0) if last else divmod(k, LANES_AT_ONCE)
-        pack_root(self._sums[group], self._counts, lane, self.rules.count_bits, hist)
+        pack_root(self._sums, self._counts, -1 if last else k, self.rules.count_bits, hist)

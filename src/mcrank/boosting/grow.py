@@ -81,28 +81,16 @@ class Workspace(NamedTuple):
 
     @classmethod
     def allocate(cls, grounds: Grounds, rows: int, rules: Rules) -> Workspace:
-        """Return memory for trees on ``rows`` rows."""
+        """Return memory for trees on ``rows`` rows; histograms end in room for a last block's padding."""
+        counters = int(grounds.bin_start[-1]) + (0 if grounds.wide_columns.shape[0] else 4 * 256)
         return cls(
             np.zeros(2 * rules.num_leaves - 1, dtype=NODE),
-            np.empty(
-                (max(1, rules.num_leaves - 1), int(grounds.bin_start[-1]) * rules.lanes), dtype=np.int64
-            ),
+            np.empty((max(1, rules.num_leaves - 1), counters * rules.lanes), dtype=np.int64),
             np.empty(rows, dtype=np.int64),
             np.empty(rows, dtype=np.int64),
             np.empty(2 * rows if rules.lanes == 2 else 0, dtype=np.int64),
             np.empty((4, int(grounds.n_bins.max())), dtype=np.float64),
         )
-
-
-@njit(nogil=True)
-def _totals(hist, n, lanes, node):  # type: ignore[no-untyped-def]
-    """Sums of both lanes over a node's rows: every row is in one of the ``n`` bins of the first feature."""
-    node.total = 0
-    node.weight = 0
-    for b in range(n):
-        node.total += hist[b * lanes]
-        if lanes == 2:
-            node.weight += hist[b * lanes + 1]
 
 
 @njit(nogil=True)
@@ -119,15 +107,26 @@ def _start_node(nodes, at, begin, end, total, weight, slot):  # type: ignore[no-
     node.right = -1
 
 
-@njit(nogil=True)
-def _start_root(grounds, rules, gradients, rows, weights, ready, ws):  # type: ignore[no-untyped-def]
-    """Set up the root; unless its histogram is ``ready``, also its entries and histogram."""
+@njit(nogil=True, cache=True)
+def start_root(grounds, rules, gradients, rows, weights, ready, ws):  # type: ignore[no-untyped-def]
+    """Set up the root node; unless its histogram is ``ready``, also its entries."""
+    # IN: grounds, rules, gradients, rows, weights, ready  OUT: ws
     n = len(rows) if len(rows) > 0 else len(gradients)
-    _start_node(ws.nodes, 0, 0, n, 0, 0, 0)
+    total = np.int64(0)
+    weight = np.int64(0)
+    if len(rows) > 0:
+        for i in range(n):
+            total += np.int64(gradients[rows[i]])
+    else:
+        for i in range(n):
+            total += np.int64(gradients[i])
     if not ready:
         fill_entries(gradients, rows, ws.entries)
         if rules.lanes == 2:
             fill_pairs(ws.entries, 0, n, rules.count_bits, weights, rules.derived_bits, ws.pairs)
+            for i in range(n):
+                weight += ws.pairs[2 * i + 1]
+    _start_node(ws.nodes, 0, 0, n, (total << rules.count_bits) + n, weight, 0)
 
 
 @njit(nogil=True)
@@ -180,18 +179,23 @@ def _divide(grounds, rules, at, n_nodes, slot, gradients, from_root, ws):  # typ
 
 
 @njit(nogil=True)
-def _child_histograms(grounds, rules, small, large, weights, first, last, ws):  # type: ignore[no-untyped-def]
-    """Histograms of two siblings for blocks ``first`` up to ``last``: count the smaller, subtract for the larger."""
-    node = ws.nodes[small]
-    hist = ws.hists[node.slot]
+def _count(grounds, rules, node, first, last, ws):  # type: ignore[no-untyped-def]
+    """Histogram of a node for blocks ``first`` up to ``last``."""
     node_histogram(
-        grounds.columns, grounds.wide_columns, grounds.blocks, grounds.bin_start, first, last, ws.entries, node.begin, node.end,
-        rules.count_bits, rules.lanes, ws.pairs, hist,
+        grounds.columns, grounds.wide_columns, grounds.blocks, grounds.bin_start, first, last,
+        ws.entries, node.begin, node.end, rules.count_bits, rules.lanes, ws.pairs, ws.hists[node.slot],
     )  # fmt: skip
+
+
+@njit(nogil=True)
+def _child_histograms(grounds, rules, small, large, first, last, ws):  # type: ignore[no-untyped-def]
+    """Histograms of two siblings for some blocks: count the smaller, subtract it for the larger."""
+    _count(grounds, rules, ws.nodes[small], first, last, ws)
+    hist = ws.hists[ws.nodes[small].slot]
+    other = ws.hists[ws.nodes[large].slot]
     step = 1 if grounds.wide_columns.shape[0] > 0 else BLOCK
     low = grounds.bin_start[first * step] * rules.lanes
     high = grounds.bin_start[min(last * step, len(grounds.missing))] * rules.lanes
-    other = ws.hists[ws.nodes[large].slot]
     for i in range(low, high):
         other[i] -= hist[i]
 
@@ -223,41 +227,51 @@ def grow(grounds, rules, gradients, rows, weights, features, ready, ws):  # type
         Whether ``ws.hists[0]`` already holds the root's histogram; then ``rows`` must be empty.
     """
     # IN: grounds, rules, gradients, rows, weights, features, ready  OUT: ws
-    _start_root(grounds, rules, gradients, rows, weights, ready, ws)
+    start_root(grounds, rules, gradients, rows, weights, ready, ws)
     nodes = ws.nodes
-    root = nodes[0]
     wide = grounds.wide_columns.shape[0]
     n_blocks = wide if wide > 0 else (grounds.columns.shape[0] + BLOCK - 1) // BLOCK
     if not ready:
-        node_histogram(
-            grounds.columns, grounds.wide_columns, grounds.blocks, grounds.bin_start, 0, n_blocks, ws.entries, 0, root.end,
-            rules.count_bits, rules.lanes, ws.pairs, ws.hists[0],
-        )  # fmt: skip
-    _totals(ws.hists[0], grounds.n_bins[0], rules.lanes, root)
-    _find_split(grounds, rules, features, 0, len(features), ws.hists[0], ws.work, root)
+        _count(grounds, rules, nodes[0], 0, n_blocks, ws)
+    _find_split(grounds, rules, features, 0, len(features), ws.hists[0], ws.work, nodes[0])
     n_nodes = 1
-    leaves = 1
-    while leaves < rules.num_leaves:
-        at = _best_leaf(nodes, n_nodes)
-        if at < 0:
+    while True:
+        small = split_best(grounds, rules, n_nodes, gradients, weights, ready, ws)
+        if small < 0:
             break
-        small = _divide(grounds, rules, at, n_nodes, leaves, gradients, ready and at == 0, ws)
         large = 2 * n_nodes + 1 - small
         n_nodes += 2
-        leaves += 1
-        if leaves < rules.num_leaves and nodes[large].end - nodes[large].begin >= 2 * rules.min_rows:
-            if rules.lanes == 2:
-                fill_pairs(
-                    ws.entries, nodes[small].begin, nodes[small].end, rules.count_bits, weights,
-                    rules.derived_bits, ws.pairs,
-                )  # fmt: skip
-            _child_histograms(grounds, rules, small, large, weights, 0, n_blocks, ws)
+        if _worth_searching(rules, n_nodes, nodes[large]):
+            _child_histograms(grounds, rules, small, large, 0, n_blocks, ws)
             for child in (small, large):
-                node = nodes[child]
-                _find_split(grounds, rules, features, 0, len(features), ws.hists[node.slot], ws.work, node)
+                hist = ws.hists[nodes[child].slot]
+                _find_split(grounds, rules, features, 0, len(features), hist, ws.work, nodes[child])
     if n_nodes == 1 and ready:
         fill_entries(gradients, rows, ws.entries)
     return n_nodes
+
+
+@njit(nogil=True)
+def _worth_searching(rules, n_nodes, large):  # type: ignore[no-untyped-def]
+    """Whether children may be split further: there is a leaf to spend and the larger one has the rows."""
+    return n_nodes < 2 * rules.num_leaves - 1 and large.end - large.begin >= 2 * rules.min_rows
+
+
+@njit(nogil=True, cache=True)
+def split_best(grounds, rules, n_nodes, gradients, weights, ready, ws):  # type: ignore[no-untyped-def]
+    """Split the best leaf into two new nodes; return the smaller, or -1 when the tree is done."""
+    # IN: grounds, rules, n_nodes, gradients, weights, ready  OUT: ws
+    if n_nodes >= 2 * rules.num_leaves - 1:
+        return -1
+    at = _best_leaf(ws.nodes, n_nodes)
+    if at < 0:
+        return -1
+    slot = (n_nodes + 1) // 2
+    small = _divide(grounds, rules, at, n_nodes, slot, gradients, ready and at == 0, ws)
+    node = ws.nodes[small]
+    if rules.lanes == 2:
+        fill_pairs(ws.entries, node.begin, node.end, rules.count_bits, weights, rules.derived_bits, ws.pairs)
+    return small
 
 
 def tree_arrays(
@@ -281,11 +295,29 @@ def tree_arrays(
         "feature": feature,
         "threshold": threshold,
         "missing_left": np.where(inner, nodes["missing_left"], 0).astype(np.uint8),
-        "left": nodes["left"],
-        "right": nodes["right"],
+        "left": np.ascontiguousarray(nodes["left"]),
+        "right": np.ascontiguousarray(nodes["right"]),
         "gain": np.where(inner, nodes["gain"] * unit, 0.0),
         "rows": nodes["end"] - nodes["begin"],
     }
+
+
+@njit(nogil=True, cache=True)
+def search_part(grounds, rules, features, part, small, large, ready, ws, work, found):  # type: ignore[no-untyped-def]
+    """One thread's share of two new siblings (or of the root, when they are equal): histograms and best splits.
+
+    ``part`` is (first block, last block, first feature, last feature); ``found`` gets a record for each of the two.
+    """
+    # IN: all but ws and found  OUT: ws (histograms), found
+    if small != large:
+        _child_histograms(grounds, rules, small, large, part[0], part[1], ws)
+    elif not ready:
+        _count(grounds, rules, ws.nodes[small], part[0], part[1], ws)
+    for i in range(2):
+        child = small if i == 0 else large
+        found[i] = ws.nodes[child]
+        hist = ws.hists[ws.nodes[child].slot]
+        _find_split(grounds, rules, features, part[2], part[3], hist, work, found[i])
 
 
 def grow_shared(
@@ -308,72 +340,29 @@ def grow_shared(
         for lo, hi in zip(cuts[:-1], cuts[1:], strict=True)
     ]
     works = [np.empty_like(ws.work) for _ in parts]
+    found = np.zeros((len(parts), 2), dtype=NODE)
 
-    def on_parts(task: Any) -> None:
-        list(pool.map(task, range(len(parts))))
+    def search(small: int, large: int) -> None:
+        """Let every thread search its features, then keep the best; equal gains go to the lower features."""
 
-    def choose(child: int) -> None:
-        """Search every part's features, then keep the best; equal gains go to the lower features."""
-        found = np.repeat(ws.nodes[child : child + 1], len(parts))
-        hist = ws.hists[ws.nodes[child]["slot"]]
-        on_parts(
-            lambda p: find_split(
-                grounds, rules, features, parts[p][2], parts[p][3], hist, works[p], found[p : p + 1]
-            )
-        )
-        ws.nodes[child] = found[int(np.argmax(found["gain"]))]
+        def one(p: int) -> None:
+            search_part(grounds, rules, features, parts[p], small, large, ready, ws, works[p], found[p])
 
-    _start_root(grounds, rules, gradients, rows, weights, ready, ws)
-    if not ready:
-        end = int(ws.nodes[0]["end"])
-        on_parts(lambda p: _root_part(grounds, rules, parts[p][0], parts[p][1], end, ws))
-    find_totals(ws.hists[0], int(grounds.n_bins[0]), rules.lanes, ws.nodes[:1])
-    choose(0)
-    n_nodes = leaves = 1
-    while leaves < rules.num_leaves:
-        at = _best_leaf(ws.nodes, n_nodes)
-        if at < 0:
-            break
-        small = _divide(grounds, rules, at, n_nodes, leaves, gradients, ready and at == 0, ws)
+        waiting = [pool.submit(one, p) for p in range(1, len(parts))]
+        one(0)
+        for future in waiting:
+            future.result()
+        for i, child in enumerate((small, large)):
+            ws.nodes[child] = found[int(np.argmax(found["gain"][:, i])), i]
+
+    start_root(grounds, rules, gradients, rows, weights, ready, ws)
+    search(0, 0)
+    n_nodes = 1
+    while (small := split_best(grounds, rules, n_nodes, gradients, weights, ready, ws)) >= 0:
         large = 2 * n_nodes + 1 - small
         n_nodes += 2
-        leaves += 1
-        if (
-            leaves < rules.num_leaves
-            and ws.nodes[large]["end"] - ws.nodes[large]["begin"] >= 2 * rules.min_rows
-        ):
-            if rules.lanes == 2:
-                begin, end = int(ws.nodes[small]["begin"]), int(ws.nodes[small]["end"])
-                fill_pairs(ws.entries, begin, end, rules.count_bits, weights, rules.derived_bits, ws.pairs)
-            on_parts(
-                lambda p, s=small, g=large: _child_histograms(
-                    grounds, rules, s, g, weights, parts[p][0], parts[p][1], ws
-                )
-            )
-            choose(small)
-            choose(large)
+        if _worth_searching(rules, n_nodes, ws.nodes[large]):
+            search(small, large)
     if n_nodes == 1 and ready:
         fill_entries(gradients, rows, ws.entries)
     return n_nodes
-
-
-@njit(nogil=True)
-def _root_part(grounds, rules, first, last, end, ws):  # type: ignore[no-untyped-def]
-    node_histogram(
-        grounds.columns, grounds.wide_columns, grounds.blocks, grounds.bin_start, first, last, ws.entries, 0, end,
-        rules.count_bits, rules.lanes, ws.pairs, ws.hists[0],
-    )  # fmt: skip
-
-
-@njit(nogil=True)
-def find_split(grounds, rules, features, first, last, hist, work, found):  # type: ignore[no-untyped-def]
-    """Best split of the single node in ``found`` over ``features[first:last]``."""
-    # IN: all but found  OUT: found
-    _find_split(grounds, rules, features, first, last, hist, work, found[0])
-
-
-@njit(nogil=True)
-def find_totals(hist, n, lanes, found):  # type: ignore[no-untyped-def]
-    """Totals of the single node in ``found``."""
-    # IN: hist, n, lanes  OUT: found
-    _totals(hist, n, lanes, found[0])

@@ -82,7 +82,7 @@ def _one(column, entries, begin, end, count_bits, lanes, pairs, hist):  # type: 
             add2(hist, place, pairs, (i - uint64(begin)) << uint64(1))
 
 
-@njit(nogil=True)
+@njit(nogil=True, cache=True)
 def fill_pairs(entries, begin, end, count_bits, weights, derived_bits, pairs):  # type: ignore[no-untyped-def]
     """Both lanes of every entry in order; the second is ``weights[row]``, or q(1-q) when ``weights`` is empty."""
     # IN: entries, begin, end, count_bits, weights, derived_bits  OUT: pairs
@@ -107,8 +107,9 @@ def node_histogram(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Zero and fill the part of ``hist`` that belongs to blocks ``first_block`` up to ``last_block``.
 
-    Blocks are read by halves of eight features; the up to seven left over at the end come from their columns, since a
-    block of a few would move as much memory as a full one. Wide data (16-bit bins) has one feature per block.
+    Blocks are read whole or by halves of eight features. A last half with four features or more is padded (its padding
+    counts into the spare end of ``hist``); fewer come from their columns, since a block of a few moves as much
+    memory as a full one. Wide data (16-bit bins) has one feature per block.
     """
     # IN: all but hist  OUT: hist
     if wide_columns.shape[0] > 0:
@@ -122,12 +123,12 @@ def node_histogram(  # type: ignore[no-untyped-def]
         done = 16 * b
         stop = min(done + 16, n_features)
         hist[bin_start[done] * lanes : bin_start[stop] * lanes] = 0
-        if stop - done == 16 and lanes == 1:
-            _sixteen(blocks[b], entries, begin, end, count_bits, hist[bin_start[done] : bin_start[stop]])
+        if stop - done >= 12 and lanes == 1:
+            _sixteen(blocks[b], entries, begin, end, count_bits, hist[bin_start[done] :])
             continue
         half = uint64(0)
-        while stop - done >= 8:
-            part = hist[bin_start[done] * lanes : bin_start[done + 8] * lanes]
+        while stop - done >= 4:
+            part = hist[bin_start[done] * lanes :]
             _eight(blocks[b], half, entries, begin, end, count_bits, lanes, pairs, part)
             done += 8
             half += uint64(1)
@@ -164,11 +165,24 @@ def root_sums(columns, first, last, gradients, output, outputs, sums):  # type: 
             row = gradients[output + k]
             for i in range(n):
                 lanes[4 * i + k] = row[low + i]
-        for f in range(first, last):
-            column = columns[f]
-            counters = sums[f]
+        f = first
+        # Four features in turn: rows of a sparse feature hit one counter again and again, and each add would wait for
+        # the one before it.
+        while f + 4 <= last:
+            a, b, c, d = columns[f], columns[f + 1], columns[f + 2], columns[f + 3]
+            to_a, to_b, to_c, to_d = sums[f], sums[f + 1], sums[f + 2], sums[f + 3]
             for i in range(uint64(n)):
-                add4(counters, uint64(column[uint64(low) + i]) << uint64(2), lanes, i << uint64(2))
+                at = i << uint64(2)
+                add4(to_a, uint64(a[uint64(low) + i]) << uint64(2), lanes, at)
+                add4(to_b, uint64(b[uint64(low) + i]) << uint64(2), lanes, at)
+                add4(to_c, uint64(c[uint64(low) + i]) << uint64(2), lanes, at)
+                add4(to_d, uint64(d[uint64(low) + i]) << uint64(2), lanes, at)
+            f += 4
+        while f < last:
+            a, to_a = columns[f], sums[f]
+            for i in range(uint64(n)):
+                add4(to_a, uint64(a[uint64(low) + i]) << uint64(2), lanes, i << uint64(2))
+            f += 1
 
 
 @njit("void(uint8[:, ::1], int64[:, ::1])", nogil=True, cache=True)
@@ -182,10 +196,17 @@ def root_counts(columns, counts):  # type: ignore[no-untyped-def]
             counts[f, uint64(column[i])] += 1
 
 
-@njit("void(int64[:, ::1], int64[:, ::1], int64, int64, int64[::1])", nogil=True, cache=True)
-def pack_root(sums, counts, lane, count_bits, hist):  # type: ignore[no-untyped-def]
-    """Histogram of one output's root from the shared sums and counts."""
-    # IN: sums, counts, lane, count_bits  OUT: hist
+@njit("void(int64[:, :, ::1], int64[:, ::1], int64, int64, int64[::1])", nogil=True, cache=True)
+def pack_root(sums, counts, output, count_bits, hist):  # type: ignore[no-untyped-def]
+    """Histogram of one output's root from the shared sums and counts; output -1 is minus the sum of all others."""
+    # IN: sums, counts, output, count_bits  OUT: hist
     for f in range(counts.shape[0]):
         for b in range(256):
-            hist[256 * f + b] = (sums[f, 4 * b + lane] << count_bits) + counts[f, b]
+            if output >= 0:
+                total = sums[output // 4, f, 4 * b + output % 4]
+            else:
+                total = 0
+                for group in range(sums.shape[0]):
+                    for lane in range(4):
+                        total -= sums[group, f, 4 * b + lane]
+            hist[256 * f + b] = (total << count_bits) + counts[f, b]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from numba import int32, int64, njit, types, uint64
 
 from mcrank.losses.base import LeafRule, Loss
-from mcrank.losses.quantize import FloatArray, Gradients
+from mcrank.losses.quantize import READ_ONLY, FloatArray, Gradients
 from mcrank.losses.regression import weighted_median
 
 # Added to a leaf's curvature, so that a leaf of certain rows (p = 0 or 1) divides by something.
@@ -44,13 +44,10 @@ def leaf_values(
     return values
 
 
-_CURVATURE = types.Array(types.float64, 1, "C", readonly=True)
-
-
 @njit(
     types.void(
         types.int64[::1], types.int64[::1], types.int64[::1], types.int64[::1],
-        types.float64, types.int64, _CURVATURE, types.float64[::1],
+        types.float64, types.int64, READ_ONLY, types.float64[::1],
     ),
     nogil=True, cache=True, error_model="numpy",
 )  # fmt: skip

@@ -11,12 +11,13 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from numba import int32, njit
+from numba import int32, njit, types
 
 from mcrank.losses.base import LeafRule, Loss
 from mcrank.losses.exponential import ROUND, as_bits, exp_negative
 from mcrank.losses.quantize import (
     LANE_BITS,
+    READ_ONLY,
     ROWS_PER_TASK,
     FloatArray,
     Gradients,
@@ -26,6 +27,10 @@ from mcrank.losses.quantize import (
     starts,
 )
 
+WEIGHTED = types.void(
+    types.float64[:, ::1], types.int32[::1], READ_ONLY, types.int64, types.int64, types.float64,
+    types.int32[:, ::1], types.float64[:, ::1],
+)  # fmt: skip
 _CHUNK = 512  # rows worked on together: K x 512 floats stay in L1
 
 
@@ -159,12 +164,7 @@ def softmax_residuals(scores, classes, start, end, scale, q):  # type: ignore[no
             out[i] = -balance[i]
 
 
-@njit(
-    "void(float64[:,::1], int32[::1], float64[::1], int64, int64, float64, int32[:,::1], float64[:,::1])",
-    nogil=True,
-    cache=True,
-    error_model="numpy",
-)
+@njit(WEIGHTED, nogil=True, cache=True, error_model="numpy")
 def weighted_softmax_residuals(scores, classes, weight, start, end, unit, q, curvature):  # type: ignore[no-untyped-def]
     """The same with row weights, and the curvatures w p (1 - p)."""
     # IN: scores, classes, weight, start, end, unit  OUT: q, curvature

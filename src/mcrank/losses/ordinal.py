@@ -15,7 +15,7 @@ from numba import int32, njit
 
 from mcrank.losses.base import LeafRule, Loss
 from mcrank.losses.exponential import ROUND, as_bits, exp_negative
-from mcrank.losses.multiclass import allocate_weighted, fill_weighted
+from mcrank.losses.multiclass import WEIGHTED, allocate_weighted, fill_weighted
 from mcrank.losses.quantize import ROWS_PER_TASK, FloatArray, Gradients, Run, gradient_bits, starts
 
 
@@ -93,12 +93,7 @@ def logistic_residuals(scores, classes, start, end, scale, q):  # type: ignore[n
             out[i] = int32(as_bits(scale * (target - p) + ROUND))
 
 
-@njit(
-    "void(float64[:,::1], int32[::1], float64[::1], int64, int64, float64, int32[:,::1], float64[:,::1])",
-    nogil=True,
-    cache=True,
-    error_model="numpy",
-)
+@njit(WEIGHTED, nogil=True, cache=True, error_model="numpy")
 def weighted_logistic_residuals(scores, classes, weight, start, end, unit, q, curvature):  # type: ignore[no-untyped-def]
     """The same with row weights, and the curvatures w p (1 - p)."""
     # IN: scores, classes, weight, start, end, unit  OUT: q, curvature

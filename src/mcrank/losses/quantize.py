@@ -7,18 +7,20 @@ errors are independent between rows and shrink with the root of a leaf's size: f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+from numba import njit, types
 
 FloatArray = npt.NDArray[np.float64]
 # How the engine runs a task over items, perhaps on several threads.
-Run = Callable[[Callable[[int], Any], Iterable[int]], None]
+Run = Callable[[Callable[[int], Any], Sequence[int]], None]
 
+# Weights and targets of a Dataset are frozen; a kernel must say that it only reads them.
+READ_ONLY = types.Array(types.float64, 1, "C", readonly=True)
 MOST_BITS = 30
 LANE_BITS = 30  # of the second lane, which shares its counter with nothing
 ROWS_PER_TASK = 16384
@@ -79,7 +81,7 @@ def _row_of(array: npt.NDArray[Any], output: int) -> npt.NDArray[Any]:
     return array[output if len(array) > 1 else 0]  # type: ignore[no-any-return]
 
 
-@njit("void(float64[::1], float64, int32[::1])", nogil=True, cache=True)
+@njit(types.void(READ_ONLY, types.float64, types.int32[::1]), nogil=True, cache=True)
 def round_gradients(g, unit, q):  # type: ignore[no-untyped-def]
     """``q = rint(g / unit)``."""
     # IN: g, unit  OUT: q
@@ -87,7 +89,7 @@ def round_gradients(g, unit, q):  # type: ignore[no-untyped-def]
         q[i] = np.int32(np.rint(g[i] / unit))
 
 
-@njit("void(float64[::1], float64, int64[::1])", nogil=True, cache=True)
+@njit(types.void(READ_ONLY, types.float64, types.int64[::1]), nogil=True, cache=True)
 def round_lane(h, unit, lane):  # type: ignore[no-untyped-def]
     """``lane = rint(h / unit)``."""
     # IN: h, unit  OUT: lane
