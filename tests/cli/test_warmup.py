@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 
-# Kernels called by other kernels are compiled into them; the rest are called from Python: those need signatures.
+# Kernels called by other kernels are compiled into them; those called from Python need signatures.
 CODE = """
 import importlib, json, pkgutil
 import mcrank
