@@ -92,13 +92,14 @@ def average_precision_swaps(order, start, end, levels, relevant, depth, divisor,
 
 
 @njit(nogil=True, cache=True)
-def best_grades(scores, order, starts, ends, levels, grade, depth, expected, out):  # type: ignore[no-untyped-def]
+def best_grades(scores, order, starts, ends, levels, grade, depth, expected, held, out):  # type: ignore[no-untyped-def]
     """Find the highest grade within ``depth`` ranks of each query.
 
     Expected over ties: of t rows tied across the cut c get in, and the i-th best of them (from 0) is the best
     that got in with chance C(t-1-i, c-1) / C(t, c).
     """
-    # IN: scores, order, starts, ends, levels, grade by level, depth, expected  OUT: out
+    # IN: scores, order, starts, ends, levels, grade by level, depth, expected
+    # OUT: held (scratch by level), out
     for q in range(starts.shape[0]):
         s = starts[q]
         n = ends[q] - s
@@ -117,14 +118,19 @@ def best_grades(scores, order, starts, ends, levels, grade, depth, expected, out
         for r in range(sure):
             best = max(best, grade[levels[order[s + r]]])
         if sure < deep:
-            tied = np.sort(np.array([grade[levels[order[s + r]]] for r in range(sure, last)]))[::-1]
+            for level in range(held.shape[0]):
+                held[level] = 0
+            for r in range(sure, last):
+                held[levels[order[s + r]]] += 1
             t, c = last - sure, deep - sure
             chance = c / t
             value = 0.0
-            for i in range(t - c + 1):
-                value += chance * max(best, tied[i])
-                if i + 1 < t:
-                    chance *= (t - i - c) / (t - i - 1)
+            i = 0
+            for level in range(held.shape[0] - 1, -1, -1):
+                for _ in range(held[level]):
+                    value += chance * max(best, grade[level])
+                    i += 1
+                    chance *= (t - i + 1 - c) / (t - i) if i < t else 0.0
             best = value
         out[q] = best
 
@@ -187,17 +193,9 @@ class BestGrade:
 
     def fill(self, layout: Layout, ranking: Ranking, expected: bool, out: FloatArray) -> None:
         """Fill ``out`` with the value of every query."""
-        best_grades(
-            ranking.scores,
-            ranking.order,
-            layout.starts,
-            layout.ends,
-            layout.levels,
-            self.worth,
-            self.depth,
-            expected,
-            out,
-        )
+        held = np.empty(len(self.worth), dtype=np.int64)
+        rows = (layout.starts, layout.ends, layout.levels, self.worth)
+        best_grades(ranking.scores, ranking.order, *rows, self.depth, expected, held, out)
 
     def fill_swaps(self, layout: Layout, ranking: Ranking, query: int, out: FloatArray) -> None:
         """Fill ``out[i, j]`` with the change when ranks i and j of one query swap."""

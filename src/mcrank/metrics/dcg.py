@@ -70,7 +70,8 @@ def ideal_level_sums(levels, starts, stops, best_first, worth, discount, held, o
     # IN: levels by row, starts, stops, best_first (levels by falling worth), worth by level, discount
     # OUT: held (scratch: rows of each level), out
     for q in range(starts.shape[0]):
-        held[:] = 0
+        for level in range(held.shape[0]):
+            held[level] = 0
         for i in range(starts[q], stops[q]):
             held[levels[i]] += 1
         depth = min(stops[q] - starts[q], discount.shape[0])

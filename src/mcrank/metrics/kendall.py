@@ -12,66 +12,55 @@ from mcrank.metrics.ties import Ranking
 
 
 @njit(nogil=True, cache=True)
-def tied_pairs(sorted_values):  # type: ignore[no-untyped-def]
-    """Count the pairs of equal values among sorted values."""
-    # IN: sorted_values
-    pairs = 0.0
-    run = 0.0
-    for i in range(1, sorted_values.shape[0]):
-        run = run + 1.0 if sorted_values[i] == sorted_values[i - 1] else 0.0
-        pairs += run
-    return pairs
-
-
-@njit(nogil=True, cache=True)
-def kendall_taus(scores, order, starts, ends, levels, grade, out):  # type: ignore[no-untyped-def]
+def kendall_taus(scores, order, starts, ends, levels, tree, held, out):  # type: ignore[no-untyped-def]
     """Kendall's tau-b of each query; 0 where all scores or all grades are equal.
 
-    Knight's way: in ranked order a discordant pair is an inversion of grades, counted while merge sorting.
+    Going down the ranking, each row meets the rows of higher score, kept as counts by level in a Fenwick
+    tree: those of higher level agree with it, those of lower level do not.
     """
-    # IN: scores, order, starts, ends, levels, grade by level  OUT: out
+    # IN: scores, order, starts, ends, levels  OUT: tree, held (scratch by level, zeros before and after), out
     for q in range(starts.shape[0]):
         s = starts[q]
         n = ends[q] - s
-        ranked_score = np.empty(n, dtype=np.float64)
-        values = np.empty(n, dtype=np.float64)
-        for r in range(n):
-            ranked_score[r] = scores[order[s + r]]
-        # Inside equal scores grades stand highest first, so that pairs tied in score make no inversion.
+        agreement = 0.0
+        score_ties = 0.0
+        grade_ties = 0.0
         a = 0
-        tied_both = 0.0
         while a < n:
             b = a
-            while b < n and ranked_score[b] == ranked_score[a]:
-                values[b] = grade[levels[order[s + b]]]
+            while b < n and scores[order[s + b]] == scores[order[s + a]]:
+                level = np.int64(levels[order[s + b]])
+                lower = 0
+                i = level
+                while i > 0:
+                    lower += tree[i]
+                    i -= i & -i
+                agreement += (a - lower - held[level]) - lower
                 b += 1
-            values[a:b] = np.sort(values[a:b])[::-1]
-            tied_both += tied_pairs(values[a:b])
+            for r in range(a, b):
+                score_ties += r - a
+                level = np.int64(levels[order[s + r]])
+                grade_ties += counted(tree, held, level, 1)
+            # Rows of the group were not yet counted when its own members looked, so ties add nothing.
             a = b
-        spare = np.empty(n, dtype=np.float64)
-        discordant = 0.0
-        width = 1
-        while width < n:
-            for low in range(0, n, 2 * width):
-                mid = min(low + width, n)
-                high = min(low + 2 * width, n)
-                i, j = low, mid
-                for o in range(low, high):
-                    if j >= high or (i < mid and values[i] >= values[j]):
-                        spare[o] = values[i]
-                        i += 1
-                    else:
-                        spare[o] = values[j]
-                        discordant += mid - i
-                        j += 1
-            values, spare = spare, values
-            width *= 2
+        for r in range(n):
+            counted(tree, held, np.int64(levels[order[s + r]]), -1)
         pairs = n * (n - 1.0) / 2.0
-        score_ties = tied_pairs(ranked_score)
-        grade_ties = tied_pairs(values)
         scale = np.sqrt((pairs - score_ties) * (pairs - grade_ties))
-        agreement = pairs - score_ties - grade_ties + tied_both - 2.0 * discordant
         out[q] = agreement / scale if scale > 0.0 else 0.0
+
+
+@njit(nogil=True, cache=True)
+def counted(tree, held, level, step):  # type: ignore[no-untyped-def]
+    """Add ``step`` rows of one level to the counts; return how many there were."""
+    # IN: level, step  OUT: tree, held
+    before = held[level]
+    held[level] += step
+    i = level + 1
+    while i < tree.shape[0]:
+        tree[i] += step
+        i += i & -i
+    return before
 
 
 @njit(nogil=True, cache=True)
@@ -88,8 +77,13 @@ def kendall_swaps(scores, order, start, end, levels, grade, out):  # type: ignor
     for r in range(n):
         ranked_score[r] = scores[order[start + r]]
         ranked_grade[r] = grade[levels[order[start + r]]]
-    pairs = n * (n - 1.0) / 2.0
-    scale = np.sqrt((pairs - tied_pairs(ranked_score)) * (pairs - tied_pairs(np.sort(ranked_grade))))
+    untied_score = 0.0
+    untied_grade = 0.0
+    for i in range(n):
+        for j in range(i + 1, n):
+            untied_score += ranked_score[i] != ranked_score[j]
+            untied_grade += ranked_grade[i] != ranked_grade[j]
+    scale = np.sqrt(untied_score * untied_grade)
     for i in range(n):
         out[i, i] = 0.0
         first = i
@@ -120,9 +114,10 @@ class KendallTau:
 
     def fill(self, layout: Layout, ranking: Ranking, expected: bool, out: FloatArray) -> None:
         """Fill ``out`` with the value of every query."""
-        kendall_taus(
-            ranking.scores, ranking.order, layout.starts, layout.ends, layout.levels, self.worth, out
-        )
+        tree = np.zeros(len(self.worth) + 1, dtype=np.int64)
+        held = np.zeros(len(self.worth), dtype=np.int64)
+        bounds = (layout.starts, layout.ends)
+        kendall_taus(ranking.scores, ranking.order, *bounds, layout.levels, tree, held, out)
 
     def fill_swaps(self, layout: Layout, ranking: Ranking, query: int, out: FloatArray) -> None:
         """Fill ``out[i, j]`` with the change when ranks i and j of one query swap."""

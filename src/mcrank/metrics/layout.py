@@ -187,7 +187,7 @@ class Layout:
             raise at_row(
                 DataError(
                     f"{measure} tells documents apart by id, and document {str(self.doc_ids[row])!r} stands "
-                    f"twice in one query, again at {self.row_words(row)}; remove one, or change the switch ids=any."
+                    f"twice in one query, again at {self.row_words(row)}; remove one, or say ids=any."
                 ),
                 self.source_row(row),
             )

@@ -74,7 +74,8 @@ def rank_all(scores, base, starts, ends, key_a, key_b, row_a, row_b, bucket, ord
         crowd = _CROWD + 1
         if scale > 0.0:
             crowd = 0
-            bucket[: 2 * n] = 0
+            for b in range(2 * n):
+                bucket[b] = 0
             for i in range(n):
                 row_a[i] = np.int32((high - scores[s + i]) * scale)
             for i in range(n):

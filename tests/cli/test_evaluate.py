@@ -1,0 +1,149 @@
+"""The commands evaluate, rosetta and significance."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import mcrank
+from mcrank.cli.main import main
+
+
+@pytest.fixture
+def files(tmp_path):
+    rng = np.random.default_rng(3)
+    grades = rng.integers(0, 3, 200)
+    lines = [f"{g} qid:{i // 8 + 1} 1:0.5 #docid = d{i}\n" for i, g in enumerate(grades)]
+    (tmp_path / "data.txt").write_text("".join(lines))
+    for name, noise in (("a", 0.5), ("b", 1.0), ("c", 8.0)):
+        scores = grades + rng.normal(0, noise, 200)
+        (tmp_path / f"{name}.txt").write_text("".join(f"{s:.6f}\n" for s in scores))
+    return tmp_path
+
+
+def run(capsys, *arguments):
+    code = main([str(a) for a in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_evaluate_prints_means_counts_and_queries(files, capsys):
+    data, scores = files / "data.txt", files / "a.txt"
+    code, out, err = run(capsys, "evaluate", data, scores, "-m", "ndcg@10", "-m", "map[mslr]", "--per-query")
+    assert (code, err) == (0, "")
+    loaded = mcrank.read(data)
+    result = mcrank.evaluate(np.loadtxt(scores), loaded, ["ndcg@10", "map[mslr]"])
+    assert f"{result.mean['ndcg@10']:.4f}" in out
+    assert "25 queries, 200 rows" in out
+    assert f"1\t{result.per_query['ndcg@10'][0]:.6f}\t{result.per_query['map[mslr]'][0]:.6f}" in out
+
+
+def test_evaluate_json(files, capsys):
+    code, out, _ = run(
+        capsys,
+        "evaluate",
+        files / "data.txt",
+        files / "a.txt",
+        "-m",
+        "ndcg@10[letor3]",
+        "--json",
+        "--per-query",
+    )
+    found = json.loads(out)
+    assert code == 0
+    assert set(found) == {"mean", "counts", "definitions", "per_query"}
+    assert found["mean"] == {"ndcg@10[letor3]": 0.0}  # every query has 8 documents
+    assert found["per_query"]["ndcg@10[letor3]"]["1"] is None
+    assert found["counts"]["shorter than 10"] == 25
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["-m", "ndgc@10"], 3, "did you mean ndcg@10?"),
+        (["-m", "ndcg@10[letor4;gain=0/1]"], 3, "line "),
+        (["--bogus"], 2, "--bogus"),
+    ],
+)
+def test_evaluate_says_what_is_wrong(files, capsys, arguments, code, message):
+    found, out, err = run(capsys, "evaluate", files / "data.txt", files / "a.txt", *arguments)
+    assert found == code
+    assert out == ""
+    assert message in err
+
+
+def test_a_bad_grade_is_named_by_its_line(files, capsys):
+    text = "# a comment\n\n1 qid:1 1:0\n7 qid:1 1:0\n"
+    (files / "odd.txt").write_text(text)
+    (files / "two.txt").write_text("1\n2\n")
+    code, _, err = run(capsys, "evaluate", files / "odd.txt", files / "two.txt", "-m", "ndcg[mslr]")
+    assert code == 3
+    assert "cannot take grade 7 at row 1 (query 1)" in err
+    assert f"(line 4 of {files / 'odd.txt'})" in err
+
+
+def test_bad_scores_end_with_code_3(files, capsys):
+    (files / "bad.txt").write_text("1\n" * 199)
+    code, _, err = run(capsys, "evaluate", files / "data.txt", files / "bad.txt")
+    assert code == 3
+    assert "199 scores for 200 rows: line 200 is missing" in err
+
+
+def test_qrels_and_run(files, capsys):
+    (files / "qrels").write_text("1 0 a 1\n1 0 b 0\n2 0 a 1\n")
+    (files / "run").write_text("1 Q0 u 1 3 r\n1 Q0 a 2 2 r\n1 Q0 b 3 1 r\n")
+    means = {}
+    for flags in ((), ("-c",), ("-J",)):
+        _, out, _ = run(
+            capsys, "evaluate", files / "qrels", files / "run", "-m", "mrr[trec]", "--json", *flags
+        )
+        means[flags] = json.loads(out)["mean"]["mrr[trec]"]
+    assert means == {(): 0.5, ("-c",): 0.25, ("-J",): 1.0}
+    code, _, err = run(capsys, "evaluate", files / "qrels", files / "run", "-m", "mrr[trec10]")
+    assert code == 3
+    assert "query 2 is judged but missing from the run" in err
+
+
+def test_rosetta(files, capsys):
+    data, scores = files / "data.txt", files / "a.txt"
+    code, out, err = run(capsys, "rosetta", data, scores, "-m", "ndcg@5")
+    assert (code, err) == (0, "")
+    assert all(name in out for name in ("standard", "letor4", "yahoo2010", "torchmetrics"))
+    value = (
+        f"{mcrank.evaluate(np.loadtxt(scores), mcrank.read(data), 'ndcg@5[trec]').mean['ndcg@5[trec]']:.4f}"
+    )
+    code, out, _ = run(capsys, "rosetta", data, scores, "-m", "ndcg@5", "--value", value, "--json")
+    found = json.loads(out)
+    assert "trec" in found["matches"]
+    assert f"{found['dialects']['trec']['value']:.4f}" == value
+    assert "gain = grade" in found["dialects"]["trec"]["reason"]
+    _, out, _ = run(capsys, "rosetta", data, scores, "--value", "0.00001234")
+    assert "0.00001234 is printed by: no known dialect" in out
+
+
+def test_significance(files, capsys):
+    systems = [files / f"{name}.txt" for name in "abc"]
+    code, out, err = run(capsys, "significance", files / "data.txt", *systems, "--rounds", 300, "--tukey")
+    assert (code, err) == (0, "")
+    assert "wins/ties/losses" in out
+    assert out.count("Tukey HSD") == 3
+    code, out, _ = run(capsys, "significance", files / "data.txt", *systems, "--rounds", 300, "--json")
+    found = json.loads(out)
+    a, c = (found["systems"][f"{name}.txt"] for name in "ac")
+    assert found["queries"] == 25
+    assert a["p"] is None
+    assert a["interval"][0] < a["mean"] < a["interval"][1]
+    assert c["wins"] + c["ties"] + c["losses"] == 25
+    assert c["difference"] < 0
+    assert c["p"] <= c["corrected_p"] < 0.05
+
+
+def test_significance_needs_two_systems(files, capsys):
+    code, _, err = run(capsys, "significance", files / "data.txt", files / "a.txt")
+    assert code == 2
+    assert "at least two systems" in err
+    code, _, err = run(capsys, "significance", files / "data.txt", files / "a.txt", files / "a.txt")
+    assert code == 3
+    assert "named twice" in err
