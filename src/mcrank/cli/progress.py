@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from contextlib import ExitStack
+from functools import cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,15 +15,19 @@ if TYPE_CHECKING:
     from mcrank.boosting.boost import RoundEvent
 
 
+@cache
 def announce_compilation() -> None:
     """Say so, once, when Numba starts to compile a kernel instead of loading it from its cache."""
     from numba.core import event
+    from numba.core.caching import NullCache
 
     class Once(event.Listener):
         said = False
 
-        def on_start(self, event: object) -> None:
-            if not Once.said:
+        def on_start(self, event: Any) -> None:
+            # Small helpers without a cache compile in every process, and in no time.
+            cached = not isinstance(getattr(event.data["dispatcher"], "_cache", None), NullCache | None)
+            if cached and not Once.said:
                 Once.said = True
                 click.echo("compiling kernels, first run only", err=True)
 
