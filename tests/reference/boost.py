@@ -46,9 +46,11 @@ def _best(X, g, h, rows, min_rows):
         masses = np.cumsum(np.bincount(at, h[rows]))[:-1]
         counts = np.cumsum(np.bincount(at))[:-1]
         good = (np.minimum(counts, len(rows) - counts) >= min_rows) & (masses > 0) & (masses < mass)
+        if not good.any():
+            continue
         with np.errstate(divide="ignore", invalid="ignore"):
             gains = sums**2 / masses + (total - sums) ** 2 / (mass - masses) - total**2 / mass
-        gains[~good] = -1.0
+        gains = np.where(good, np.maximum(gains, 0.0), -1.0)
         cut = int(np.flatnonzero(gains >= gains.max() * (1 - 1e-6))[0])
         if gains[cut] > 1e-12 * max(total**2 / mass, 1e-300) and (
             best is None or gains[cut] > best[0] * (1 + 1e-6)
