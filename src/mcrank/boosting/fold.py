@@ -9,8 +9,8 @@ A block of `LANES` rows goes through a forest in two steps:
    and no loads that depend on data, and a node costs about a tenth of a cycle per row, so visiting every node
    of a tree of up to `MAX_LEAVES` leaves is cheaper than walking one path through it.
 
-Both steps are a few vector instructions, written as LLVM vector operations of fixed width because the loop
-vectorizer would test for overlap at every node; LLVM maps them to whatever the processor has.
+Both steps are a few vector instructions, written as LLVM vector operations of fixed width because LLVM does
+not vectorize the same loop over slots that may overlap; it maps them to whatever the processor has.
 
 Trees with more leaves, and batches of a few rows, are walked on the raw values instead. All ways add the leaf
 values of an output in tree order in float64, so they agree to the last bit.
