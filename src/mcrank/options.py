@@ -16,7 +16,7 @@ import inspect
 import math
 import numbers
 from dataclasses import dataclass, replace
-from typing import Any, Self, dataclass_transform, get_type_hints
+from typing import Any, Literal, Self, dataclass_transform, get_type_hints
 
 import numpy as np
 
@@ -121,7 +121,25 @@ def option(
     return Option(default, help, low=low, high=high, open_low=open_low, choices=choices)
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(option,))
+class _Fitted:
+    """Marks an attribute that only a fitted object has."""
+
+
+def fitted(*, init: Literal[False] = False) -> Any:
+    """Declare (for readers and type checkers) an attribute that fitting sets; until then there is none.
+
+    Examples
+    --------
+    >>> from mcrank.options import Optioned, fitted
+    >>> class Example(Optioned):
+    ...     mean_: float = fitted()
+    >>> hasattr(Example(), "mean_")
+    False
+    """
+    return _Fitted()
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(option, fitted))
 class Optioned:
     """Base of classes with declared options, following scikit-learn's parameter protocol.
 
@@ -141,6 +159,8 @@ class Optioned:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        for name in [name for name, value in vars(cls).items() if isinstance(value, _Fitted)]:
+            delattr(cls, name)
         own = {name: value for name, value in vars(cls).items() if isinstance(value, Option)}
         hints = get_type_hints(cls) if own else {}
         options = dict(cls.declared_options)
@@ -152,7 +172,8 @@ class Optioned:
             delattr(cls, name)
         cls.declared_options = options
         parameters = [
-            inspect.Parameter(o.name, inspect.Parameter.KEYWORD_ONLY, default=o.default) for o in options.values()
+            inspect.Parameter(o.name, inspect.Parameter.KEYWORD_ONLY, default=o.default)
+            for o in options.values()
         ]
         cls.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
 
@@ -186,5 +207,6 @@ class Optioned:
         return {name: o.check(getattr(self, name), owner) for name, o in self.declared_options.items()}
 
     def __repr__(self) -> str:
-        changed = [f"{n}={v!r}" for n, v in self.get_params().items() if v != self.declared_options[n].default]
+        defaults = {name: o.default for name, o in self.declared_options.items()}
+        changed = [f"{n}={v!r}" for n, v in self.get_params().items() if v != defaults[n]]
         return f"{type(self).__name__}({', '.join(changed)})"

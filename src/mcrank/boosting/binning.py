@@ -56,7 +56,7 @@ class Bins:
     @property
     def counts(self) -> npt.NDArray[np.int64]:
         """Bins of each feature, the one for missing values included."""
-        return np.diff(self.offsets) + 1 + self.missing
+        return np.diff(self.offsets) + 1 + self.missing.astype(np.int64)
 
     @property
     def wide(self) -> bool:
@@ -69,8 +69,9 @@ class BinnedDataset:
     """Bins of every row, in the two layouts the engine reads.
 
     ``columns[f, row]`` serves partitions and root histograms; ``blocks[b, 2 * row:2 * row + 2]`` holds 16
-    features of one row as two 64-bit words and serves the histograms of gathered rows; fewer than four features
-    left over have no block. Features of more than 256 bins need 16 bits: then only ``wide_columns`` is filled.
+    features of one row as two 64-bit words and serves the histograms of gathered rows; fewer than four
+    features left over have no block. Features of more than 256 bins need 16 bits: then only
+    ``wide_columns`` is filled.
     """
 
     bins: Bins
@@ -212,7 +213,8 @@ def cover(values, length, starts):  # type: ignore[no-untyped-def]
 def quantile_starts(counts, max_bins):  # type: ignore[no-untyped-def]
     """Starts of at most ``max_bins`` bins of about equal row counts over distinct values.
 
-    The fair share is worked out anew after each bin, so values with many rows of their own do not starve the rest.
+    The fair share is worked out anew after each bin, so values with many rows of their own do not starve
+    the rest.
     """
     # IN: counts, max_bins  OUT: starts (returned)
     starts = np.empty(max_bins, np.int64)

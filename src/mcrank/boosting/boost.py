@@ -1,8 +1,8 @@
 """The boosting loop: rounds of gradients, root histograms, trees and score updates.
 
-One round grows one tree per output (class, grade boundary, ...). Trees of a round are independent, so each is a task of
-its own; when outputs do not divide evenly among the threads, the rest are grown one after another by all threads
-together. The forest is the same, to the last bit, for any number of threads.
+One round grows one tree per output (class, grade boundary, ...). Trees of a round are independent, so each
+is a task of its own; when outputs do not divide evenly among the threads, the rest are grown one after
+another by all threads together. The forest is the same, to the last bit, for any number of threads.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Boosted:
     """Outcome of boosting."""
 
     forest: Forest
-    bins: Bins
+    bins: Bins | None  # None when there was nothing to learn
     n_rounds: int
     best_round: int
     interrupted: bool = False

@@ -1,12 +1,13 @@
 """Best-first growth of one tree: always split the leaf whose split gains most, until there are J leaves.
 
-A tree is grown inside one kernel, or, when there are fewer trees than threads, by several threads that share the
-feature blocks of each histogram. Both give the same tree: histograms are exact integers.
+A tree is grown inside one kernel, or, when there are fewer trees than threads, by several threads that
+share the feature blocks of each histogram. Both give the same tree: histograms are exact integers.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import Executor
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,7 +57,7 @@ class Grounds(NamedTuple):
     @property
     def n_blocks(self) -> int:
         """Number of histogram blocks: 16 features each, or one when bins are wide."""
-        return self.wide_columns.shape[0] or -(-self.columns.shape[0] // BLOCK)
+        return int(self.wide_columns.shape[0] or -(-self.columns.shape[0] // BLOCK))
 
 
 class Rules(NamedTuple):
@@ -304,9 +305,11 @@ def tree_arrays(
 
 @njit(nogil=True, cache=True)
 def search_part(grounds, rules, features, part, small, large, ready, ws, work, found):  # type: ignore[no-untyped-def]
-    """One thread's share of two new siblings (or of the root, when they are equal): histograms and best splits.
+    """One thread's share of two new siblings (or of the root, when they are equal): histograms and best
+    splits.
 
-    ``part`` is (first block, last block, first feature, last feature); ``found`` gets a record for each of the two.
+    ``part`` is (first block, last block, first feature, last feature); ``found`` gets a record for each of
+    the two.
     """
     # IN: all but ws and found  OUT: ws (histograms), found
     if small != large:
@@ -337,7 +340,7 @@ def grow_shared(
     cuts = np.linspace(0, grounds.n_blocks, min(n_jobs, grounds.n_blocks) + 1).astype(np.int64)
     parts = [
         (int(lo), int(hi), *np.searchsorted(features, (lo * step, hi * step)).tolist())
-        for lo, hi in zip(cuts[:-1], cuts[1:], strict=True)
+        for lo, hi in pairwise(cuts.tolist())
     ]
     works = [np.empty_like(ws.work) for _ in parts]
     found = np.zeros((len(parts), 2), dtype=NODE)

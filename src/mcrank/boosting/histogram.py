@@ -1,11 +1,11 @@
 """Histograms: for every feature and bin, the sum of gradients and the number of rows, as exact integers.
 
 A gradient is rounded to an integer ``q`` (`mcrank.losses.quantize`), and one 64-bit counter takes
-``(q << count_bits) + 1``: sum and count in one add, exact, whatever the order of rows. So a histogram, and with it
-the tree, is the same for any number of threads.
+``(q << count_bits) + 1``: sum and count in one add, exact, whatever the order of rows. So a histogram, and
+with it the tree, is the same for any number of threads.
 
-A second lane (a curvature or a row weight) lies beside the first; both take one vector add. Lane ``l`` of bin ``b``
-of feature ``f`` is ``hist[(bin_start[f] + b) * lanes + l]``.
+A second lane (a curvature or a row weight) lies beside the first; both take one vector add. Lane ``l`` of
+bin ``b`` of feature ``f`` is ``hist[(bin_start[f] + b) * lanes + l]``.
 
 The rows of a node are *entries*: 64-bit integers with the row in the upper half and ``q`` in the lower.
 """
@@ -84,7 +84,9 @@ def _one(column, entries, begin, end, count_bits, lanes, pairs, hist):  # type: 
 
 @njit(nogil=True, cache=True)
 def fill_pairs(entries, begin, end, count_bits, weights, derived_bits, pairs):  # type: ignore[no-untyped-def]
-    """Both lanes of every entry in order; the second is ``weights[row]``, or q(1-q) when ``weights`` is empty."""
+    """Both lanes of every entry in order; the second is ``weights[row]``, or q(1-q) when ``weights`` is
+    empty.
+    """
     # IN: entries, begin, end, count_bits, weights, derived_bits  OUT: pairs
     one = int64(1) << int64(derived_bits)
     drop = max(2 * derived_bits - LANE_BITS, 0)  # leaves at most LANE_BITS bits, as many as a given lane has
@@ -102,14 +104,14 @@ def fill_pairs(entries, begin, end, count_bits, weights, derived_bits, pairs):  
 
 @njit(nogil=True)
 def node_histogram(  # type: ignore[no-untyped-def]
-    columns, wide_columns, blocks, bin_start, first_block, last_block, entries, begin, end, count_bits, lanes, pairs,
-    hist,
+    columns, wide_columns, blocks, bin_start, first_block, last_block, entries, begin, end, count_bits,
+    lanes, pairs, hist,
 ):  # fmt: skip
     """Zero and fill the part of ``hist`` that belongs to blocks ``first_block`` up to ``last_block``.
 
-    Blocks are read whole or by halves of eight features. A last half with four features or more is padded (its padding
-    counts into the spare end of ``hist``); fewer come from their columns, since a block of a few moves as much
-    memory as a full one. Wide data (16-bit bins) has one feature per block.
+    Blocks are read whole or by halves of eight features. A last half with four features or more is padded
+    (its padding counts into the spare end of ``hist``); fewer come from their columns, since a block of a
+    few moves as much memory as a full one. Wide data (16-bit bins) has one feature per block.
     """
     # IN: all but hist  OUT: hist
     if wide_columns.shape[0] > 0:
@@ -152,8 +154,9 @@ _ROOT = types.void(
 def root_sums(columns, first, last, gradients, output, outputs, sums):  # type: ignore[no-untyped-def]
     """Gradient sums over all rows of up to four outputs at once, for features ``first`` up to ``last``.
 
-    Every output's tree starts from the same rows, so four of their sums share one vector add and the counts need
-    none: they never change (`root_counts`). ``sums[f, 4 * bin + lane]`` belongs to output ``output + lane``.
+    Every output's tree starts from the same rows, so four of their sums share one vector add and the
+    counts need none: they never change (`root_counts`). ``sums[f, 4 * bin + lane]`` belongs to output
+    ``output + lane``.
     """
     # IN: columns, first, last, gradients, output, outputs  OUT: sums
     rows = columns.shape[1]
@@ -166,8 +169,8 @@ def root_sums(columns, first, last, gradients, output, outputs, sums):  # type: 
             for i in range(n):
                 lanes[4 * i + k] = row[low + i]
         f = first
-        # Four features in turn: rows of a sparse feature hit one counter again and again, and each add would wait for
-        # the one before it.
+        # Four features in turn: rows of a sparse feature hit one counter again and again, and each add
+        # would wait for the one before it.
         while f + 4 <= last:
             a, b, c, d = columns[f], columns[f + 1], columns[f + 2], columns[f + 3]
             to_a, to_b, to_c, to_d = sums[f], sums[f + 1], sums[f + 2], sums[f + 3]
@@ -198,7 +201,9 @@ def root_counts(columns, counts):  # type: ignore[no-untyped-def]
 
 @njit("void(int64[:, :, ::1], int64[:, ::1], int64, int64, int64[::1])", nogil=True, cache=True)
 def pack_root(sums, counts, output, count_bits, hist):  # type: ignore[no-untyped-def]
-    """Histogram of one output's root from the shared sums and counts; output -1 is minus the sum of all others."""
+    """Histogram of one output's root from the shared sums and counts; output -1 is minus the sum of all
+    others.
+    """
     # IN: sums, counts, output, count_bits  OUT: hist
     for f in range(counts.shape[0]):
         for b in range(256):

@@ -13,8 +13,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
+@intrinsic
+def _prefetch(typingctx: Any, array: Any, index: Any) -> Any:
     """``prefetch(array, index)``: ask for the cache line of ``array[index]``."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -22,7 +22,9 @@ def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
         byte = ir.IntType(8).as_pointer()
         i32 = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        function = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
+            builder.module, kind, "llvm.prefetch.p0"
+        )
         place = builder.bitcast(builder.gep(data, [args[1]]), byte)
         # Read, keep in all cache levels, data rather than instructions.
         builder.call(function, [place, i32(0), i32(3), i32(1)])
@@ -32,7 +34,7 @@ def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
 
 
 def _lane_adder(lanes: int) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def add_lanes(typingctx: Any, counters: Any, at: Any, values: Any, source: Any) -> Any:
         """``add_lanes(counters, at, values, source)``: counters[at:at + L] += values[source:source + L]."""
 
@@ -55,5 +57,7 @@ def _lane_adder(lanes: int) -> Any:
     return add_lanes
 
 
-add2 = _lane_adder(2)
-add4 = _lane_adder(4)
+# Kernels call these without the typing context; Any says so.
+prefetch: Any = _prefetch
+add2: Any = _lane_adder(2)
+add4: Any = _lane_adder(4)

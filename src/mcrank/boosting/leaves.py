@@ -68,7 +68,8 @@ def newton_values(left, begin, end, entries, unit, rule, curvature, values):  # 
         total = int64(0)
         mass = 0.0
         if rule == 0:
-            # |g|(1 - |g|) in integers, shifted just enough for the sum to fit: no chain of float additions to wait for.
+            # |g|(1 - |g|) in integers, shifted just enough for the sum to fit: no chain of float additions
+            # to wait for.
             heap = int64(0)
             for i in range(begin[node], end[node]):
                 q = int64(int32(entries[i]))

@@ -1,6 +1,7 @@
 """Stable partition of a node's rows by a split.
 
-Rows keep their order, so a leaf's rows are in ascending order and updating their scores walks memory forwards.
+Rows keep their order, so a leaf's rows are in ascending order and updating their scores walks memory
+forwards.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from numba import int64, njit, uint64
 
 @njit(nogil=True)
 def partition(columns, wide_columns, feature, cut, skip, begin, end, entries, spare):  # type: ignore[no-untyped-def]
-    """Move entries whose bin is in ``skip..cut`` to the front, keeping order; return where the right side begins.
+    """Move entries whose bin is in ``skip..cut`` to the front, keeping order; return where the right side
+    begins.
 
-    ``skip`` is 1 when bin 0 holds missing values that go right: subtracting it in unsigned arithmetic moves bin 0
-    past every other, so one comparison decides.
+    ``skip`` is 1 when bin 0 holds missing values that go right: subtracting it in unsigned arithmetic
+    moves bin 0 past every other, so one comparison decides.
     """
     # IN: columns, wide_columns, feature, cut, skip, begin, end  OUT: entries, spare
     left = uint64(begin)

@@ -1,7 +1,7 @@
 """Which queries and features a round may see.
 
-A choice hangs on the seed, the round and the query's id (or the feature's number), never on row positions: the same
-query is drawn in the same rounds wherever its rows lie in the file.
+A choice hangs on the seed, the round and the query's id (or the feature's number), never on row positions:
+the same query is drawn in the same rounds wherever its rows lie in the file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def _mix(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def draw(keys: npt.NDArray[np.uint64], share: float, *context: int) -> npt.NDArray[np.int64]:
-    """Draw about ``share`` of the keys (at least one) for a context such as (seed, round); ascending positions.
+    """Draw about ``share`` of the keys (at least one) for a context such as (seed, round); ascending
+    positions.
 
     Examples
     --------

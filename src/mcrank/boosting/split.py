@@ -1,9 +1,9 @@
 """The best split of a node, from its histogram.
 
-The paper's criterion is the drop in squared error of a least-squares fit, ``S_L²/n_L + S_R²/n_R - S²/n`` with ``S``
-the sum of gradients; with a second lane ``n`` gives way to the sum of that lane (curvatures: the robust LogitBoost
-gain; row weights: weighted least squares). Sums are exact integers; only the gain is a float, so equal histograms
-give equal splits. Ties go to the lowest feature, then the lowest bin.
+The paper's criterion is the drop in squared error of a least-squares fit, ``S_L²/n_L + S_R²/n_R - S²/n``
+with ``S`` the sum of gradients; with a second lane ``n`` gives way to the sum of that lane (curvatures:
+the robust LogitBoost gain; row weights: weighted least squares). Sums are exact integers; only the gain is
+a float, so equal histograms give equal splits. Ties go to the lowest feature, then the lowest bin.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-# One record per node while its tree grows. `total` and `weight` are the sums of the two lanes over the node's rows
-# and `left_*` those of its best split's left side; `gain` is 0 when no split is worth making.
+# One record per node while its tree grows. `total` and `weight` are the sums of the two lanes over the
+# node's rows and `left_*` those of its best split's left side; `gain` is 0 when no split is worth making.
 NODE = np.dtype(
     [
         ("begin", np.int64),
@@ -84,7 +84,8 @@ def best_split(  # type: ignore[no-untyped-def]
 
     ``work`` has four rows of scratch as long as the longest feature.
     """
-    # IN: all but node (its total and weight are read)  OUT: node's gain, feature, bin, missing_left, left sums
+    # IN: all but node (its total and weight are read)  OUT: node's gain, feature, bin, missing_left, left
+    # sums
     mask = (np.int64(1) << count_bits) - 1
     count = float(node.total & mask)
     total = float(node.total >> count_bits)
@@ -111,7 +112,8 @@ def best_split(  # type: ignore[no-untyped-def]
                 continue
             _prefix(
                 hist, start, start + n, lanes, count_bits,
-                gone if side == 1 else np.int64(0), gone_mass if side == 1 else np.int64(0), sums, masses, rows,
+                gone if side == 1 else np.int64(0), gone_mass if side == 1 else np.int64(0), sums, masses,
+                rows,
             )  # fmt: skip
             _fill_gains(sums, masses, rows, n, total, mass, count, min_rows, gains)
             found = _largest(gains, n)

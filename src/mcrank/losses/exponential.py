@@ -1,7 +1,8 @@
 """exp(x) for x <= 0, the same to the last bit on every machine.
 
 The C library's exp differs between machines and keeps a loop from running on vectors. This one is sums and
-products only (relative error below 1e-14): x = n ln 2 + r, a polynomial for exp(r), and n added to the exponent bits.
+products only (relative error below 1e-14): x = n ln 2 + r, a polynomial for exp(r), and n added to the
+exponent bits.
 """
 
 from __future__ import annotations
@@ -18,16 +19,21 @@ _LN2_LOW = 1.90821492927058770002e-10
 ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it leaves the nearest integer in the low bits
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def as_bits(typingctx: Any, x: Any) -> Any:
+@intrinsic
+def _as_bits(typingctx: Any, x: Any) -> Any:
     """Bits of a float64 as an int64."""
     return types.int64(types.float64), lambda c, builder, s, args: builder.bitcast(args[0], ir.IntType(64))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def as_float(typingctx: Any, bits: Any) -> Any:
+@intrinsic
+def _as_float(typingctx: Any, bits: Any) -> Any:
     """Float64 with the bits of an int64."""
     return types.float64(types.int64), lambda c, builder, s, args: builder.bitcast(args[0], ir.DoubleType())
+
+
+# Kernels call these without the typing context; Any says so.
+as_bits: Any = _as_bits
+as_float: Any = _as_float
 
 
 @njit(inline="always")

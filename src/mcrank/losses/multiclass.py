@@ -1,12 +1,13 @@
 """Multiple classification (section 3.4 of the McRank paper): softmax over one score per class.
 
-Loss (7) is -log p[y]; its gradient for class k is 1[y = k] - p[k], and p(1 - p) = |g|(1 - |g|) needs no array of its
-own. The gradients of a row sum to zero over the classes; the last one is *defined* as minus the sum of the others after
-rounding, so its root histogram is minus the sum of theirs, exactly.
+Loss (7) is -log p[y]; its gradient for class k is 1[y = k] - p[k], and p(1 - p) = |g|(1 - |g|) needs no
+array of its own. The gradients of a row sum to zero over the classes; the last one is *defined* as minus
+the sum of the others after rounding, so its root histogram is minus the sum of theirs, exactly.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -107,13 +108,18 @@ def allocate_weighted(gradients: Gradients, weight: FloatArray | None, split: st
     return gradients
 
 
-def fill_weighted(gradients: Gradients, weight: FloatArray, run: Run, residuals: object) -> None:
-    """Fill weighted gradients and curvatures by ``residuals(start, end, unit)``, then the second lane if it is theirs."""
+def fill_weighted(
+    gradients: Gradients, weight: FloatArray, run: Run, residuals: Callable[[int, int, float], None]
+) -> None:
+    """Fill weighted gradients and curvatures by ``residuals(start, end, unit)``, then the lane they make."""
     k, n = gradients.q.shape
     gradients.unit = float(weight.max()) / (1 << gradient_bits(n))
-    run(lambda s: residuals(s, min(s + ROWS_PER_TASK, n), gradients.unit), starts(n))  # type: ignore[operator]
+    run(lambda s: residuals(s, min(s + ROWS_PER_TASK, n), gradients.unit), starts(n))
     if gradients.lane_is_curvature:
-        run(lambda j: round_lane(gradients.curvature[j], gradients.lane_unit, gradients.weights[j]), range(k))
+        run(
+            lambda j: round_lane(gradients.curvature[j], gradients.lane_unit, gradients.weights[j]),
+            range(k),
+        )
 
 
 @njit(
@@ -123,7 +129,9 @@ def fill_weighted(gradients: Gradients, weight: FloatArray, run: Run, residuals:
     error_model="numpy",
 )
 def softmax_residuals(scores, classes, start, end, scale, q):  # type: ignore[no-untyped-def]
-    """``q[k] = rint(scale * (1[y = k] - softmax(scores)[k]))`` for rows ``start`` up to ``end``; the last balances."""
+    """``q[k] = rint(scale * (1[y = k] - softmax(scores)[k]))`` for rows ``start`` up to ``end``; the last
+    balances.
+    """
     # IN: scores, classes, start, end, scale  OUT: q
     n_classes = scores.shape[0]
     powers = np.empty((n_classes, _CHUNK))

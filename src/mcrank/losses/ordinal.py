@@ -1,8 +1,9 @@
 """Multiple ordinal classification (section 4 of the McRank paper): one binary problem per grade boundary.
 
-Output k models the log-odds of y > k, k = 0..K-2, with a logistic loss; the problems share nothing but the rows. This is
-Algorithm 1 with K = 2: there both class trees have the same splits and opposite leaves, so one tree whose leaf moves the
-log-odds by Σg / Σp(1-p) is the same model. McRank itself uses it when there are two grades.
+Output k models the log-odds of y > k, k = 0..K-2, with a logistic loss; the problems share nothing but the
+rows. This is Algorithm 1 with K = 2: there both class trees have the same splits and opposite leaves, so
+one tree whose leaf moves the log-odds by Σg / Σp(1-p) is the same model. McRank itself uses it when there
+are two grades.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Gradients as integers: how many bits they get, and the arrays a loss fills.
 
-A gradient ``g`` becomes ``q = rint(g / unit)``. Counters pack a sum of ``q`` and a count into 64 bits, so the more rows
-there are, the fewer bits a gradient may have: 30 up to 65,536 rows, 24 at half a million, 14 at ten million. Rounding
-errors are independent between rows and shrink with the root of a leaf's size: far below what one boosting step decides.
+A gradient ``g`` becomes ``q = rint(g / unit)``. Counters pack a sum of ``q`` and a count into 64 bits, so
+the more rows there are, the fewer bits a gradient may have: 30 up to 65,536 rows, 24 at half a million, 14
+at ten million. Rounding errors are independent between rows and shrink with the root of a leaf's size: far
+below what one boosting step decides.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ Run = Callable[[Callable[[int], Any], Sequence[int]], None]
 # Weights and targets of a Dataset are frozen; a kernel must say that it only reads them.
 READ_ONLY = types.Array(types.float64, 1, "C", readonly=True)
 MOST_BITS = 30
+MOST_ROWS = 2**28  # beyond, too few bits are left for a gradient; rows themselves have 32 bits in an entry
 LANE_BITS = 30  # of the second lane, which shares its counter with nothing
 ROWS_PER_TASK = 16384
 
@@ -47,16 +49,16 @@ def gradient_bits(rows: int) -> int:
     >>> gradient_bits(10_000), gradient_bits(500_000), gradient_bits(10_000_000)
     (30, 24, 14)
     """
-    return max(4, min(MOST_BITS, 62 - 2 * count_bits(rows)))
+    return min(MOST_BITS, 62 - 2 * count_bits(rows))
 
 
 @dataclass
 class Gradients:
     """What a loss fills each round, one row of arrays per output.
 
-    ``q * unit`` is the gradient. ``weights`` is the second lane (empty: none, or derived from q), ``lane_unit`` its
-    scale; ``curvature`` is what leaf values divide by (empty: as the loss's leaf rule says), and
-    ``lane_is_curvature`` says that the second lane is it, rounded.
+    ``q * unit`` is the gradient. ``weights`` is the second lane (empty: none, or derived from q),
+    ``lane_unit`` its scale; ``curvature`` is what leaf values divide by (empty: as the loss's leaf rule
+    says), and ``lane_is_curvature`` says that the second lane is it, rounded.
     """
 
     q: npt.NDArray[np.int32]

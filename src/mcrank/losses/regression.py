@@ -1,7 +1,7 @@
 """Regression on gains (section 5 of the McRank paper): least squares, or least absolute deviation.
 
-Least squares is Algorithm 2. LAD is Friedman's LAD_TreeBoost, which the paper tried and found considerably worse: its
-trees fit the signs of the residuals, its leaves take their median.
+Least squares is Algorithm 2. LAD is Friedman's LAD_TreeBoost, which the paper tried and found considerably
+worse: its trees fit the signs of the residuals, its leaves take their median.
 """
 
 from __future__ import annotations
@@ -78,11 +78,11 @@ class RegressionLoss(Loss):
 
     def residuals(self, scores: FloatArray, output: int, rows: npt.NDArray[np.int64]) -> FloatArray:
         """Target minus score of some rows."""
-        return self.target[rows] - scores[output, rows]
+        return np.asarray(self.target[rows] - scores[output, rows])
 
 
 def weighted_median(values: FloatArray, weight: FloatArray | None = None) -> float:
-    """Median, or the value where half of the weight is reached.
+    """Median, or the value where half of the weight is reached; whole weights act as repeated values.
 
     Examples
     --------
@@ -94,5 +94,9 @@ def weighted_median(values: FloatArray, weight: FloatArray | None = None) -> flo
     if weight is None:
         return float(np.median(values))
     order = np.argsort(values, kind="stable")
+    order = order[weight[order] > 0]
     reached = np.cumsum(weight[order])
-    return float(values[order][np.searchsorted(reached, reached[-1] / 2)])
+    at = int(np.searchsorted(reached, reached[-1] / 2))
+    if reached[at] == reached[-1] / 2:
+        return float(values[order[at : at + 2]].mean())  # half on each side: the middle, as without weights
+    return float(values[order[at]])

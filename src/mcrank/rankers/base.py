@@ -1,4 +1,6 @@
-"""What every ranker is: declared options, `fit`, `predict`, `score`, and a state that a model file can hold."""
+"""What every ranker is: declared options, `fit`, `predict`, `score`, and a state that a model file can
+hold.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ import mcrank
 from mcrank.data.dataset import Dataset, check_features
 from mcrank.errors import DataError, NotFittedError, OptionError
 from mcrank.metrics.measure import NDCG, Measure, parse_measure
-from mcrank.options import Optioned, option
+from mcrank.options import Optioned, fitted, option
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -33,7 +35,13 @@ class Ranker(Optioned, ABC):
     measure: str | Measure = option(
         "ndcg@10", help="measure watched on validation data, such as ndcg@10, map or ndcg@10[yahoo]"
     )
-    n_jobs: int | None = option(None, low=1, help="threads; None for every core; never changes the model")
+    feature_names_: tuple[str, ...] = fitted()
+    n_features_in_: int = fitted()
+    provenance_: dict[str, Any] = fitted()
+
+    n_jobs: int | None = option(
+        None, low=1, high=1024, help="threads; None for every core; never changes the model"
+    )
 
     def fit(
         self,
@@ -70,19 +78,21 @@ class Ranker(Optioned, ABC):
         options["measure"] = parse_measure(options["measure"])
         options["n_jobs"] = options["n_jobs"] or available_cores()
         data = as_dataset(X, y, qid, weight, query_weight, type(self).__name__)
-        held_out = None
-        if valid is not None:
-            parts = (valid, None, None) if isinstance(valid, Dataset) else tuple(valid)
-            held_out = as_dataset(*parts, None, None, f"valid of {type(self).__name__}")
-            if held_out.n_features != data.n_features:
-                raise DataError(
-                    f"valid of {type(self).__name__} has {held_out.n_features} features, the training data "
-                    f"{data.n_features}; give both the same columns."
-                )
-        self._fit(data, held_out, options, callback)
-        self.feature_names_ = data.feature_names
-        self.n_features_in_ = data.n_features
-        self.provenance_ = provenance(data)
+        held_out = None if valid is None else _held_out(valid, f"valid of {type(self).__name__}")
+        if held_out is not None and held_out.n_features != data.n_features:
+            raise DataError(
+                f"valid of {type(self).__name__} has {held_out.n_features} features, the training data "
+                f"{data.n_features}; give both the same columns."
+            )
+        # A twin is trained and taken over when it is done, so that a failed fit leaves this ranker as it was.
+        twin = type(self)(**self.get_params())
+        twin._fit(data, held_out, options, callback)
+        twin.feature_names_ = data.feature_names
+        twin.n_features_in_ = data.n_features
+        twin.provenance_ = provenance(data)
+        for name in [n for n in vars(self) if n.endswith("_")]:
+            delattr(self, name)
+        vars(self).update(vars(twin))
         return self
 
     @abstractmethod
@@ -195,6 +205,14 @@ def as_dataset(
     if y is None or qid is None:
         raise OptionError(f"{where} needs y and qid beside a matrix, or a Dataset.")
     return Dataset(X, y, qid, weight, query_weight)
+
+
+def _held_out(valid: Any, where: str) -> Dataset:
+    if isinstance(valid, Dataset):
+        return valid
+    if not isinstance(valid, (tuple, list)) or len(valid) != 3:
+        raise OptionError(f"{where} must be a Dataset or a tuple (X, y, qid), got {type(valid).__name__}.")
+    return as_dataset(valid[0], valid[1], valid[2], where=where)
 
 
 def provenance(data: Dataset) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from mcrank.errors import ModelFileError, OptionError
 from mcrank.losses.base import Loss
 from mcrank.losses.multiclass import MulticlassLoss
 from mcrank.losses.ordinal import OrdinalLoss
-from mcrank.options import option
+from mcrank.options import fitted, option
 from mcrank.rankers.base import FloatArray
 from mcrank.rankers.trees import TreeRanker
 
@@ -33,6 +33,8 @@ class GradeRanker(TreeRanker):
     grades_ : ndarray of float64
         Grades seen in training, ascending; column k of `predict_proba` is the probability of ``grades_[k]``.
     """
+
+    grades_: FloatArray = fitted()
 
     def _loss(self, data: Dataset, options: dict[str, Any]) -> Loss | None:
         self.grades_, classes = np.unique(data.y, return_inverse=True)
@@ -56,7 +58,9 @@ class GradeRanker(TreeRanker):
         return self._expected(raw, self.grades_)
 
     def _expected(self, raw: FloatArray, values: FloatArray) -> FloatArray:
-        """Σ T(k) p(k), summed as T(0) + Σ (T(k) - T(k-1)) Pr(y >= k): the same, and it needs no repaired p."""
+        """Σ T(k) p(k), summed as T(0) + Σ (T(k) - T(k-1)) Pr(y >= k): the same, and it needs no repaired
+        p.
+        """
         if len(values) == 1:
             return np.full(raw.shape[1], values[0])
         return np.asarray(values[0] + np.diff(values) @ self._above(raw))
@@ -76,7 +80,9 @@ class GradeRanker(TreeRanker):
         return self._expected(self._raw(X, "predict"), values)
 
     def predict_proba(self, X: Dataset | npt.ArrayLike) -> FloatArray:
-        """Return the probability of each grade (rows x grades); every row is a distribution over `grades_`."""
+        """Return the probability of each grade (rows x grades); every row is a distribution over
+        `grades_`.
+        """
         raw = self._raw(X, "predict_proba")
         if len(self.grades_) == 1:
             return np.ones((raw.shape[1], 1))
@@ -87,7 +93,7 @@ class GradeRanker(TreeRanker):
         if isinstance(relevance, str):
             if relevance == "grade":
                 return self.grades_
-            if relevance == "gain":
+            if relevance == "gain" and self.grades_[-1] < 1024:
                 return np.exp2(self.grades_) - 1
         else:
             try:
@@ -101,8 +107,8 @@ class GradeRanker(TreeRanker):
             ):
                 return values
         raise OptionError(
-            f"relevance of {type(self).__name__}.predict must be 'grade', 'gain' or {len(self.grades_)} numbers "
-            f"that do not fall, got {relevance!r}."
+            f"relevance of {type(self).__name__}.predict must be 'grade', 'gain' or {len(self.grades_)} "
+            f"numbers that do not fall, got {relevance!r}."
         )
 
     def state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
@@ -134,13 +140,14 @@ class GradeRanker(TreeRanker):
 
 
 class McRank(GradeRanker):
-    """McRank by multiple classification (Algorithm 1 of the paper): softmax boosting, one tree per grade and round.
+    """McRank by multiple classification (Algorithm 1 of the paper): softmax boosting, one tree per grade
+    and round.
 
     Parameters
     ----------
     sequential : bool
-        Refresh the probabilities before each class tree, as Algorithm 1 is printed, rather than once a round, as
-        Friedman's algorithm (and everyone's implementation) does.
+        Refresh the probabilities before each class tree, as Algorithm 1 is printed, rather than once a
+        round, as Friedman's algorithm (and everyone's implementation) does.
     others
         See ``McRank.declared_options`` or ``mcrank train --ranker mcrank --help``.
 
@@ -162,15 +169,15 @@ class McRank(GradeRanker):
     )
 
     def _class_loss(self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None) -> Loss:
-        if n_classes == 2:
+        if n_classes == 2 and not self.sequential:
             return OrdinalLoss(classes, 2, weight)  # one tree instead of two mirror images
         return MulticlassLoss(classes, n_classes, weight)
 
     def _n_outputs(self, n_classes: int) -> int:
-        return 1 if n_classes <= 2 else n_classes
+        return 1 if n_classes == 1 or (n_classes == 2 and not self.sequential) else n_classes
 
     def _probabilities(self, raw: FloatArray) -> FloatArray:
-        if len(self.grades_) == 2:
+        if len(raw) == 1:
             above = sigmoid(raw[0])
             return np.stack([1 - above, above])
         powers = np.exp(raw - raw.max(axis=0))
@@ -181,7 +188,8 @@ class McRank(GradeRanker):
 
 
 class OrdinalMcRank(GradeRanker):
-    """McRank by multiple ordinal classification (section 4): one binary problem per grade boundary, Pr(y > k).
+    """McRank by multiple ordinal classification (section 4): one binary problem per grade boundary, Pr(y >
+    k).
 
     The boundaries are learned apart, so their probabilities may cross. Scores use them as they are (Expected
     Relevance does not mind); `predict_proba` shows the nearest proper distribution.
@@ -212,13 +220,14 @@ class OrdinalMcRank(GradeRanker):
 def sigmoid(x: FloatArray) -> FloatArray:
     """1 / (1 + exp(-x)) without overflow."""
     small = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1.0, small) / (1 + small)
+    return np.asarray(np.where(x >= 0, 1.0, small) / (1 + small))
 
 
 def falling(values: FloatArray) -> FloatArray:
     """Nearest columns (in least squares) that do not rise downwards: isotonic regression of each column.
 
-    By the min-max formula: entry k is the smallest, over starts i <= k, of the largest mean of entries i..j, j >= k.
+    By the min-max formula: entry k is the smallest, over starts i <= k, of the largest mean of entries
+    i..j, j >= k.
 
     Examples
     --------

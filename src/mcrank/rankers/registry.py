@@ -1,4 +1,6 @@
-"""Every ranker by name: what the command line trains and a model file may hold. A new ranker is one line here."""
+"""Every ranker by name: what the command line trains and a model file may hold. A new ranker is one line
+here.
+"""
 
 from __future__ import annotations
 

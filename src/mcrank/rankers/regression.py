@@ -1,4 +1,6 @@
-"""Regression ranking (section 5 of the McRank paper, after Cossock and Zhang): boost trees on the gain 2^y - 1."""
+"""Regression ranking (section 5 of the McRank paper, after Cossock and Zhang): boost trees on the gain 2^y
+- 1.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mcrank.data.dataset import Dataset
+from mcrank.errors import DataError
 from mcrank.losses.base import Loss
 from mcrank.losses.regression import RegressionLoss
 from mcrank.options import option
 from mcrank.rankers.base import FloatArray
 from mcrank.rankers.trees import TreeRanker
+
+LARGEST_TARGET = 1e100  # its square is still a number
 
 
 class RegressionRanker(TreeRanker):
@@ -34,8 +39,14 @@ class RegressionRanker(TreeRanker):
     )
 
     def _loss(self, data: Dataset, options: dict[str, Any]) -> Loss | None:
-        target = np.exp2(data.y) - 1 if options["target"] == "gain" else data.y
+        with np.errstate(over="ignore"):
+            target = np.exp2(data.y) - 1 if options["target"] == "gain" else data.y
+        if target.max() > LARGEST_TARGET:
+            raise DataError(
+                f"y of {type(self).__name__} has grade {data.y.max():g}, whose target {target.max():g} is "
+                f"beyond {LARGEST_TARGET:g}; map such grades to smaller numbers."
+            )
         return RegressionLoss(target, options["loss"], data.row_weight)
 
     def _rank(self, raw: FloatArray) -> FloatArray:
-        return raw[0]
+        return np.asarray(raw[0])

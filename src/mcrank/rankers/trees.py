@@ -15,9 +15,10 @@ from mcrank.boosting.boost import Boosted, BoostOptions, Validation, boost
 from mcrank.boosting.predict import predict_raw
 from mcrank.boosting.trees import Forest, ForestBuilder
 from mcrank.data.dataset import Dataset
-from mcrank.errors import ModelFileError
+from mcrank.errors import DataError, ModelFileError
 from mcrank.losses.base import Loss
-from mcrank.options import option
+from mcrank.losses.quantize import MOST_ROWS
+from mcrank.options import fitted, option
 from mcrank.rankers.base import FloatArray, Ranker, available_cores
 
 
@@ -38,28 +39,36 @@ class TreeRanker(Ranker):
         Value of each measure on the validation data after each round.
     """
 
-    n_estimators: int = option(1000, low=1, help="boosting rounds (M of the paper)")
-    num_leaves: int = option(10, low=2, help="leaves of each tree (J)")
-    learning_rate: float = option(0.05, low=0, open_low=True, help="shrinkage of each tree (nu)")
+    n_estimators: int = option(1000, low=1, high=2**31 - 1, help="boosting rounds (M of the paper)")
+    num_leaves: int = option(10, low=2, high=2**31 - 1, help="leaves of each tree (J)")
+    learning_rate: float = option(0.05, low=0, high=10, open_low=True, help="shrinkage of each tree (nu)")
     max_bins: int = option(
         256, low=2, high=65536, help="most bins of a feature (B); above 256 they take 16 bits"
     )
     binning: str = option("adaptive", choices=BINNINGS, help="how features are cut into bins")
-    min_samples_leaf: int = option(10, low=1, help="fewest rows in a leaf")
+    min_samples_leaf: int = option(10, low=1, high=2**31 - 1, help="fewest rows in a leaf")
     split: str = option(
         "mse", choices=("mse", "newton"), help="split gain: least squares, or robust LogitBoost"
     )
     subsample: float = option(1.0, low=0, high=1, open_low=True, help="share of the queries each round sees")
     colsample: float = option(1.0, low=0, high=1, open_low=True, help="share of the features each tree sees")
     early_stopping_rounds: int | None = option(
-        None, low=1, help="stop after so many rounds without a better validation measure"
+        None, low=1, high=2**31 - 1, help="stop after so many rounds without a better validation measure"
     )
     max_leaf_value: float = option(
         1e4,
         low=0,
+        high=1e9,
         open_low=True,
         help="largest value of a leaf before shrinkage, against near-certain leaves",
     )
+    forest_: Forest = fitted()
+    best_round_: int = fitted()
+    n_rounds_: int = fitted()
+    history_: dict[str, list[float]] = fitted()
+    bin_edges_: npt.NDArray[np.float32] = fitted()
+    bin_offsets_: npt.NDArray[np.int64] = fitted()
+
     random_state: int = option(0, low=0, high=2**63 - 1, help="seed of all sampling")
 
     @abstractmethod
@@ -77,6 +86,7 @@ class TreeRanker(Ranker):
         options: dict[str, Any],
         callback: Callable[[Any], Any] | None,
     ) -> None:
+        _check_sizes(data)
         loss = self._loss(data, options)
         if loss is None:
             empty = ForestBuilder(data.n_features, [0.0]).build()
@@ -105,6 +115,7 @@ class TreeRanker(Ranker):
 
     def _raw(self, X: Dataset | npt.ArrayLike, what: str) -> FloatArray:
         """Raw scores (outputs x rows) in the caller's row order."""
+        self._check_fitted()
         n_jobs = self.declared_options["n_jobs"].check(self.n_jobs, type(self).__name__) or available_cores()
         raw = predict_raw(self.forest_, self._features(X, what), n_jobs=n_jobs)
         return (X.to_caller(raw) if isinstance(X, Dataset) else raw).T
@@ -134,12 +145,15 @@ class TreeRanker(Ranker):
 
     @classmethod
     def from_state(cls, meta: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Self:
-        """Return the fitted ranker that `state` described; what does not fit together is a `ModelFileError`."""
+        """Return the fitted ranker that `state` described; what does not fit together is a
+        `ModelFileError`.
+        """
         ranker = cls._from_common_state(meta)
         ranker.forest_ = Forest.from_arrays(arrays)
         if ranker.forest_.n_features != ranker.n_features_in_:
             raise ModelFileError(
-                f"the forest has {ranker.forest_.n_features} features, feature_names has {ranker.n_features_in_}."
+                f"the forest has {ranker.forest_.n_features} features, "
+                f"feature_names has {ranker.n_features_in_}."
             )
         training = meta["training"]
         ranker.n_rounds_, ranker.best_round_ = int(training["rounds"]), int(training["best_round"])
@@ -152,6 +166,20 @@ class TreeRanker(Ranker):
 
     def _restore(self, meta: dict[str, Any]) -> None:
         """Take what a subclass added to the state, checked."""
+
+
+def _check_sizes(data: Dataset) -> None:
+    if data.n_rows > MOST_ROWS:
+        raise DataError(f"The training data has {data.n_rows} rows; trees take at most {MOST_ROWS}.")
+    weight = data.row_weight
+    if weight is not None:
+        with np.errstate(over="ignore"):
+            total = float(weight.sum())
+        if not np.isfinite(total) or total <= 0 or not np.isfinite(weight.max() / total):
+            raise DataError(
+                f"weight times query_weight of the training data sums to {total}; "
+                "it must be positive and finite."
+            )
 
 
 def _checked_edges(
