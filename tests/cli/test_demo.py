@@ -12,11 +12,6 @@ from mcrank.stats import paired_t, unpaired_t
 ARGUMENTS = ("demo", "--queries", "24", "--rounds", "4", "--seed", "5")
 
 
-@pytest.fixture(autouse=True)
-def no_warmup(monkeypatch):
-    monkeypatch.setattr("mcrank.cli.warmup.use_trainers", lambda: None)
-
-
 def test_the_leaderboard_is_what_the_saved_models_score(mcrank_cli, tmp_path):
     code, printed, err = mcrank_cli(*ARGUMENTS, "--out", str(tmp_path / "d"), "--json")
     assert (code, err) == (0, "")
