@@ -71,12 +71,12 @@ def command(
     Path(out).mkdir(parents=True, exist_ok=True)
     announce_compilation()
     data = make_artificial(n_train=queries, n_valid=queries // 4, n_test=max(queries // 2, 1), seed=seed)
-    options = {"n_estimators": rounds, "learning_rate": learning_rate}
+    options: dict[str, Any] = {"n_estimators": rounds, "learning_rate": learning_rate}
     settings = _settings(data, rounds, learning_rate)
     if not as_json:
         click.echo(f"artificial data: {settings['data']}\nboosting: {settings['boosting']}\n")
     for name in CONTENDERS.values():  # one round each, so that the seconds below are without compilation
-        ranker_class(name)(n_estimators=1).fit(data.train, valid=data.valid)
+        ranker_class(name)(**options | {"n_estimators": 1}).fit(data.train, valid=data.valid)
     entries = []
     for title, name in CONTENDERS.items():
         entry = _train(title, name, options, data, Path(out))
