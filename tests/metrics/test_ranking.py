@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import mcrank
 from mcrank import Grades
 from mcrank.metrics.layout import Layout
 from mcrank.metrics.sums import level_sums
@@ -59,10 +60,12 @@ def test_rank_respects_the_base_order(seed, depth):
 def test_threads_change_nothing():
     rng = np.random.default_rng(0)
     sizes = rng.integers(1, 200, 2000)
-    layout = layout_of(sizes.tolist())
-    scores = rng.normal(size=sizes.sum())
-    alone = rank(layout, scores, layout.longest, n_jobs=1).order
-    assert (rank(layout, scores, layout.longest, n_jobs=3).order == alone).all()
+    grades = Grades(rng.integers(0, 4, sizes.sum()), qid=np.repeat(np.arange(2000), sizes))
+    scores = rng.integers(0, 300, sizes.sum()).astype(float)
+    names = ["ndcg@10", "ndcg", "meanndcg", "map", "mrr", "best@3", "kendall", "ndcg[sklearn;single=score]"]
+    alone, together = (mcrank.evaluate(scores, grades, names, n_jobs=jobs) for jobs in (1, 3))
+    for name in alone.mean:
+        assert together.per_query[name].tolist() == alone.per_query[name].tolist()
 
 
 @settings(max_examples=60, deadline=None)

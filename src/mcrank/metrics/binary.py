@@ -168,9 +168,10 @@ class AveragePrecision:
     depth: int
     divisor: FloatArray
 
-    def fill(self, layout: Layout, ranking: Ranking, expected: bool, out: FloatArray) -> None:
-        """Fill ``out`` with the value of every query."""
-        rest = (layout.starts, layout.ends, layout.levels, self.worth, self.depth, self.divisor, out)
+    def fill(self, layout: Layout, ranking: Ranking, expected: bool, part: slice, out: FloatArray) -> None:
+        """Fill ``out`` with the value of every query of a part."""
+        rows = (layout.starts[part], layout.ends[part], layout.levels, self.worth)
+        rest = (*rows, self.depth, self.divisor[part], out[part])
         if expected:
             expected_average_precisions(ranking.scores, ranking.order, *rest)
         else:
@@ -191,11 +192,11 @@ class BestGrade:
     worth: FloatArray
     depth: int
 
-    def fill(self, layout: Layout, ranking: Ranking, expected: bool, out: FloatArray) -> None:
-        """Fill ``out`` with the value of every query."""
+    def fill(self, layout: Layout, ranking: Ranking, expected: bool, part: slice, out: FloatArray) -> None:
+        """Fill ``out`` with the value of every query of a part."""
         held = np.empty(len(self.worth), dtype=np.int64)
-        rows = (layout.starts, layout.ends, layout.levels, self.worth)
-        best_grades(ranking.scores, ranking.order, *rows, self.depth, expected, held, out)
+        rows = (layout.starts[part], layout.ends[part], layout.levels, self.worth)
+        best_grades(ranking.scores, ranking.order, *rows, self.depth, expected, held, out[part])
 
     def fill_swaps(self, layout: Layout, ranking: Ranking, query: int, out: FloatArray) -> None:
         """Fill ``out[i, j]`` with the change when ranks i and j of one query swap."""

@@ -29,8 +29,8 @@ class Form(Protocol):
     def depth(self) -> int:
         """Ranks that matter."""
 
-    def fill(self, layout: Layout, ranking: Ranking, expected: bool, out: FloatArray) -> None:
-        """Fill ``out`` with the value of every query."""
+    def fill(self, layout: Layout, ranking: Ranking, expected: bool, part: slice, out: FloatArray) -> None:
+        """Fill ``out`` with the value of every query of a part."""
 
     def fill_swaps(self, layout: Layout, ranking: Ranking, query: int, out: FloatArray) -> None:
         """Fill ``out[i, j]`` with the change when ranks i and j of one query swap."""
@@ -149,7 +149,8 @@ class Bound:
         """Return the value of every query for rows already ranked."""
         prepared = self.prepared
         out = np.empty(self.layout.n_queries, dtype=np.float64)
-        self.form.fill(self.layout, ranking, self.rule == "expected", out)
+        expected = self.rule == "expected"
+        self.layout.in_parts(lambda part: self.form.fill(self.layout, ranking, expected, part, out))
         if prepared.at_most_one:
             np.minimum(out, 1.0, out=out)  # a sum in another order may round one unit above its ideal
         out[prepared.empty] = prepared.empty_value
@@ -255,12 +256,12 @@ def checked_scores(scores: npt.ArrayLike, layout: Layout) -> FloatArray:
     return values if values.flags.writeable else values.copy()
 
 
-def share_rankings(bounds: Sequence[Bound], scores: FloatArray, n_jobs: int) -> dict[str, Ranking]:
+def share_rankings(bounds: Sequence[Bound], scores: FloatArray) -> dict[str, Ranking]:
     """Rank once per score precision for all bounds, deep enough for every one of them."""
     shared: dict[str, Any] = {}
     for precision in {bound.measure.switches.score for bound in bounds}:
         those = [bound for bound in bounds if bound.measure.switches.score == precision]
         full = any(bound.rule == "expected" for bound in those)
         depth = those[0].layout.longest if full else max(bound.form.depth for bound in those)
-        shared[precision] = rank(those[0].layout, those[0].rounded(scores), depth, n_jobs=n_jobs)
+        shared[precision] = rank(those[0].layout, those[0].rounded(scores), depth)
     return shared

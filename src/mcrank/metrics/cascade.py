@@ -111,14 +111,14 @@ class Cascade:
         """Ranks that matter."""
         return len(self.weight)
 
-    def fill(self, layout: Layout, ranking: Ranking, expected: bool, out: FloatArray) -> None:
-        """Fill ``out`` with the value of every query."""
-        rows = (layout.starts, layout.ends, layout.levels, self.worth)
+    def fill(self, layout: Layout, ranking: Ranking, expected: bool, part: slice, out: FloatArray) -> None:
+        """Fill ``out`` with the value of every query of a part."""
+        rows = (layout.starts[part], layout.ends[part], layout.levels, self.worth)
         if expected:
             scratch = np.empty(len(self.weight) + 1, dtype=np.float64)
-            expected_cascades(ranking.scores, ranking.order, *rows, self.weight, scratch, out)
+            expected_cascades(ranking.scores, ranking.order, *rows, self.weight, scratch, out[part])
         else:
-            cascades(ranking.order, *rows, self.weight, out)
+            cascades(ranking.order, *rows, self.weight, out[part])
 
     def fill_swaps(self, layout: Layout, ranking: Ranking, query: int, out: FloatArray) -> None:
         """Fill ``out[i, j]`` with the change when ranks i and j of one query swap."""

@@ -143,10 +143,10 @@ class DiscountedSum:
         """Ranks that matter."""
         return len(self.discount)
 
-    def fill(self, layout: Layout, ranking: Ranking, expected: bool, out: FloatArray) -> None:
-        """Fill ``out`` with the value of every query."""
-        rows = (layout.starts, layout.ends, layout.levels, self.worth)
-        rest = (self.discount, self.own_discount, self.divisor, out)
+    def fill(self, layout: Layout, ranking: Ranking, expected: bool, part: slice, out: FloatArray) -> None:
+        """Fill ``out`` with the value of every query of a part."""
+        rows = (layout.starts[part], layout.ends[part], layout.levels, self.worth)
+        rest = (self.discount, self.own_discount, self.divisor[part], out[part])
         if expected:
             expected_discounted_sums(ranking.scores, ranking.order, *rows, *rest)
         else:
@@ -240,8 +240,14 @@ def ideal_sums(layout: Layout, worth: FloatArray, discount: FloatArray) -> Float
     out = np.empty(layout.n_queries, dtype=np.float64)
     if len(worth) <= 256:
         best_first = np.argsort(-worth, kind="stable")
-        held = np.empty(len(worth), dtype=np.int64)
-        ideal_level_sums(layout.levels, layout.starts, layout.stops, best_first, worth, discount, held, out)
+        levels = layout.levels
+
+        def sum_part(part: slice) -> None:
+            held = np.empty(len(worth), dtype=np.int64)
+            rows = (levels, layout.starts[part], layout.stops[part])
+            ideal_level_sums(*rows, best_first, worth, discount, held, out[part])
+
+        layout.in_parts(sum_part)
         return out
     order = _ideal_order(layout, worth, len(discount))
     ones = np.ones(layout.n_queries, dtype=np.float64)

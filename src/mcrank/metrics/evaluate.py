@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -143,10 +144,17 @@ def evaluate(
     """
     wanted = _measures(measures)
     graded, row_scores = graded_rows(scores, data, complete, judged_only)
-    layout = Layout.of(graded)
+    jobs = _jobs(n_jobs)
+    with ThreadPoolExecutor(jobs) as pool:  # starts no thread before there is work for one
+        return _evaluate(wanted, graded, row_scores, Layout.of(graded, pool, jobs), band)
+
+
+def _evaluate(
+    wanted: list[Measure], graded: Graded, row_scores: npt.ArrayLike, layout: Layout, band: bool
+) -> Evaluation:
     used = checked_scores(row_scores, layout)
     bounds = [Bound(measure, layout) for measure in wanted]
-    shared = share_rankings(bounds, used, _jobs(n_jobs))
+    shared = share_rankings(bounds, used)
     per_query = {}
     mean = {}
     for bound in bounds:

@@ -112,12 +112,12 @@ class KendallTau:
     worth: FloatArray
     depth: int
 
-    def fill(self, layout: Layout, ranking: Ranking, expected: bool, out: FloatArray) -> None:
-        """Fill ``out`` with the value of every query."""
+    def fill(self, layout: Layout, ranking: Ranking, expected: bool, part: slice, out: FloatArray) -> None:
+        """Fill ``out`` with the value of every query of a part."""
         tree = np.zeros(len(self.worth) + 1, dtype=np.int64)
         held = np.zeros(len(self.worth), dtype=np.int64)
-        bounds = (layout.starts, layout.ends)
-        kendall_taus(ranking.scores, ranking.order, *bounds, layout.levels, tree, held, out)
+        bounds = (layout.starts[part], layout.ends[part])
+        kendall_taus(ranking.scores, ranking.order, *bounds, layout.levels, tree, held, out[part])
 
     def fill_swaps(self, layout: Layout, ranking: Ranking, query: int, out: FloatArray) -> None:
         """Fill ``out[i, j]`` with the change when ranks i and j of one query swap."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -16,6 +19,7 @@ IntArray = npt.NDArray[np.int64]
 RowArray = npt.NDArray[np.int32]
 LevelArray = npt.NDArray[np.uint8] | npt.NDArray[np.int32]
 BoolArray = npt.NDArray[np.bool_]
+_ROWS_PER_THREAD = 25_000
 
 
 class Graded(Protocol):
@@ -66,10 +70,12 @@ class Layout:
     missing: BoolArray | None
     unjudged: BoolArray | None
     source_rows: IntArray | None
+    pool: ThreadPoolExecutor | None = None
+    jobs: int = 1
 
     @classmethod
-    def of(cls, data: Graded) -> Layout:
-        """Lay out a `Dataset`, or the judged queries of a TREC run."""
+    def of(cls, data: Graded, pool: ThreadPoolExecutor | None = None, jobs: int = 1) -> Layout:
+        """Lay out a `Dataset`, `Grades` or the judged queries of a TREC run."""
         # Own copies: kernels are compiled for writable arrays, and the arrays of a Dataset are read-only.
         offsets = np.array(data.offsets, dtype=np.int64)
         stops = offsets[1:].copy()
@@ -85,7 +91,20 @@ class Layout:
             missing=getattr(data, "missing", None),
             unjudged=getattr(data, "unjudged", None),
             source_rows=getattr(data, "source_rows", None),
+            pool=pool,
+            jobs=jobs,
         )
+
+    def in_parts(self, work: Callable[[slice], None]) -> None:
+        """Run kernels over parts of the queries, a thread each, where there are rows enough to pay for it."""
+        parts = min(self.jobs, self.n_rows // _ROWS_PER_THREAD)
+        if self.pool is None or parts < 2:
+            work(slice(0, self.n_queries))
+            return
+        shares = np.arange(1, parts) * (self.n_rows // parts)
+        cuts = [0, *np.searchsorted(self.stops, shares).tolist(), self.n_queries]
+        for done in [self.pool.submit(work, slice(a, b)) for a, b in itertools.pairwise(cuts)]:
+            done.result()
 
     @property
     def n_queries(self) -> int:
@@ -156,7 +175,8 @@ class Layout:
             from mcrank.metrics.sums import level_sums
 
             out = np.empty(self.n_queries, dtype=np.float64)
-            level_sums(self.levels, self.starts, self.stops, worth, out)
+            levels = self.levels  # made once, before threads ask for it
+            self.in_parts(lambda p: level_sums(levels, self.starts[p], self.stops[p], worth, out[p]))
             self._sums[key] = out
         return self._sums[key]
 

@@ -6,9 +6,6 @@ document id, chance, or the gain itself (worst and best).
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +17,6 @@ from mcrank.metrics.layout import BoolArray, FloatArray, Layout, RowArray
 FILE_ORDER = np.empty(0, dtype=np.int32)
 _CROWD = 32  # more rows than this in one bucket: merge sort instead
 _FEW = 64  # ranks up to which picking them out is quicker than sorting
-_ROWS_PER_THREAD = 50_000
 
 
 @njit(nogil=True, cache=True)
@@ -108,15 +104,42 @@ def rank_all(scores, base, starts, ends, key_a, key_b, row_a, row_b, bucket, ord
                 order[s + j] = row
 
 
-@njit(nogil=True, cache=True)
-def rank_top(scores, base, starts, ends, depth, key, order):  # type: ignore[no-untyped-def]
-    """Find the first ``depth`` rows of each query in one pass; most rows fail the first comparison."""
-    # IN: scores, base, starts, ends, depth  OUT: key (scratch), order (rows of the first ranks)
+@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
+def rank_top(scores, base, starts, ends, depth, key, place, bucket, order):  # type: ignore[no-untyped-def]
+    """Find the first ``depth`` rows of each query, equal scores in base order.
+
+    Counting rows in buckets of score tells which buckets the first ranks come from; only their rows are
+    compared with each other.
+    """
+    # IN: scores, base (empty: file order), starts, ends, depth
+    # OUT: key[depth], place, bucket (scratch), order (rows of the first ranks)
     for q in range(starts.shape[0]):
         s = starts[q]
+        n = ends[q] - s
+        last = -1
+        if n > 2 * depth:
+            high = -np.inf
+            low = np.inf
+            for i in range(s, s + n):
+                high = scores[i] if scores[i] > high else high
+                low = scores[i] if scores[i] < low else low
+            if 1e-250 < high - low < 1e250:
+                scale = (n - 1) / (high - low)
+                for b in range(n + 1):
+                    bucket[b] = 0
+                for i in range(n):
+                    place[i] = np.int32((high - scores[s + i]) * scale)
+                for i in range(n):
+                    bucket[place[i]] += 1
+                reached = 0
+                while reached < depth:
+                    last += 1
+                    reached += bucket[last]
         kept = 0
-        for i in range(s, ends[q]):
+        for i in range(s, s + n):
             row = base[i] if base.shape[0] > 0 else np.int32(i)
+            if last >= 0 and place[row - s] > last:
+                continue
             score = scores[row]
             if kept == depth:
                 if score <= key[depth - 1]:
@@ -167,9 +190,7 @@ class Ranking:
     depth: int
 
 
-def rank(
-    layout: Layout, scores: FloatArray, depth: int, base: RowArray = FILE_ORDER, n_jobs: int = 1
-) -> Ranking:
+def rank(layout: Layout, scores: FloatArray, depth: int, base: RowArray = FILE_ORDER) -> Ranking:
     """Rank rows by score, highest first; equal scores stay in base order.
 
     Examples
@@ -188,35 +209,28 @@ def rank(
 
     def rank_part(part: slice) -> None:
         starts, ends = layout.starts[part], layout.ends[part]
-        if few:
-            rank_top(scores, base, starts, ends, max(depth, 1), np.empty(max(depth, 1)), order)
-            return
         keys = [np.empty(longest, dtype=np.float64) for _ in range(2)]
         rows = [np.empty(longest, dtype=np.int32) for _ in range(2)]
         bucket = np.empty(2 * longest + 1, dtype=np.int32)
-        rank_all(scores, base, starts, ends, keys[0], keys[1], rows[0], rows[1], bucket, order)
+        if few:
+            rank_top(scores, base, starts, ends, max(depth, 1), keys[0], rows[0], bucket, order)
+        else:
+            rank_all(scores, base, starts, ends, keys[0], keys[1], rows[0], rows[1], bucket, order)
 
-    in_parts(rank_part, layout, n_jobs)
+    layout.in_parts(rank_part)
     return Ranking(scores, order, depth if few else longest)
-
-
-def in_parts(work: Callable[[slice], None], layout: Layout, n_jobs: int) -> None:
-    """Run kernels over parts of the queries, one thread each, where there are rows enough to pay for it."""
-    jobs = min(n_jobs, layout.n_rows // _ROWS_PER_THREAD)
-    if jobs < 2:
-        work(slice(0, layout.n_queries))
-        return
-    shares = np.arange(1, jobs) * (layout.n_rows // jobs)
-    cuts = [0, *np.searchsorted(layout.stops, shares).tolist(), layout.n_queries]
-    with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(work, [slice(a, b) for a, b in itertools.pairwise(cuts)]))
 
 
 def ties_of(layout: Layout, ranking: Ranking, depth: int) -> tuple[BoolArray, BoolArray]:
     """Return which queries have equal scores within ``depth`` ranks, and which across that cut."""
     tied = np.empty(layout.n_queries, dtype=np.bool_)
     at_cut = np.empty(layout.n_queries, dtype=np.bool_)
-    find_ties(ranking.scores, ranking.order, layout.starts, layout.ends, depth, tied, at_cut)
+
+    def find_part(part: slice) -> None:
+        bounds = (layout.starts[part], layout.ends[part])
+        find_ties(ranking.scores, ranking.order, *bounds, depth, tied[part], at_cut[part])
+
+    layout.in_parts(find_part)
     return tied, at_cut
 
 
