@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mcrank
+from mcrank.cli.describe import describe
 from mcrank.errors import ModelFileError, NotFittedError
 from mcrank.models.container import pack, unpack
 from mcrank.models.file import from_bytes, load, replace_file, save, to_bytes
@@ -98,6 +100,12 @@ class TestWriting:
         assert path.read_bytes() == b"old"
         assert [p.name for p in tmp_path.iterdir()] == ["m.mcrank"]
 
+    def test_a_missing_folder_is_named_and_not_made(self, tmp_path):
+        with pytest.raises(FileNotFoundError) as caught:
+            save(MODELS["mcrank"], tmp_path / "no" / "m.mcrank")
+        assert caught.value.filename == str(tmp_path / "no" / "m.mcrank")
+        assert list(tmp_path.iterdir()) == []
+
     def test_what_is_not_a_regular_file_is_never_replaced(self, tmp_path):
         os.mkfifo(tmp_path / "pipe")
         for place in (tmp_path, tmp_path / "pipe", os.devnull):
@@ -158,6 +166,7 @@ def check_accepted(content: bytes) -> None:
     header, _ = unpack(content, "it")
     again["meta"]["options"] = {name: again["meta"]["options"][name] for name in header["meta"]["options"]}
     assert pack(again, arrays) == content
+    json.dumps(describe(ranker))
     assert np.isfinite(ranker.predict(DATA.test)).all()
     if hasattr(ranker, "predict_proba"):
         np.testing.assert_allclose(ranker.predict_proba(DATA.test).sum(axis=1), 1, rtol=1e-9)

@@ -55,8 +55,10 @@ def describe(ranker: Ranker, top: int = 10) -> dict[str, Any]:
         facts["leaves"] = int((arrays["feature"] < 0).sum())
     training = dict(meta.get("training", {}))
     best = training.get("best_round", 0)
-    if best:
-        training["valid"] = {name: values[best - 1] for name, values in training["history"].items()}
+    history = training.get("history", {})
+    training["valid"] = {
+        name: values[best - 1] for name, values in history.items() if 0 < best <= len(values)
+    }
     facts["training"] = training
     facts["options"] = meta["options"]
     importances = getattr(ranker, "feature_importances_", None)

@@ -143,9 +143,12 @@ def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
-    except BaseException:
+    except OSError as error:
+        raise OSError(
+            error.errno, error.strerror, str(target)
+        ) from None  # not the name of the temporary file
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
 
 
 def _check_returned(ranker: Ranker, meta: dict[str, Any], arrays: Arrays, where: str) -> None:
