@@ -24,7 +24,7 @@ ASK_PYTHON, SURE_AS_FLOAT32, SURE = range(3)
 
 # 10 ** 0 .. 10 ** 22 are exact doubles; the others are correctly rounded (Python's own literals).
 POWERS = np.array([float(f"1e{k}") for k in range(309)])
-WHOLE_POWERS = np.array([10**k for k in range(8)], dtype=np.uint64)
+WHOLE_POWERS = np.array([10**k for k in range(9)], dtype=np.uint64)
 _EXACT = uint64(1 << 53)
 # Far above the error of a few roundings in double, far below the spacing of float32.
 _SLACK = 2.0**-48

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -125,16 +126,16 @@ def _read_once(
     with _executor(n_jobs) as pool, closing(_all_chunks(files, buffers, consumed)) as chunks:
         try:
             for chunk in chunks:
-                count, _ = kernels.count_rows(chunk.text, chunk.size)
                 if rows is None:
-                    rows = _first_rows(chunk, count, width, options, total)
-                if rows.used + count > len(rows.X):
+                    rows = _first_rows(chunk, width, options, total)
+                needed = rows.used + chunk.rows
+                if needed > len(rows.X):
                     collect(0)
-                    rows.reserve(rows.used + count + (rows.used + count) // 8)
-                part = slice(rows.used, rows.used + count)
+                    rows.reserve(needed + needed // 8)
+                part = slice(rows.used, needed)
                 # A width of our own guessing may be too small: then values beyond it are counted, not kept.
                 pending.append(pool.submit(_parse, chunk, rows.X[part], rows.y[part], options))
-                rows.used += count
+                rows.used = needed
                 collect(n_jobs)
             collect(0)
         finally:
@@ -163,8 +164,9 @@ def _all_chunks(files: Sequence[Path], buffers: Buffers, consumed: list[int]) ->
         yield from read_chunks(path, buffers, consumed)
 
 
-def _first_rows(chunk: Chunk, count: int, width: int | None, options: LetorOptions, total: int) -> _Rows:
+def _first_rows(chunk: Chunk, width: int | None, options: LetorOptions, total: int) -> _Rows:
     """Size the matrix by the first chunk: its features, and its rows per byte over all files."""
+    count = chunk.rows
     if width is None:
         nothing = np.empty((count, 0), dtype=np.float32)
         width = _parse(chunk, nothing, np.empty(count), options).largest
@@ -188,10 +190,11 @@ def _parse(
     stamps = np.zeros(options.limit + 1, dtype=np.int64)
     state = np.zeros(kernels.STATE_SIZE, dtype=np.int64)
     absent = np.float32(0 if options.absent == "zero" else np.nan)
+    words, sizes = index_words(options.first_index, X.shape[1])
     problems: list[_Problem] = []
     while True:
         kernels.parse_lines(
-            chunk.text, chunk.size, options.first_index, options.limit, absent, stamps,
+            chunk.text, chunk.size, options.first_index, options.limit, absent, words, sizes, stamps,
             X, y, runs, comments, hards, state,
         )  # fmt: skip
         problems += _read_hard(chunk, hards[: state[kernels.HARDS]], X, y)
@@ -212,6 +215,17 @@ def _parse(
         raise DataError(f"{chunk.path}, line {line}: {message}")
     docs = _texts(chunk, comments, "backslashreplace") if state[kernels.COMMENTS] else None
     return _Parsed(chunk, len(y), int(state[kernels.LARGEST]), used[:, 0].astype(np.int64), ids, docs)
+
+
+@lru_cache(maxsize=4)
+def index_words(first_index: int, width: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """Text ``index:`` of each column, its last character in the highest byte, and its length.
+
+    Only texts of at most 8 characters: the kernel compares one 8-byte load.
+    """
+    texts = [b"%d:" % (first_index + j) for j in range(min(width, 10_000_000 - first_index))]
+    words = np.array([int.from_bytes(text.rjust(8, b"\x00"), "little") for text in texts], dtype=np.uint64)
+    return words, np.array([len(text) for text in texts], dtype=np.uint64)
 
 
 def _read_hard(

@@ -103,9 +103,35 @@ def count_rows(text, stop):  # type: ignore[no-untyped-def]
     return rows, lines
 
 
+@njit(nogil=True, cache=True, inline="always")
+def _short_decimal(text, at):  # type: ignore[no-untyped-def]
+    """Read a plain decimal of at most 7 digits on each side of the point: (end or 0, value)."""
+    first = uint8(text[at] - uint8(48))
+    if text[at + ONE] == uint8(32) and first <= uint8(9):
+        # One digit: about half of all values.
+        return at + ONE, np.float64(np.int64(first))
+    negative = text[at] == uint8(45)
+    p = at + uint64(negative)
+    count, whole = digits8(load8(text, p))
+    plain = count - ONE < uint64(7)
+    p += count
+    number = np.float64(np.int64(whole))
+    if text[p] == uint8(46):
+        count, part = digits8(load8(text, p + ONE))
+        p += count + ONE
+        mantissa = np.int64(whole * WHOLE_POWERS[count] + part)
+        number = np.float64(mantissa) / POWERS[count]
+    if plain and count < EIGHT and is_space(text[p]):
+        return p, -number if negative else number
+    return uint64(0), 0.0
+
+
 @njit(nogil=True, cache=True)
 def _value(text, at):  # type: ignore[no-untyped-def]
     """Read any value of a feature: (end, value, certainty)."""
+    p, number = _short_decimal(text, at)
+    if p != uint64(0):
+        return p, number, SURE
     p, number, certainty = read_decimal(text, at)
     if certainty == ASK_PYTHON and is_missing(text, at, p):
         return p, np.nan, SURE
@@ -115,12 +141,34 @@ def _value(text, at):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _features(text, at, low, high, absent, row, features, hards, hard):  # type: ignore[no-untyped-def]
+def _next_columns(text, at, words, sizes, first, features):  # type: ignore[no-untyped-def]
+    """Read pairs for as long as they are those of the next columns, from ``first`` on: (end, columns so far).
+
+    Files with every feature are read here: one comparison with the text that must come takes the place of
+    reading an index.
+    """
+    p = at
+    column = first
+    while column < uint64(len(words)):
+        size = sizes[column]
+        coming = load8(text, p + ONE) << (uint64(64) - (size << uint64(3)))
+        if text[p] != uint8(32) or coming != words[column]:
+            break
+        end, number = _short_decimal(text, p + ONE + size)
+        if end == uint64(0):
+            break
+        features[column] = np.float32(number)
+        p = end
+        column += ONE
+    return p, column
+
+
+@njit(nogil=True, cache=True)
+def _features(text, at, low, high, absent, words, sizes, row, features, hards, hard):  # type: ignore[no-untyped-def]
     """Read the pairs of a row: (end, status, hard values so far, columns filled, whether in rising order)."""
     width = uint64(len(features))
-    p = at
-    filled = uint64(0)
-    previous = uint64(0)
+    p, filled = _next_columns(text, at, words, sizes, uint64(0), features)
+    previous = filled
     rising = True
     while True:
         p = skip_blanks(text, p)
@@ -140,27 +188,11 @@ def _features(text, at, low, high, absent, row, features, hards, hard):  # type:
         column = index - low
         rising = rising and column >= previous
         previous = column + ONE
-        # Fill the gap up to this column; in files with every feature there is none.
         while filled < column and filled < width:
             features[filled] = absent
             filled += ONE
         filled = max(filled, previous)
         start = p + ONE
-        # The short plain decimal first.
-        count, whole = digits8(load8(text, start))
-        if count - ONE < uint64(7):
-            p = start + count
-            number = np.float64(whole)
-            if text[p] == uint8(46):
-                count, part = digits8(load8(text, p + ONE))
-                p += count + ONE
-                number = (
-                    np.float64(whole * WHOLE_POWERS[count & uint64(7)] + part) / POWERS[count & uint64(7)]
-                )
-            if count < EIGHT and is_space(text[p]):
-                if column < width:
-                    features[column] = np.float32(number)
-                continue
         p, value, certainty = _value(text, start)
         if certainty == ASK_PYTHON:
             if hard == len(hards):
@@ -169,6 +201,9 @@ def _features(text, at, low, high, absent, row, features, hards, hard):  # type:
             hard += 1
         if column < width:
             features[column] = np.float32(value)
+        if rising and previous == filled:
+            p, filled = _next_columns(text, p, words, sizes, filled, features)
+            previous = filled
     while filled < width:
         features[filled] = absent
         filled += ONE
@@ -213,6 +248,8 @@ def parse_lines(  # type: ignore[no-untyped-def]
     first_index,  # IN: number of the first feature, 1 or 0
     limit,  # IN: largest feature index allowed
     absent,  # IN: float32 value of a feature that a row does not mention
+    words,  # IN: uint64, the text "index:" of each column in the highest bytes
+    sizes,  # IN: uint64, characters of each
     stamps,  # IN: int64 scratch of limit + 1 zeros, to find repeated indices
     X,  # OUT: float32 (rows, width); features beyond width are only counted
     y,  # OUT: float64 grades
@@ -249,7 +286,7 @@ def parse_lines(  # type: ignore[no-untyped-def]
             break
         pairs, id_stop = p, p
         p, status, hard, filled, rising = _features(
-            text, p, uint64(first_index), uint64(limit), absent, row, X[row], hards, hard
+            text, p, uint64(first_index), uint64(limit), absent, words, sizes, row, X[row], hards, hard
         )
         if status == HARD_FULL:
             # Take the whole line again, with room.

@@ -45,6 +45,7 @@ class Chunk:
     text: npt.NDArray[np.uint8]
     size: int
     first_line: int  # number of the first line of the chunk, from 1
+    rows: int = 0  # lines that hold more than blanks and a comment
 
     def line_at(self, position: int) -> int:
         """Number of the line that holds the byte at ``position``."""
@@ -157,6 +158,8 @@ class Buffers:
 
 def read_chunks(path: Path, buffers: Buffers, consumed: list[int]) -> Iterator[Chunk]:
     """Cut a file into chunks of whole lines; ``consumed[0]`` grows by the bytes read from disk."""
+    from mcrank.data.letor_kernels import count_rows
+
     line = 1
     try:
         with open(path, "rb", buffering=0) as raw:
@@ -173,9 +176,9 @@ def read_chunks(path: Path, buffers: Buffers, consumed: list[int]) -> Iterator[C
                     continue
                 rest = text[size:got].copy()
                 if size:
-                    chunk = Chunk(path, text, size, line)
-                    line += int(np.count_nonzero(text[:size] == 10))
-                    yield chunk
+                    rows, lines = count_rows(text, size)
+                    line += lines
+                    yield Chunk(path, text, size, line - lines, rows)
                 if at_end:
                     break
                 text, filled = buffers.take(), len(rest)
