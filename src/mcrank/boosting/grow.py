@@ -232,10 +232,12 @@ def grow(grounds, rules, gradients, rows, weights, features, ready, ws):  # type
     nodes = ws.nodes
     wide = grounds.wide_columns.shape[0]
     n_blocks = wide if wide > 0 else (grounds.columns.shape[0] + BLOCK - 1) // BLOCK
+    # Typed, not literal: Numba would compile everything below a second time for the literal's own type.
+    none = np.int64(0)
+    n_nodes = np.int64(1)
     if not ready:
-        _count(grounds, rules, nodes[0], 0, n_blocks, ws)
-    _find_split(grounds, rules, features, 0, len(features), ws.hists[0], ws.work, nodes[0])
-    n_nodes = 1
+        _count(grounds, rules, nodes[0], none, n_blocks, ws)
+    _find_split(grounds, rules, features, none, len(features), ws.hists[0], ws.work, nodes[0])
     while True:
         small = split_best(grounds, rules, n_nodes, gradients, weights, ready, ws)
         if small < 0:
@@ -243,10 +245,10 @@ def grow(grounds, rules, gradients, rows, weights, features, ready, ws):  # type
         large = 2 * n_nodes + 1 - small
         n_nodes += 2
         if _worth_searching(rules, n_nodes, nodes[large]):
-            _child_histograms(grounds, rules, small, large, 0, n_blocks, ws)
+            _child_histograms(grounds, rules, small, large, none, n_blocks, ws)
             for child in (small, large):
                 hist = ws.hists[nodes[child].slot]
-                _find_split(grounds, rules, features, 0, len(features), hist, ws.work, nodes[child])
+                _find_split(grounds, rules, features, none, len(features), hist, ws.work, nodes[child])
     if n_nodes == 1 and ready:
         fill_entries(gradients, rows, ws.entries)
     return n_nodes
