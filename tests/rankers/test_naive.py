@@ -57,6 +57,14 @@ def test_two_classes_need_one_tree(split):
     assert np.abs(scores.sum(axis=0)).max() < 1e-9
 
 
+def test_two_classes_refreshed_inside_the_round_need_two():
+    X, y, qid, ours, theirs = case(12, n_grades=2)
+    ranker = McRank(sequential=True, **ours).fit(X, y, qid=qid)
+    assert ranker.forest_.n_trees == 2 * ROUNDS
+    scores = naive.classification(X, y, 2, ROUNDS, sequential=True, **theirs)
+    assert np.abs(ranker.predict_proba(X).T - softmax(scores)).max() < 1e-6
+
+
 @pytest.mark.parametrize("split", ["mse", "newton"])
 @pytest.mark.parametrize("weight", WEIGHTS.values(), ids=WEIGHTS)
 def test_ordinal(weight, split):
