@@ -60,7 +60,7 @@ def test_the_summary_has_the_validation_measure_of_the_best_round(mcrank_cli, tm
         (
             ["train.txt", "--out", "m", "--num-leaves", "1"],
             2,
-            "num_leaves of McRank must be an integer >= 2, got 1.",
+            "num_leaves of McRank must be an integer >= 2",
         ),
         (["train.txt", "--out", "m", "--num-leave", "4"], 2, "No such option"),
         (
@@ -81,6 +81,27 @@ def test_what_is_wrong_is_said_and_nothing_is_written(mcrank_cli, files, argumen
     assert words in err
     assert "Traceback" not in err
     assert not (files / "m").exists()
+
+
+def test_rows_without_a_judgment_are_an_error_unless_said_otherwise(mcrank_cli, files, tmp_path):
+    text = (files / "train.txt").read_text()
+    (tmp_path / "some.txt").write_text(text + "-1 qid:extra 1:0.5\n")
+    arguments = [
+        "train",
+        str(tmp_path / "some.txt"),
+        "--n-estimators",
+        "1",
+        "--out",
+        str(tmp_path / "m"),
+        "--json",
+    ]
+    code, _, err = mcrank_cli(*arguments)
+    assert code == 3
+    assert "line 241" in err
+    for unjudged, rows in (("zero", 241), ("drop", 240)):
+        code, printed, _ = mcrank_cli(*arguments, "--unjudged", unjudged)
+        assert code == 0
+        assert json.loads(printed)["rows"] == rows
 
 
 def test_ctrl_c_saves_the_rounds_done(mcrank_cli, tmp_path, monkeypatch):

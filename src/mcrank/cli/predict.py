@@ -50,7 +50,7 @@ def command(
     ranker = load(model)
     if n_jobs is not None:
         ranker.set_params(n_jobs=n_jobs)
-    rows = read_as_wide(data, ranker.n_features_in_, unjudged="zero")  # scoring needs no grades
+    rows = read_as_wide(data, ranker.n_features_in_, "zero")  # scoring needs no grades
     if proba:
         values = _with_probabilities(ranker).predict_proba(rows)
     elif relevance is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mcrank.cli.cache import Unjudged, reading, unjudged_option
 from mcrank.cli.declared import RankerCommand, given_options
 from mcrank.cli.main import INTERRUPTED, json_option, print_facts, print_json
 from mcrank.cli.progress import TrainingProgress, announce_compilation
@@ -23,12 +24,21 @@ if TYPE_CHECKING:
     "--valid", metavar="DATA", help="Validation data: measured each round, and the best round is kept."
 )
 @click.option("--out", required=True, metavar="FILE", help="Where to save the model.")
+@unjudged_option
 @json_option
 @click.pass_context
 def command(
-    ctx: click.Context, /, data: str, ranker: str, valid: str | None, out: str, as_json: bool, **declared: Any
+    ctx: click.Context,
+    /,
+    data: str,
+    ranker: str,
+    valid: str | None,
+    out: str,
+    unjudged: Unjudged,
+    as_json: bool,
+    **declared: Any,
 ) -> None:
-    """Train a ranker on DATA (LETOR text with qid) and save it as a model file.
+    """Train a ranker on DATA (LETOR text with qid, or a table file) and save it as a model file.
 
     Options of the chosen ranker are listed below; `--ranker NAME --help` lists another one's. Ctrl-C ends
     training after the round under way and saves the model as it is then.
@@ -40,11 +50,12 @@ def command(
     untrained = ctx.meta["mcrank.ranker"](**given_options(declared, ctx))
     parse_measure(untrained.measure)  # a wrong name should not have to wait until the data are read
     announce_compilation()
-    train_data = read(data)
-    valid_data = None if valid is None else read_as_wide(valid, train_data.n_features)
+    with reading(data) as progress:
+        train_data = read(data, unjudged=unjudged, progress=progress)
+    valid_data = None if valid is None else read_as_wide(valid, train_data.n_features, unjudged)
     start = time.perf_counter()
-    with TrainingProgress(ranker) as progress:
-        trained = untrained.fit(train_data, valid=valid_data, callback=progress)
+    with TrainingProgress(ranker) as rounds:
+        trained = untrained.fit(train_data, valid=valid_data, callback=rounds)
     seconds = time.perf_counter() - start
     trained.save(out)
     best = trained.best_round_
@@ -62,7 +73,7 @@ def command(
         print_json({name.replace(" ", "_"): value for name, value in facts.items()})
     else:
         print_facts(facts)
-    if progress.stopped:
+    if rounds.stopped:
         ctx.exit(INTERRUPTED)
 
 
@@ -75,9 +86,10 @@ def check_target(out: str) -> None:
         raise click.BadParameter(f"{out!r} exists and is not a regular file.", param_hint="--out")
 
 
-def read_as_wide(path: str, n_features: int, **options: Any) -> Dataset:
+def read_as_wide(path: str, n_features: int, unjudged: Unjudged) -> Dataset:
     """Read a data file; where its rows all leave out their last features, as LETOR text may, they are 0."""
     from mcrank.data.read import read
 
-    data = read(path, **options)
-    return data if data.n_features >= n_features else read(path, n_features=n_features, **options)
+    with reading(path) as progress:
+        data = read(path, unjudged=unjudged, progress=progress)
+    return data if data.n_features >= n_features else read(path, n_features=n_features, unjudged=unjudged)
