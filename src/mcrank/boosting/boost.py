@@ -123,7 +123,7 @@ def boost(
                     break
         except KeyboardInterrupt:
             # The round under way is dropped; the pool's exit waits for its threads.
-            done = booster.builder.n_trees // max(1, loss.n_outputs)
+            done = watch.complete(booster.builder.n_trees // loss.n_outputs)
             if done == 0:
                 raise
             interrupted = True
@@ -158,6 +158,10 @@ class _Watch:
             self._best, self.best_round = value, done
         return {name: value}
 
+    def complete(self, rounds: int) -> int:
+        """Of the rounds grown, those whose measure was taken too."""
+        return rounds if self.valid is None else min(rounds, *(len(v) for v in self.history.values()))
+
     def finished(self, done: int) -> bool:
         return (
             self.valid is not None and self.patience is not None and done - self.best_round >= self.patience
@@ -185,8 +189,10 @@ class _Booster:
         derived = options.split == "newton" and loss.derived_curvature
         lanes = 2 if derived or len(self.gradients.weights) else 1
         bits = gradient_bits(data.n_rows)
+        # More leaves than the rows can fill would only cost memory.
+        most = max(2, data.n_rows // options.min_samples_leaf)
         self.rules = Rules(
-            options.num_leaves,
+            min(options.num_leaves, most),
             options.min_samples_leaf,
             count_bits(data.n_rows),
             lanes,

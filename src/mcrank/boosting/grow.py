@@ -103,6 +103,7 @@ def _start_node(nodes, at, begin, end, total, weight, slot):  # type: ignore[no-
     node.weight = weight
     node.slot = slot
     node.gain = 0.0
+    node.terms = 0.0
     node.feature = -1
     node.left = -1
     node.right = -1
@@ -358,7 +359,7 @@ def grow_shared(
         for future in waiting:
             future.result()
         for i, child in enumerate((small, large)):
-            ws.nodes[child] = found[int(np.argmax(found["gain"][:, i])), i]
+            ws.nodes[child] = found[int(np.argmax(found["terms"][:, i])), i]
 
     start_root(grounds, rules, gradients, rows, weights, ready, ws)
     search(0, 0)

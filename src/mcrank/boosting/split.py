@@ -12,7 +12,8 @@ import numpy as np
 from numba import njit
 
 # One record per node while its tree grows. `total` and `weight` are the sums of the two lanes over the
-# node's rows and `left_*` those of its best split's left side; `gain` is 0 when no split is worth making.
+# node's rows and `left_*` those of its best split's left side. `gain` is 0 when no split is worth making;
+# `terms` is the gain before the node's own S²/n is taken off: what two splits of one node are compared by.
 NODE = np.dtype(
     [
         ("begin", np.int64),
@@ -22,6 +23,7 @@ NODE = np.dtype(
         ("left_total", np.int64),
         ("left_weight", np.int64),
         ("gain", np.float64),
+        ("terms", np.float64),
         ("slot", np.int32),
         ("feature", np.int32),
         ("bin", np.int32),
@@ -97,6 +99,7 @@ def best_split(  # type: ignore[no-untyped-def]
     own = total * total / mass if mass > 0 else 0.0
     best = own * (1 + _NOISE)
     node.gain = 0.0
+    node.terms = 0.0
     node.feature = -1
     for j in range(first, last):
         f = features[j]
@@ -123,6 +126,7 @@ def best_split(  # type: ignore[no-untyped-def]
                 while gains[cut] != found:
                     cut += 1
                 node.gain = found - own
+                node.terms = found
                 node.feature = f
                 node.bin = start - bin_start[f] + cut
                 node.left_total = (np.int64(sums[cut]) << count_bits) + np.int64(rows[cut])

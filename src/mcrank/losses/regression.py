@@ -22,6 +22,8 @@ from mcrank.losses.quantize import (
 )
 from mcrank.losses.quantize import ROWS_PER_TASK as STEP
 
+SMALLEST = 1e-150  # of a residual; its square is still a number
+
 
 class RegressionLoss(Loss):
     """Squared (``"l2"``) or absolute (``"lad"``) error against a target.
@@ -70,7 +72,8 @@ class RegressionLoss(Loss):
         if self.weight is not None:
             g *= self.weight
         largest = float(np.abs(g).max())
-        gradients.unit = (largest if largest > 0 else 1.0) / (1 << gradient_bits(n))
+        # Residuals too small to divide by are nothing to learn from: they round to 0.
+        gradients.unit = (largest if largest > SMALLEST else 1.0) / (1 << gradient_bits(n))
         run(
             lambda s: round_gradients(g[s : s + STEP], gradients.unit, gradients.q[0, s : s + STEP]),
             starts(n),

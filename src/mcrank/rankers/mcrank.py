@@ -20,7 +20,7 @@ from mcrank.losses.multiclass import MulticlassLoss
 from mcrank.losses.ordinal import OrdinalLoss
 from mcrank.options import fitted, option
 from mcrank.rankers.base import FloatArray
-from mcrank.rankers.trees import TreeRanker
+from mcrank.rankers.trees import TreeRanker, relative_weight
 
 Relevance = str | Sequence[float] | npt.NDArray[np.float64]
 
@@ -40,7 +40,7 @@ class GradeRanker(TreeRanker):
         self.grades_, classes = np.unique(data.y, return_inverse=True)
         if len(self.grades_) == 1:
             return None
-        return self._class_loss(classes.astype(np.int32), len(self.grades_), data.row_weight)
+        return self._class_loss(classes.astype(np.int32), len(self.grades_), relative_weight(data))
 
     @abstractmethod
     def _class_loss(self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None) -> Loss:

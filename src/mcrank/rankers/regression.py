@@ -14,7 +14,7 @@ from mcrank.losses.base import Loss
 from mcrank.losses.regression import RegressionLoss
 from mcrank.options import option
 from mcrank.rankers.base import FloatArray
-from mcrank.rankers.trees import TreeRanker
+from mcrank.rankers.trees import TreeRanker, relative_weight
 
 LARGEST_TARGET = 1e100  # its square is still a number
 
@@ -46,7 +46,7 @@ class RegressionRanker(TreeRanker):
                 f"y of {type(self).__name__} has grade {data.y.max():g}, whose target {target.max():g} is "
                 f"beyond {LARGEST_TARGET:g}; map such grades to smaller numbers."
             )
-        return RegressionLoss(target, options["loss"], data.row_weight)
+        return RegressionLoss(target, options["loss"], relative_weight(data))
 
     def _rank(self, raw: FloatArray) -> FloatArray:
         return np.asarray(raw[0])

@@ -86,7 +86,8 @@ class TreeRanker(Ranker):
         options: dict[str, Any],
         callback: Callable[[Any], Any] | None,
     ) -> None:
-        _check_sizes(data)
+        if data.n_rows > MOST_ROWS:
+            raise DataError(f"The training data has {data.n_rows} rows; trees take at most {MOST_ROWS}.")
         loss = self._loss(data, options)
         if loss is None:
             empty = ForestBuilder(data.n_features, [0.0]).build()
@@ -168,18 +169,19 @@ class TreeRanker(Ranker):
         """Take what a subclass added to the state, checked."""
 
 
-def _check_sizes(data: Dataset) -> None:
-    if data.n_rows > MOST_ROWS:
-        raise DataError(f"The training data has {data.n_rows} rows; trees take at most {MOST_ROWS}.")
-    weight = data.row_weight
-    if weight is not None:
-        with np.errstate(over="ignore"):
-            total = float(weight.sum())
-        if not np.isfinite(total) or total <= 0 or not np.isfinite(weight.max() / total):
-            raise DataError(
-                f"weight times query_weight of the training data sums to {total}; "
-                "it must be positive and finite."
-            )
+def relative_weight(data: Dataset) -> FloatArray | None:
+    """Row weight times query weight, the largest being 1 (only their ratios matter to a loss), or None."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        weight = data.row_weight
+        largest = 1.0 if weight is None else float(weight.max())
+    if weight is None:
+        return None
+    if not np.isfinite(largest) or largest <= 0:
+        raise DataError(
+            f"weight times query_weight of the training data has a maximum of {largest}; "
+            "it must be positive and finite."
+        )
+    return np.asarray(weight / largest)
 
 
 def _checked_edges(
