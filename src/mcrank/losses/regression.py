@@ -22,7 +22,9 @@ from mcrank.losses.quantize import (
 )
 from mcrank.losses.quantize import ROWS_PER_TASK as STEP
 
-SMALLEST = 1e-150  # of a residual; its square is still a number
+SMALLEST = 1e-290  # of a residual that can be divided into integer steps
+
+_SAME = 1e-12  # sums of weights this close are equal but for rounding
 
 
 class RegressionLoss(Loss):
@@ -99,7 +101,8 @@ def weighted_median(values: FloatArray, weight: FloatArray | None = None) -> flo
     order = np.argsort(values, kind="stable")
     order = order[weight[order] > 0]
     reached = np.cumsum(weight[order])
-    at = int(np.searchsorted(reached, reached[-1] / 2))
-    if reached[at] == reached[-1] / 2:
+    half = reached[-1] / 2
+    at = int(np.searchsorted(reached, half * (1 - _SAME)))
+    if reached[at] <= half * (1 + _SAME):
         return float(values[order[at : at + 2]].mean())  # half on each side: the middle, as without weights
     return float(values[order[at]])

@@ -38,6 +38,7 @@ class Ranker(Optioned, ABC):
     feature_names_: tuple[str, ...] = fitted()
     n_features_in_: int = fitted()
     provenance_: dict[str, Any] = fitted()
+    options_: dict[str, Any] = fitted()
 
     n_jobs: int | None = option(
         None, low=1, high=1024, help="threads; None for every core; never changes the model"
@@ -90,6 +91,7 @@ class Ranker(Optioned, ABC):
         twin.feature_names_ = data.feature_names
         twin.n_features_in_ = data.n_features
         twin.provenance_ = provenance(data)
+        twin.options_ = _as_trained(options)
         for name in [n for n in vars(self) if n.endswith("_")]:
             delattr(self, name)
         vars(self).update(vars(twin))
@@ -164,20 +166,19 @@ class Ranker(Optioned, ABC):
         )
 
     def _common_state(self) -> dict[str, Any]:
-        """JSON part that every ranker has. ``n_jobs`` is a matter of the machine, not of the model."""
-        options = {k: v for k, v in self.checked_options().items() if k != "n_jobs"}
-        options["measure"] = parse_measure(options["measure"]).name
+        """JSON part that every ranker has."""
         return {
             "feature_names": list(self.feature_names_),
-            "options": options,
+            "options": self.options_,
             "provenance": self.provenance_,
         }
 
     @classmethod
     def _from_common_state(cls, meta: dict[str, Any]) -> Self:
         ranker = cls(**meta["options"])
-        ranker.checked_options()
-        parse_measure(ranker.measure)
+        options = ranker.checked_options()
+        options["measure"] = parse_measure(options["measure"])
+        ranker.options_ = _as_trained(options)
         names = meta["feature_names"]
         if not isinstance(names, list) or not names or not all(isinstance(n, str) for n in names):
             raise DataError("feature_names must be a list of texts.")
@@ -185,6 +186,12 @@ class Ranker(Optioned, ABC):
         ranker.n_features_in_ = len(names)
         ranker.provenance_ = dict(meta["provenance"])
         return ranker
+
+
+def _as_trained(options: dict[str, Any]) -> dict[str, Any]:
+    """Options as a model file keeps them; ``n_jobs`` is a matter of the machine, not of the model."""
+    kept = {name: value for name, value in options.items() if name != "n_jobs"}
+    return kept | {"measure": options["measure"].name}
 
 
 def available_cores() -> int:
