@@ -49,8 +49,8 @@ def test_kinds_come_from_annotations():
 
 GOOD = [
     ("depth", 1, 1), ("depth", 9, 9), ("depth", np.int64(4), 4), ("rate", 1, 1.0),
-    ("rate", np.float32(0.5), 0.5), ("rate", Fraction(1, 4), 0.25), ("rate", 5e-324, 5e-324), ("kind", "b", "b"),
-    ("kind", np.str_("b"), "b"),
+    ("rate", np.float32(0.5), 0.5), ("rate", Fraction(1, 4), 0.25), ("rate", 5e-324, 5e-324),
+    ("kind", "b", "b"), ("kind", np.str_("b"), "b"),
     ("limit", None, None), ("limit", 7, 7), ("loud", np.bool_(True), True), ("name", "", ""),
 ]  # fmt: skip
 

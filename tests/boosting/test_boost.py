@@ -35,7 +35,7 @@ def noisy(seed, rows, features, n_classes, values=12):
 
 @pytest.mark.parametrize("n_classes", [3, 4, 5, 6, 9, 10])
 def test_roots_made_together_for_any_number_of_classes(n_classes):
-    """Four outputs share a pass over the rows, and the last class is minus the others: groups of every size."""
+    """Four outputs share a pass over the rows, the last class is minus the others: groups of any size."""
     data, classes = noisy(n_classes, 400, 3, n_classes)
     boosted = boost(data, MulticlassLoss(classes, n_classes), options())
     scores = naive.classification(data.X, classes, n_classes, 4, num_leaves=6, min_rows=5, rate=0.3)
@@ -57,7 +57,7 @@ def test_roots_made_together_or_apart(loss, n_classes, monkeypatch):
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("n_jobs", [2, 3, 5])
 def test_trees_shared_by_threads(loss, n_jobs, changed, monkeypatch):
-    """As on large data: trees that do not divide evenly among the threads are grown by all of them together."""
+    """As on large data: trees left over when all threads have as many are grown by all of them together."""
     data, classes = noisy(2, 600, 35, 5, values=290 if "max_bins" in changed else 12)
     alone = boost(data, LOSSES[loss](classes, 5), options(**changed))
     monkeypatch.setattr("mcrank.boosting.boost._SHARED_ROWS", 1)
