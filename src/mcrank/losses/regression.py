@@ -22,7 +22,7 @@ from mcrank.losses.quantize import (
 )
 from mcrank.losses.quantize import ROWS_PER_TASK as STEP
 
-SMALLEST = 1e-290  # of a residual that can be divided into integer steps
+SMALLEST = 1e-305  # of a residual that can be divided into integer steps
 
 _SAME = 1e-12  # sums of weights this close are equal but for rounding
 

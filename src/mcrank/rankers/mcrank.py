@@ -129,14 +129,9 @@ class GradeRanker(TreeRanker):
         if grades[0] < 0:
             raise ModelFileError(f"grades must be >= 0, got {grades[0]}.")
         self.grades_ = grades
-        outputs = self._n_outputs(len(grades))
-        if self.forest_.n_outputs != outputs:
-            raise ModelFileError(
-                f"{len(grades)} grades need {outputs} outputs, the forest has {self.forest_.n_outputs}."
-            )
 
-    def _n_outputs(self, n_classes: int) -> int:
-        return max(1, n_classes - 1)
+    def _outputs(self) -> int:
+        return max(1, len(self.grades_) - 1)
 
 
 class McRank(GradeRanker):
@@ -173,7 +168,8 @@ class McRank(GradeRanker):
             return OrdinalLoss(classes, 2, weight)  # one tree instead of two mirror images
         return MulticlassLoss(classes, n_classes, weight)
 
-    def _n_outputs(self, n_classes: int) -> int:
+    def _outputs(self) -> int:
+        n_classes = len(self.grades_)
         return 1 if n_classes == 1 or (n_classes == 2 and not self.sequential) else n_classes
 
     def _probabilities(self, raw: FloatArray) -> FloatArray:

@@ -163,10 +163,17 @@ class TreeRanker(Ranker):
             arrays["bin_edges"], arrays["bin_offsets"], ranker.n_features_in_
         )
         ranker._restore(meta)
+        outputs = ranker._outputs()
+        if ranker.forest_.n_outputs != outputs:
+            raise ModelFileError(f"it needs {outputs} outputs, its forest has {ranker.forest_.n_outputs}.")
         return ranker
 
     def _restore(self, meta: dict[str, Any]) -> None:
         """Take what a subclass added to the state, checked."""
+
+    def _outputs(self) -> int:
+        """Outputs the forest of a fitted ranker must have."""
+        return 1
 
 
 def relative_weight(data: Dataset) -> FloatArray | None:
