@@ -45,7 +45,7 @@ class Prepared:
     empty_value: float = 0.0
     short: BoolArray | None = None
     short_value: float = 0.0
-    at_most_one: bool = False
+    normalized: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +151,7 @@ class Bound:
         out = np.empty(self.layout.n_queries, dtype=np.float64)
         expected = self.rule == "expected"
         self.layout.in_parts(lambda part: self.form.fill(self.layout, ranking, expected, part, out))
-        if prepared.at_most_one:
+        if prepared.normalized:
             np.minimum(out, 1.0, out=out)  # a sum in another order may round one unit above its ideal
         out[prepared.empty] = prepared.empty_value
         if prepared.short is not None:
@@ -173,7 +173,8 @@ class Bound:
         # A value that is missing without its query being skipped counts 0 (LETOR 3.0, short queries).
         counted = np.where(np.isnan(values), 0.0, values)
         if weight is not None:
-            ones = self.measure.switches.empty_weight == "one"
+            # LightGBM and XGBoost do so for NDCG, not for MAP.
+            ones = self.measure.switches.empty_weight == "one" and self.prepared.normalized
             counted *= np.where(self.prepared.empty, 1.0, weight) if ones else weight
         return float(counted[inside].sum() / total)
 

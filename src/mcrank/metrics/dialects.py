@@ -71,7 +71,7 @@ class Dialect:
     unjudged : str
         A query whose judgments are all below 0: ``"zero"`` or ``"error"``.
     empty_weight : str
-        In a weighted mean an empty query counts with its ``"own"`` weight or with weight ``"one"``.
+        In a weighted mean of NDCG an empty query counts with its ``"own"`` weight or with weight ``"one"``.
     nothing : str
         Mean when every query was skipped: ``"nan"`` or ``"zero"``.
     ids : str
@@ -84,8 +84,8 @@ class Dialect:
         Precision@k of a short query divides by ``"k"``, by ``"n"``, or is ``"missing"`` (0 in the mean).
     map_divisor : str
         Average precision is divided by the ``"relevant"`` documents, or those ``"reachable"`` within k.
-    map_empty : float
-        Average precision of a query without a relevant document.
+    map_empty, recall_empty : float
+        Average precision, and recall, of a query without a relevant document.
     err : str
         Probability of satisfaction: ``"exp/16"`` (2^grade - 1)/16, or the ``"grade"`` itself.
     err_above_one : str
@@ -128,6 +128,7 @@ class Dialect:
     precision_short: str = "k"
     map_divisor: str = "relevant"
     map_empty: float = 0.0
+    recall_empty: float = 0.0
     err: str = "exp/16"
     err_above_one: str = "error"
     reciprocal: str = "float64"
@@ -151,8 +152,10 @@ class Dialect:
             raise MeasureError(
                 f"empty of dialect {self.name} must be a number or 'skip', got {self.empty!r}."
             )
-        if not _is_number(self.map_empty):
-            raise MeasureError(f"map_empty of dialect {self.name} must be a number, got {self.map_empty!r}.")
+        for switch in ("map_empty", "recall_empty"):
+            value = getattr(self, switch)
+            if not _is_number(value):
+                raise MeasureError(f"{switch} of dialect {self.name} must be a number, got {value!r}.")
         for switch in ("ndcg_default", "mrr_default"):
             value = getattr(self, switch)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
@@ -283,7 +286,8 @@ DIALECTS: dict[str, Dialect] = {
                 precision_short="n", map_divisor="reachable", map_empty=1.0, ndcg_default=32,
                 note="XGBoost 3: ndcg without a cut-off is ndcg@32"),
         Dialect("catboost", gain="linear", empty=1.0, ties="worst", relevant=">0.5", precision_short="n",
-                map_divisor="reachable", err="grade", err_above_one="keep", note="CatBoost 1.2, type=Base"),
+                map_divisor="reachable", recall_empty=1.0, err="grade", err_above_one="keep",
+                note="CatBoost 1.2, type=Base"),
         Dialect("sklearn", gain="linear", ties="expected", single="error", note="scikit-learn ndcg_score"),
         Dialect("ranx", gain="linear", grades="integer", missing="error", ids="unique", relevant=">=1",
                 note="ranx 0.3; its order among ties is not defined, file order here"),
@@ -355,7 +359,7 @@ def _read_switch(switch: str, text: str) -> Any:
             return tuple(float(part) for part in text.split("/"))
         except ValueError:
             return text
-    if switch in ("empty", "map_empty", "max_grade", "ndcg_default", "mrr_default"):
+    if switch in ("empty", "map_empty", "recall_empty", "max_grade", "ndcg_default", "mrr_default"):
         if text == "none":
             return None
         try:

@@ -98,7 +98,7 @@ class NDCG(DCG):
             empty_value=_empty_value(self.switches),
             short=short,
             short_value=short_value,
-            at_most_one=True,
+            normalized=True,
         )
 
     @property
@@ -140,7 +140,7 @@ class MeanNDCG(DCG):
 
         gain = dcg.gains(self.switches, layout, self.name)
         form, ideal = dcg.mean_ndcg_form(layout, gain, dcg.discounts(self.switches, layout.longest))
-        return Prepared(form, ideal <= 0.0, _empty_value(self.switches), at_most_one=True)
+        return Prepared(form, ideal <= 0.0, _empty_value(self.switches), normalized=True)
 
     @property
     def definition(self) -> str:

@@ -90,7 +90,8 @@ class Recall(Binary):
         from mcrank.metrics.dcg import DiscountedSum
 
         relevant, counts = self._relevance(layout)
-        return Prepared(DiscountedSum(relevant, np.ones(self._depth(layout)), counts), counts == 0.0)
+        form = DiscountedSum(relevant, np.ones(self._depth(layout)), counts)
+        return Prepared(form, counts == 0.0, empty_value=float(self.switches.recall_empty))
 
     @property
     def definition(self) -> str:

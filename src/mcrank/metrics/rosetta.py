@@ -211,7 +211,7 @@ def _words(switch: str, measure: Measure) -> str:
     }
     if table:
         return table
-    if switch in ("empty", "map_empty") and value != "skip":
+    if switch in ("empty", "map_empty", "recall_empty") and value != "skip":
         return f"an empty query scores {value:g}"
     if switch.endswith("_default"):
         return f"without a cut-off, the first {value} ranks"
