@@ -1,6 +1,7 @@
 """Workers that train one system each, driven over pipes, so that systems can be timed in alternation.
 
-Every worker is a process of its own: no system's threads, allocator or caches stay behind in another's process.
+Every worker is a process of its own: no system's threads, allocator or caches stay behind in another's
+process.
 """
 
 from __future__ import annotations

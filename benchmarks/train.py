@@ -1,9 +1,9 @@
 """Training speed against LightGBM, XGBoost, scikit-learn and CatBoost, side by side in one run.
 
-The job is the artificial set of the McRank paper: 500,000 rows x 50 features, five grades, 10 leaves, 255 bins, learning
-rate 0.05. Each system trains in a process of its own; they take turns, and the median per round over the turns counts
-(CPU time with one thread, wall time with more). Afterwards each trains the same number of rounds once and its Expected
-Relevance is scored by NDCG@10 on test queries.
+The job is the artificial set of the McRank paper: 500,000 rows x 50 features, five grades, 10 leaves, 255
+bins, learning rate 0.05. Each system trains in a process of its own; they take turns, and the median per
+round over the turns counts (CPU time with one thread, wall time with more). Afterwards each trains the
+same number of rounds once and its Expected Relevance is scored by NDCG@10 on test queries.
 
     python benchmarks/train.py --out results/train
 """
@@ -15,10 +15,10 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from peers import SYSTEMS, Job, Worker
-from report import machine, write
 
 import mcrank
+from peers import SYSTEMS, Job, Worker
+from report import machine, write
 
 FULL = [s for s in SYSTEMS if s not in ("mcrank", "LightGBM quantized")]
 
@@ -28,7 +28,9 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=10_000, help="training queries of 50 rows")
     parser.add_argument("--turns", type=int, default=5, help="turns each system takes")
     parser.add_argument("--rounds", type=int, default=12, help="rounds per turn")
-    parser.add_argument("--quality-rounds", type=int, default=100, help="rounds of the NDCG comparison; 0: none")
+    parser.add_argument(
+        "--quality-rounds", type=int, default=100, help="rounds of the NDCG comparison; 0: none"
+    )
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=list(SYSTEMS))
     parser.add_argument("--out", help="write OUT.json and OUT.md")
@@ -58,7 +60,8 @@ def main() -> None:
             for name, taken in times.items():
                 median = float(np.median(taken))
                 rows.append(
-                    {"threads": threads, "system": name, "ms per round": 1000 * median, "ratio": median / ours,
+                    {"threads": threads, "system": name, "ms per round": 1000 * median, "ratio": median /
+                    ours,
                      "turns": [round(1000 * t, 1) for t in taken]}
                 )  # fmt: skip
     for row in rows:

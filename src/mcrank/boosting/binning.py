@@ -319,8 +319,7 @@ def _fill(X, edges, offsets, missing, start, end, columns, blocks):  # type: ign
         n = min(_CHUNK, end - low)
         for f in range(X.shape[1]):
             _search(X, f, low, n, edges, offsets[f], offsets[f + 1], values, places)
-            blocked = f // BLOCK < len(blocks)
-            block = blocks[f // BLOCK if blocked else 0]
+            in_block = f // BLOCK < len(blocks)
             lane = f % BLOCK
             shift = uint64(missing[f])
             for i in range(n):
@@ -328,8 +327,8 @@ def _fill(X, edges, offsets, missing, start, end, columns, blocks):  # type: ign
                 if values[i] != values[i]:
                     b = uint64(0)
                 columns[f, low + i] = b
-                if blocked:
-                    block[(low + i) * BLOCK + lane] = b
+                if in_block:
+                    blocks[f // BLOCK, (low + i) * BLOCK + lane] = b
 
 
 @njit(types.void(*_FILL, types.uint16[:, ::1]), nogil=True, cache=True)

@@ -23,6 +23,7 @@ from mcrank.boosting.leaves import leaf_values, move_rows, walk_rows
 from mcrank.boosting.sampling import draw, query_keys
 from mcrank.boosting.trees import Forest, ForestBuilder
 from mcrank.data.dataset import Dataset
+from mcrank.errors import MeasureError
 from mcrank.losses.base import Loss
 from mcrank.losses.multiclass import MulticlassLoss
 from mcrank.losses.quantize import LANE_BITS, FloatArray, count_bits, gradient_bits
@@ -145,6 +146,11 @@ class _Watch:
             self._bound = valid.measure.on(valid.data)
             self._raw = np.repeat(loss.base[:, None], valid.data.n_rows, axis=1)
             self.history[valid.measure.name] = []
+            if np.isnan(self._bound.mean(valid.rank(self._raw))):
+                raise MeasureError(
+                    f"{valid.measure.name} has no value on the validation data (no query counts); "
+                    "choose another measure or other data."
+                )
 
     def after(self, done: int, trees: list[dict[str, Any]], run: Any) -> dict[str, float]:
         if self.valid is None:
