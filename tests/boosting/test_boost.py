@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mcrank import NDCG, Dataset
-from mcrank.boosting.boost import BoostOptions, Validation, boost
+from mcrank.boosting.boost import BoostOptions, Validation, _Booster, boost
 from mcrank.boosting.predict import predict_raw
 from mcrank.losses.multiclass import MulticlassLoss
 from mcrank.losses.ordinal import OrdinalLoss
@@ -78,6 +82,54 @@ def test_a_single_tree_shared_by_threads(monkeypatch):
         monkeypatch.undo()
 
 
+CHANGES = st.fixed_dictionaries(
+    {
+        "num_leaves": st.integers(2, 20),
+        "min_samples_leaf": st.integers(1, 12),
+        "max_bins": st.sampled_from([2, 3, 8, 256, 400]),
+        "binning": st.sampled_from(["adaptive", "adaptive-refined", "quantile"]),
+        "split": st.sampled_from(["mse", "newton"]),
+        "subsample": st.sampled_from([1.0, 0.5, 0.01]),
+        "colsample": st.sampled_from([1.0, 0.3]),
+        "n_jobs": st.sampled_from([1, 2]),
+    }
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    changed=CHANGES,
+    seed=st.integers(0, 10**6),
+    loss=st.sampled_from(["multiclass", "ordinal", "l2", "lad"]),
+    weighted=st.booleans(),
+    sequential=st.booleans(),
+)
+def test_scores_in_training_are_the_forest_s(changed, seed, loss, weighted, sequential):
+    """Rows move by their bins while training, by raw values when predicted: after any rounds they agree."""
+    stream = np.random.default_rng(seed)
+    rows, features = int(stream.integers(20, 500)), int(stream.integers(1, 20))
+    X = np.exp(2 * stream.normal(size=(rows, features))).astype(np.float32)
+    X = np.where(stream.random(X.shape) < 0.3, np.round(X), X)
+    X[stream.random(X.shape) < 0.1] = np.nan
+    classes = stream.integers(0, 4, rows).astype(np.int32)
+    weight = stream.uniform(0, 1, rows) if weighted else None
+    if loss in LOSSES:
+        made = LOSSES[loss](classes, 4, weight)
+    else:
+        made = RegressionLoss(classes.astype(float), loss, weight)
+    data = Dataset(X, classes, np.arange(rows) // 7)
+    chosen = options(**changed)
+    with ThreadPoolExecutor(chosen.n_jobs) as pool:
+        booster = _Booster(data, made, chosen, pool, sequential)
+        for number in (1, 2, 3):
+            booster.round(number)
+    forest = booster.builder.build()
+    assert forest.n_trees == 3 * made.n_outputs
+    assert np.abs(predict_raw(forest, data.X).T - booster.scores).max() < 1e-9
+    children = np.delete(forest.rows, forest.tree_offsets[:-1])
+    assert (children >= chosen.min_samples_leaf).all()
+
+
 def test_the_order_and_shape_of_the_forest():
     data, classes = noisy(4, 300, 4, 3)
     boosted = boost(data, MulticlassLoss(classes, 3), options())
@@ -114,7 +166,8 @@ def test_validation_scores_of_raw_outputs():
     seen = []
 
     def rank(raw):
-        seen.append(raw.copy())
+        if raw.any():  # the scores before the first round may be looked at too
+            seen.append(raw.copy())
         return raw[2] - raw[0]
 
     boosted = boost(data, MulticlassLoss(classes, 3), options(), Validation(valid, NDCG(k=5), rank))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -117,3 +119,12 @@ def test_rows_left_out_still_move():
     half = RegressionRanker(n_estimators=15, subsample=0.3, n_jobs=1).fit(data)
     assert half.forest_.n_trees == 15
     assert max(seen) == pytest.approx(ranker.score(data), abs=1e-12)
+
+
+def test_rankers_trained_at_the_same_time_do_not_meet():
+    data, other = noisy(900), noisy(900, seed=8, weighted=True)
+    jobs = [(McRank, data), (OrdinalMcRank, other), (RegressionRanker, data), (McRank, other)] * 2
+    alone = [to_bytes(kind(n_jobs=2, **BASE).fit(d)) for kind, d in jobs[:4]]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda job: to_bytes(job[0](n_jobs=2, **BASE).fit(job[1])), jobs))
+    assert together == alone * 2

@@ -134,6 +134,18 @@ def test_validation_without_anything_relevant_keeps_a_usable_model():
         assert ranker.forest_.n_trees == 3 * ranker.best_round_
 
 
+def test_a_measure_without_a_value_on_the_validation_data():
+    """Where every query is skipped there is no best round: better to say so than to keep nothing."""
+    train, valid = overfitting()
+    for held_out in (
+        Dataset(valid.X, np.zeros(valid.n_rows), valid.qid),
+        Dataset(valid.X, np.where(valid.qid == 0, 0, valid.y), valid.qid, query_weight=[1.0] + [0.0] * 19),
+    ):
+        for measure in ("ndcg@10[standard;empty=skip]", "map[standard;empty=skip]"):
+            with pytest.raises((MeasureError, DataError), match="valid"):
+                McRank(measure=measure, **QUICK).fit(train, valid=held_out)
+
+
 @pytest.mark.parametrize("valid", [5, "abc", (1, 2), (1, 2, 3, 4), ([[1.0]], [1])])
 def test_validation_that_is_no_data(valid):
     train, _ = overfitting()
@@ -212,9 +224,10 @@ def test_ctrl_c_while_validating(when, monkeypatch):
     rank = McRank._rank
 
     def interrupted(self, raw):
-        calls.append(1)
-        if len(calls) == when:
-            raise KeyboardInterrupt
+        if raw.any():  # not the scores before the first round
+            calls.append(1)
+            if len(calls) == when:
+                raise KeyboardInterrupt
         return rank(self, raw)
 
     monkeypatch.setattr(McRank, "_rank", interrupted)
