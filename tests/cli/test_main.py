@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
-import time
 
 import click
 import pytest
@@ -55,9 +55,11 @@ def test_help_lists_every_command_and_imports_none_of_them():
 
 def test_help_takes_less_than_three_tenths_of_a_second():
     def seconds() -> float:
-        start = time.perf_counter()
+        # Processor time: that of a process that only computes, and a busy machine does not stretch it.
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         assert run("--help").returncode == 0
-        return time.perf_counter() - start
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     assert min(seconds() for _ in range(5)) < 0.3
 
