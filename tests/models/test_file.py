@@ -248,6 +248,14 @@ def test_arrays_of_other_lengths_types_and_dimensions_are_refused(name):
         from_bytes(pack(header, {**arrays, "zzz": np.zeros(1)}))
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_leaves_whose_sums_overflow_are_refused(name):
+    header, arrays = unpack(bytearray(CONTENTS[name]), "it")
+    arrays["value"][arrays["feature"] < 0] = 1.7e308
+    with pytest.raises(ModelFileError, match="sums are not finite"):
+        from_bytes(pack(header, arrays))
+
+
 def test_an_unknown_ranker_is_named():
     header, arrays = unpack(CONTENTS["mcrank"], "it")
     with pytest.raises(ModelFileError, match="There is no ranker 'mcrnk'; did you mean mcrank"):

@@ -15,6 +15,8 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mcrank.errors import McrankError, ModelFileError, OptionError
 from mcrank.models.container import MAX_FILE_BYTES, Arrays, canonical, pack, unpack
 
@@ -83,6 +85,7 @@ def to_bytes(ranker: Ranker) -> bytes:
     b'MCR'
     """
     meta, arrays = ranker.state()
+    _check_reach(arrays, "the model")
     return pack({"meta": meta, "ranker": ranker.name}, arrays)
 
 
@@ -107,6 +110,7 @@ def from_bytes(content: bytes | bytearray, where: str = "the model") -> Ranker:
         words = str(error) if isinstance(error, McrankError) else f"{type(error).__name__}: {error}"
         raise ModelFileError(f"{where} does not hold a usable {name} model: {words}") from error
     _check_returned(ranker, meta, arrays, where)
+    _check_reach(arrays, where)
     return ranker
 
 
@@ -165,6 +169,14 @@ def _check_returned(ranker: Ranker, meta: dict[str, Any], arrays: Arrays, where:
     options = {name: value for name, value in meta_back["options"].items() if name in meta["options"]}
     if canonical(meta_back | {"options": options}) != canonical(meta):
         raise ModelFileError(f"{unusable}: its header has something that does not belong there.")
+
+
+def _check_reach(arrays: Arrays, where: str) -> None:
+    """Check that no row can get an infinite score: finite leaves are not enough, their sums must be too."""
+    with np.errstate(over="ignore"):
+        reach = sum(float(np.abs(arrays[name]).sum()) for name in ("base", "value") if name in arrays)
+    if not np.isfinite(reach):
+        raise ModelFileError(f"{where} has leaves so large that their sums are not finite.")
 
 
 def _read(where: str) -> bytearray:
