@@ -232,7 +232,7 @@ class _Booster:
             # As printed in Algorithm 1: each class tree sees the scores the one before it moved.
             for k in range(n_outputs):
                 self.loss.fill(self.scores, self.gradients, self.run)
-                trees[k] = self._tree(number, k, rows, rest, False, self.spaces[0], shared=True)
+                trees[k] = self._tree(number, k, rows, rest, False, self.spaces[0], self._everyone())
         else:
             self.loss.fill(self.scores, self.gradients, self.run)
             ready = self._root_histograms() if len(rows) == 0 else False
@@ -242,24 +242,30 @@ class _Booster:
             self.builder.append(output=k, **tree)
         return trees
 
+    def _everyone(self) -> int:
+        """Threads that may share one tree."""
+        return self.options.n_jobs if self.data.n_rows >= _SHARED_ROWS else 1
+
     def _grow_all(self, number: int, rows: Any, rest: Any, ready: bool) -> list[tuple[int, dict[str, Any]]]:
         n_outputs, n_jobs = self.loss.n_outputs, self.options.n_jobs
-        shared = n_outputs % n_jobs if n_jobs > 1 and self.data.n_rows >= _SHARED_ROWS else 0
-        alone = n_outputs - shared
-        grown: list[tuple[int, dict[str, Any]]] = []
         threads = len(self.spaces)
+        # Threads beyond one per tree help with a tree each; trees that do not fill a last turn of all
+        # threads are grown by everyone together. Both pay only where a node is worth a hand-over.
+        team = max(1, self._everyone() // n_outputs)
+        left_over = n_outputs % n_jobs if 1 < self._everyone() < n_outputs else 0
+        grown: list[tuple[int, dict[str, Any]]] = []
 
         def chain(thread: int) -> None:
-            for k in range(thread, alone, threads):
-                grown.append((k, self._tree(number, k, rows, rest, ready, self.spaces[thread])))
+            for k in range(thread, n_outputs - left_over, threads):
+                grown.append((k, self._tree(number, k, rows, rest, ready, self.spaces[thread], team)))
 
-        self.run(chain, range(min(threads, alone)))
-        for k in range(alone, n_outputs):
-            grown.append((k, self._tree(number, k, rows, rest, ready, self.spaces[0], shared=True)))
+        self.run(chain, range(threads))
+        for k in range(n_outputs - left_over, n_outputs):
+            grown.append((k, self._tree(number, k, rows, rest, ready, self.spaces[0], n_jobs)))
         return grown
 
     def _tree(
-        self, number: int, k: int, rows: Any, rest: Any, ready: bool, ws: Workspace, shared: bool = False
+        self, number: int, k: int, rows: Any, rest: Any, ready: bool, ws: Workspace, team: int
     ) -> dict[str, Any]:
         """Grow one tree, find its leaf values and move the scores."""
         options, gradients = self.options, self.gradients
@@ -269,8 +275,8 @@ class _Booster:
         arguments = (
             self.grounds, self.rules, gradients.q[k], rows, gradients.weights_of(k), features, ready, ws,
         )  # fmt: skip
-        if shared and options.n_jobs > 1 and self.data.n_rows >= _SHARED_ROWS:
-            n = grow_shared(*arguments, self.pool, options.n_jobs)
+        if team > 1:
+            n = grow_shared(*arguments, self.pool, team)
         else:
             n = grow(*arguments)
         nodes = ws.nodes[:n].copy()
