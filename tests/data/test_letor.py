@@ -8,6 +8,8 @@ import gzip
 import io
 import lzma
 import re
+import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
 import mcrank
-from mcrank.data import letor, sources
+from mcrank.data import decimals, letor, sources
 from tests.reference.letor import BadLine, count_rows, gather_spans, read_number, read_text
 
 FILES = settings(
@@ -417,3 +419,23 @@ def test_gathering_equals_its_twin(content, data):
     out = np.zeros(len(expected), dtype=np.uint8)
     letor.kernels.gather_spans(padded(content), np.array(spans, dtype=np.int32).reshape(-1, 2), out)
     assert out.tobytes() == expected
+
+
+def test_a_byte_order_mark_is_no_grade(tmp_path):
+    content = b"\xef\xbb\xbf2 qid:1 1:1\n1 qid:1 1:2\n"
+    (path := tmp_path / "data.txt").write_bytes(content)
+    compare(mcrank.read(path), read_text(content))
+
+
+def test_a_matrix_larger_than_the_machine(tmp_path, monkeypatch):
+    (path := tmp_path / "data.txt").write_text("0 qid:1 1:1\n" * 999 + "0 qid:1 60000:1\n")
+    monkeypatch.setattr(letor, "_machine_memory", lambda: 10**8)
+    with pytest.raises(mcrank.DataError, match=r"1125 rows of 60000 features need 0\.3 GB"):
+        mcrank.read(path)
+    with pytest.raises(mcrank.DataError, match="line 1000: feature '60000:1' is beyond the last index, 500"):
+        mcrank.read(path, max_features=500)
+
+
+def test_the_kernels_name_what_they_were_compiled_with():
+    found = zlib.crc32(Path(decimals.__file__).read_bytes())
+    assert found == letor.kernels.DECIMALS_CHECKSUM, f"set DECIMALS_CHECKSUM to 0x{found:08X}"

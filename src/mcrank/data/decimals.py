@@ -68,15 +68,19 @@ trailing_zeros: Any = intrinsic(_emit_trailing_zeros)
 
 
 @njit(nogil=True, cache=True, inline="always")
+def _number8(digits):  # type: ignore[no-untyped-def]
+    """Value of eight digits, one in each byte, the first in the lowest: pairs, then all."""
+    pairs = digits * uint64(10) + (digits >> EIGHT)
+    return ((pairs & _PAIRS) * _SCALE_HIGH + ((pairs >> uint64(16)) & _PAIRS) * _SCALE_LOW) >> uint64(32)
+
+
+@njit(nogil=True, cache=True, inline="always")
 def digits8(word):  # type: ignore[no-untyped-def]
     """How many of the 8 characters are leading digits (8 if all), and their value when fewer than 8."""
     digits = word ^ _ZEROS
     count = trailing_zeros(((digits + _OVER_NINE) | digits) & HIGH_BITS) >> uint64(3)
     # Shift the digits to the top, so that zeros stand in front; in two steps, as count may be 0.
-    value = (digits << ((uint64(7) - (count & uint64(7))) << uint64(3))) << EIGHT
-    value = value * uint64(10) + (value >> EIGHT)
-    value = ((value & _PAIRS) * _SCALE_HIGH + ((value >> uint64(16)) & _PAIRS) * _SCALE_LOW) >> uint64(32)
-    return count, value
+    return count, _number8((digits << ((uint64(7) - (count & uint64(7))) << uint64(3))) << EIGHT)
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -107,6 +111,24 @@ def skip_blanks(text, at):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
+def _add_digits(text, at, mantissa, digits):  # type: ignore[no-untyped-def]
+    """Append a run of digits to a mantissa: (end, mantissa, its digits without leading zeros)."""
+    p = at
+    if mantissa == uint64(0):
+        while text[p] == uint8(48):
+            p += ONE
+    while True:
+        word = load8(text, p) ^ _ZEROS
+        if ((word + _OVER_NINE) | word) & HIGH_BITS != uint64(0):
+            break
+        mantissa = mantissa * uint64(100_000_000) + _number8(word)
+        digits += EIGHT
+        p += EIGHT
+    count, value = digits8(load8(text, p))
+    return p + count, mantissa * WHOLE_POWERS[count] + value, digits + count
+
+
+@njit(nogil=True, cache=True)
 def read_decimal(text, at):  # type: ignore[no-untyped-def]
     """Read a plain decimal: (end, value, certainty).
 
@@ -117,22 +139,17 @@ def read_decimal(text, at):  # type: ignore[no-untyped-def]
     negative = text[p] == uint8(45)
     if negative or text[p] == uint8(43):
         p += ONE
-    first = p
-    mantissa = uint64(0)
-    while uint8(text[p] - uint8(48)) <= uint8(9):
-        mantissa = mantissa * uint64(10) + uint64(uint8(text[p] - uint8(48)))
-        p += ONE
-    digits = p - first
+    start = p
+    p, mantissa, digits = _add_digits(text, p, uint64(0), uint64(0))
+    any_digit = p > start
     fraction = uint64(0)
     if text[p] == uint8(46):
         p += ONE
-        first = p
-        while uint8(text[p] - uint8(48)) <= uint8(9):
-            mantissa = mantissa * uint64(10) + uint64(uint8(text[p] - uint8(48)))
-            p += ONE
-        fraction = p - first
-        digits += fraction
-    plain = digits > uint64(0) and digits <= uint64(19)
+        start = p
+        p, mantissa, digits = _add_digits(text, p, mantissa, digits)
+        fraction = p - start
+        any_digit |= fraction > uint64(0)
+    plain = any_digit and digits <= uint64(19)
     power = np.int64(0)
     if text[p] == uint8(101) or text[p] == uint8(69):
         p += ONE

@@ -72,12 +72,24 @@ class _Rows:
     def reserve(self, rows: int) -> None:
         """Make room for ``rows`` rows in all."""
         try:
+            if 4 * rows * self.width > _machine_memory():
+                raise MemoryError
             self.X.resize((rows, self.width), refcheck=False)
             self.y.resize(rows, refcheck=False)
         except MemoryError:
+            gigabytes = 4 * rows * self.width / 1e9
             raise DataError(
-                f"there is no memory for {rows} rows of {self.width} features; choose fewer rows or features."
+                f"{rows} rows of {self.width} features need {gigabytes:.1f} GB, more than this machine has; "
+                "max_features finds rows with unlikely feature indices."
             ) from None
+
+
+def _machine_memory() -> int:
+    """Bytes of memory that a matrix may take: the system may promise more than it has, and then kill us."""
+    try:
+        return int(0.9 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return 1 << 62
 
 
 def read_letor(
@@ -171,13 +183,13 @@ def _first_rows(chunk: Chunk, width: int | None, options: LetorOptions, total: i
         nothing = np.empty((count, 0), dtype=np.float32)
         width = _parse(chunk, nothing, np.empty(count), options).largest
     expected = count + int(1.02 * count * max(0, total - chunk.size) / chunk.size)
+    if 4 * expected * width > _machine_memory():
+        return _Rows(width)
     try:
         # Empty, not zero: pages that are never written to take no memory.
         return _Rows(width, np.empty((expected, width), dtype=np.float32), np.empty(expected))
-    except (MemoryError, ValueError):
-        rows = _Rows(width)
-        rows.reserve(count)
-        return rows
+    except MemoryError:
+        return _Rows(width)
 
 
 def _parse(

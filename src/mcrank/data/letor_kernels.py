@@ -30,6 +30,10 @@ from mcrank.data.decimals import (
     trailing_zeros,
 )
 
+# Numba knows a stale compilation by the text of the file it came from, but what is compiled here holds
+# functions of mcrank.data.decimals too. So their text counts as part of this one; a test keeps it true.
+DECIMALS_CHECKSUM = 0x802020C0
+
 # What `parse_lines` reports in state[STATUS].
 DONE, HARD_FULL, NO_QID, NO_COLON, BAD_INDEX, LOW_INDEX, HIGH_INDEX, TWICE = range(8)
 # Slots of the state array.
@@ -145,7 +149,8 @@ def _next_columns(text, at, words, sizes, first, features):  # type: ignore[no-u
     """Read pairs for as long as they are those of the next columns, from ``first`` on: (end, columns so far).
 
     Files with every feature are read here: one comparison with the text that must come takes the place of
-    reading an index.
+    reading an index. No array is passed on inside the loop, not even to an inlined function that returns
+    early: counting the references to it would cost as much as the rest.
     """
     p = at
     column = first
@@ -201,7 +206,9 @@ def _features(text, at, low, high, absent, words, sizes, row, features, hards, h
             hard += 1
         if column < width:
             features[column] = np.float32(value)
-        if rising and previous == filled:
+        if not rising or filled >= uint64(len(words)) or text[p] != uint8(32):
+            continue
+        if load8(text, p + ONE) << (uint64(64) - (sizes[filled] << uint64(3))) == words[filled]:
             p, filled = _next_columns(text, p, words, sizes, filled, features)
             previous = filled
     while filled < width:

@@ -34,6 +34,8 @@ LONGEST_LINE = 256 << 20
 # Kernels may load 8 bytes anywhere in a chunk, and a last line may need a newline.
 PADDING = 64
 
+# Some editors put it before UTF-8 text; to the kernels it would be part of the first grade.
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _DECODING_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
 
 
@@ -168,6 +170,8 @@ def read_chunks(path: Path, buffers: Buffers, consumed: list[int]) -> Iterator[C
             text, filled = buffers.take(), 0
             while True:
                 got = _fill(stream, text, filled)
+                if line == 1 and text[:3].tobytes() == _BYTE_ORDER_MARK:
+                    text[:3] = 32
                 consumed[0] = start + raw.tell()
                 at_end = got < len(text) - PADDING
                 size = _close_last_line(path, text, got, line) if at_end else _last_newline(text, got)
