@@ -1,7 +1,7 @@
 """Words and numbers in bytes: the reading kernels that know nothing of LETOR.
 
-They rely on text that ends with a newline and some readable bytes of padding: every scan ends by itself, and
-eight bytes can be loaded anywhere.
+They are compiled into the kernels that call them, and cached with those. They rely on text that ends with a
+newline and some readable bytes of padding: every scan ends by itself, and eight bytes can be loaded anywhere.
 
 `digits8` counts and converts up to 7 digits of one 8-byte load without a loop, enough for each side of the
 point of most values. `read_decimal` takes up to 19 digits and an exponent, and knows when its result is sure.
@@ -67,14 +67,14 @@ load8: Any = intrinsic(_emit_load8)
 trailing_zeros: Any = intrinsic(_emit_trailing_zeros)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def _number8(digits):  # type: ignore[no-untyped-def]
     """Value of eight digits, one in each byte, the first in the lowest: pairs, then all."""
     pairs = digits * uint64(10) + (digits >> EIGHT)
     return ((pairs & _PAIRS) * _SCALE_HIGH + ((pairs >> uint64(16)) & _PAIRS) * _SCALE_LOW) >> uint64(32)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def digits8(word):  # type: ignore[no-untyped-def]
     """How many of the 8 characters are leading digits (8 if all), and their value when fewer than 8."""
     digits = word ^ _ZEROS
@@ -83,25 +83,25 @@ def digits8(word):  # type: ignore[no-untyped-def]
     return count, _number8((digits << ((uint64(7) - (count & uint64(7))) << uint64(3))) << EIGHT)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def is_blank(c):  # type: ignore[no-untyped-def]
     """Whether the character separates words inside a line (what Python's bytes.split() splits at)."""
     return c == uint8(32) or (c >= uint8(9) and c <= uint8(13) and c != uint8(10))
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def is_space(c):  # type: ignore[no-untyped-def]
     """Whether the character is a blank or a newline."""
     return c == uint8(32) or (c >= uint8(9) and c <= uint8(13))
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def ends_word(c):  # type: ignore[no-untyped-def]
     """Whether a word cannot hold the character: a blank, a newline or the '#' of a comment."""
     return c == uint8(32) or (c >= uint8(9) and c <= uint8(13)) or c == uint8(35)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def skip_blanks(text, at):  # type: ignore[no-untyped-def]
     """Position of the first character from ``at`` on that is no blank."""
     p = at
@@ -110,7 +110,7 @@ def skip_blanks(text, at):  # type: ignore[no-untyped-def]
     return p
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _add_digits(text, at, mantissa, digits):  # type: ignore[no-untyped-def]
     """Append a run of digits to a mantissa: (end, mantissa, its digits without leading zeros)."""
     p = at
@@ -128,7 +128,7 @@ def _add_digits(text, at, mantissa, digits):  # type: ignore[no-untyped-def]
     return p + count, mantissa * WHOLE_POWERS[count] + value, digits + count
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def read_decimal(text, at):  # type: ignore[no-untyped-def]
     """Read a plain decimal: (end, value, certainty).
 
@@ -173,7 +173,7 @@ def read_decimal(text, at):  # type: ignore[no-untyped-def]
     return p, (-value if negative else value), certainty
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _scaled(mantissa, power):  # type: ignore[no-untyped-def]
     """``mantissa * 10 ** power`` with its certainty, see `read_decimal`."""
     if mantissa == uint64(0):
@@ -191,7 +191,7 @@ def _scaled(mantissa, power):  # type: ignore[no-untyped-def]
     return 0.0, ASK_PYTHON
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def is_missing(text, at, end):  # type: ignore[no-untyped-def]
     """Whether the word is empty, NULL or nan (any case)."""
     size = end - at

@@ -32,7 +32,7 @@ from mcrank.data.decimals import (
 
 # Numba knows a stale compilation by the text of the file it came from, but what is compiled here holds
 # functions of mcrank.data.decimals too. So their text counts as part of this one; a test keeps it true.
-DECIMALS_CHECKSUM = 0x802020C0
+DECIMALS_CHECKSUM = 0x83C3D189
 
 # What `parse_lines` reports in state[STATUS].
 DONE, HARD_FULL, NO_QID, NO_COLON, BAD_INDEX, LOW_INDEX, HIGH_INDEX, TWICE = range(8)
@@ -46,7 +46,7 @@ _QID = uint64(int.from_bytes(b"qid:", "little"))
 _DOCID = uint64(int.from_bytes(b"docid", "little"))
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _index_twice(text, at, stamps, stamp):  # type: ignore[no-untyped-def]
     """Position of the first feature index that the line from ``at`` (behind its qid) holds twice, or 0."""
     p = at
@@ -66,7 +66,7 @@ def _index_twice(text, at, stamps, stamp):  # type: ignore[no-untyped-def]
             p += ONE
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _docid_span(text, start, stop):  # type: ignore[no-untyped-def]
     """The word behind ``docid =`` when the comment begins so (LETOR 3.0 and 4.0 do), else all of it."""
     if load8(text, start) & uint64(0xFFFFFFFFFF) != _DOCID:
@@ -107,7 +107,7 @@ def count_rows(text, stop):  # type: ignore[no-untyped-def]
     return rows, lines
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, inline="always")
 def _short_decimal(text, at):  # type: ignore[no-untyped-def]
     """Read a plain decimal of at most 7 digits on each side of the point: (end or 0, value)."""
     first = uint8(text[at] - uint8(48))
@@ -130,7 +130,7 @@ def _short_decimal(text, at):  # type: ignore[no-untyped-def]
     return uint64(0), 0.0
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _value(text, at):  # type: ignore[no-untyped-def]
     """Read any value of a feature: (end, value, certainty)."""
     p, number = _short_decimal(text, at)
@@ -144,7 +144,7 @@ def _value(text, at):  # type: ignore[no-untyped-def]
     return p, number, certainty
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _next_columns(text, at, words, sizes, first, features):  # type: ignore[no-untyped-def]
     """Read pairs for as long as they are those of the next columns, from ``first`` on: (end, columns so far).
 
@@ -168,7 +168,7 @@ def _next_columns(text, at, words, sizes, first, features):  # type: ignore[no-u
     return p, column
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _features(text, at, low, high, absent, words, sizes, row, features, hards, hard):  # type: ignore[no-untyped-def]
     """Read the pairs of a row: (end, status, hard values so far, columns filled, whether in rising order)."""
     width = uint64(len(features))
@@ -217,7 +217,7 @@ def _features(text, at, low, high, absent, words, sizes, row, features, hards, h
     return p, DONE, hard, filled, rising
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _query(text, at, id_start, id_size):  # type: ignore[no-untyped-def]
     """Read ``qid:`` and the id: (end, start of the id or 0 if there is none, whether it is the given id)."""
     if load8(text, at) & uint64(0xFFFFFFFF) != _QID or ends_word(text[at + uint64(4)]):
@@ -232,7 +232,7 @@ def _query(text, at, id_start, id_size):  # type: ignore[no-untyped-def]
     return p, start, same and p - start == id_size
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _comment(text, at):  # type: ignore[no-untyped-def]
     """The rest of a line from its newline or '#' on: (end, start and stop of the document id)."""
     if text[at] == uint8(10):
