@@ -328,6 +328,8 @@ def test_weights_of_queries_act_in_the_mean():
     scores = [2.0, 1.0] * 3
     assert mcrank.MRR().on(data).mean(scores) == pytest.approx((1 * 1 + 0 * 2 + 0.5 * 3) / 6)
     # LightGBM and XGBoost add 1 for an empty query, whatever its weight, in NDCG only.
-    assert parse_measure("map[lightgbm]").on(data).mean(scores) == pytest.approx((1 * 1 + 1 * 2 + 0.5 * 3) / 6)
+    assert parse_measure("map[lightgbm]").on(data).mean(scores) == pytest.approx(
+        (1 * 1 + 1 * 2 + 0.5 * 3) / 6
+    )
     tool = parse_measure("ndcg[lightgbm]").on(data).mean(scores)
     assert tool == pytest.approx((1 + 1 + 3 / np.log2(3)) / 6)

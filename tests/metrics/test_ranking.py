@@ -75,11 +75,12 @@ def test_threads_change_nothing():
 )
 def test_ties_are_found_within_the_cut_and_across_it(scores, depth):
     layout = layout_of([len(scores)])
-    tied, at_cut = ties_of(layout, rank(layout, np.array(scores), depth), depth)
     falling = sorted(scores, reverse=True)
     across = depth < len(scores) and falling[depth - 1] == falling[depth]
-    assert at_cut[0] == across
-    assert tied[0] == (across or len(set(falling[:depth])) < len(falling[:depth]))
+    for ranked in (depth, len(scores)):
+        tied, at_cut = ties_of(layout, rank(layout, np.array(scores), max(ranked, depth)), depth)
+        assert at_cut[0] == across
+        assert tied[0] == (across or len(set(falling[:depth])) < len(falling[:depth]))
 
 
 def test_level_sums():

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.data.checks import check_column, check_grades, check_query_weights, group_rows
+from mcrank.errors import DataError
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -45,8 +46,13 @@ class Grades:
         doc_ids: Any = None,
         query_weight: npt.ArrayLike | Mapping[Any, float] | None = None,
     ) -> None:
-        rows = len(np.atleast_1d(np.asarray(y)))
-        grades = check_grades(y, rows)
+        given = np.atleast_1d(np.asarray(y))
+        rows = len(given)
+        # What is float64 and in order already, as in most evaluations, is not copied.
+        if rows == 0:
+            raise DataError("y of Grades is empty; there must be at least one row.")
+        good = given.dtype == np.float64 and given.ndim == 1 and (given >= 0.0).all() and given.max() < np.inf
+        grades = np.ascontiguousarray(given) if good else check_grades(y, rows)
         documents = None if doc_ids is None else check_column(doc_ids, "doc_ids", rows)
         order, self.offsets, self.qids = group_rows(check_column(qid, "qid", rows))
         self.source_rows: IntArray | None = order

@@ -214,7 +214,7 @@ def _counts(
     counts = {
         "queries": layout.n_queries,
         "rows": layout.n_rows,
-        "empty": int((layout.query_sums(layout.level_grades) <= 0.0).sum()),
+        "empty": int((layout.query_sums((layout.level_grades > 0.0).astype(np.float64)) <= 0.0).sum()),
     }
     if isinstance(graded, Judged):
         counts |= {

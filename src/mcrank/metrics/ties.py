@@ -67,16 +67,16 @@ def rank_all(scores, base, starts, ends, key_a, key_b, row_a, row_b, bucket, ord
             low = scores[i] if scores[i] < low else low
         # The limits leave room for rounding, and none for a division that overflows.
         scale = (2 * n - 1) / (high - low) if 1e-250 < high - low < 1e250 else 0.0
-        crowd = _CROWD + 1
+        crowd = np.int32(_CROWD + 1)
         if scale > 0.0:
-            crowd = 0
+            crowd = np.int32(0)
             for b in range(2 * n):
                 bucket[b] = 0
             for i in range(n):
                 row_a[i] = np.int32((high - scores[s + i]) * scale)
             for i in range(n):
                 bucket[row_a[i]] += 1
-            total = 0
+            total = np.int32(0)
             for b in range(2 * n):
                 count = bucket[b]
                 crowd = max(crowd, count)
@@ -157,9 +157,9 @@ def rank_top(scores, base, starts, ends, depth, key, place, bucket, order):  # t
 
 
 @njit(nogil=True, cache=True)
-def find_ties(scores, order, starts, ends, depth, tied, tied_at_cut):  # type: ignore[no-untyped-def]
+def find_ties(scores, order, starts, ends, ranked, depth, tied, tied_at_cut):  # type: ignore[no-untyped-def]
     """Find queries with equal scores within the first ``depth`` ranks, and across that cut."""
-    # IN: scores, order, starts, ends, depth  OUT: tied (either), tied_at_cut
+    # IN: scores, order, starts, ends, ranked (ranks that order holds), depth  OUT: tied (either), tied_at_cut
     for q in range(starts.shape[0]):
         s = starts[q]
         n = ends[q] - s
@@ -173,12 +173,14 @@ def find_ties(scores, order, starts, ends, depth, tied, tied_at_cut):  # type: i
                 tied[q] = True
         if deep < n:
             last = scores[order[s + deep - 1]]
-            reaching = 0
-            for i in range(s, ends[q]):
-                reaching += scores[i] >= last
-            if reaching > deep:
-                tied[q] = True
-                tied_at_cut[q] = True
+            if ranked > deep:
+                tied_at_cut[q] = scores[order[s + deep]] == last
+            else:
+                reaching = 0
+                for i in range(s, ends[q]):
+                    reaching += scores[i] >= last
+                tied_at_cut[q] = reaching > deep
+            tied[q] |= tied_at_cut[q]
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +230,7 @@ def ties_of(layout: Layout, ranking: Ranking, depth: int) -> tuple[BoolArray, Bo
 
     def find_part(part: slice) -> None:
         bounds = (layout.starts[part], layout.ends[part])
-        find_ties(ranking.scores, ranking.order, *bounds, depth, tied[part], at_cut[part])
+        find_ties(ranking.scores, ranking.order, *bounds, ranking.depth, depth, tied[part], at_cut[part])
 
     layout.in_parts(find_part)
     return tied, at_cut
