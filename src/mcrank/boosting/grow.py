@@ -153,19 +153,13 @@ def _divide(grounds, rules, at, n_nodes, slot, gradients, from_root, ws):  # typ
     f = node.feature
     skip = 1 if grounds.missing[f] and not node.missing_left else 0
     if from_root:
-        middle = partition_root(grounds.columns, f, node.bin, skip, gradients, ws.entries, ws.spare)
-    else:
+        middle = partition_root(grounds.columns[f], node.bin, skip, gradients, ws.entries, ws.spare)
+    elif grounds.wide_columns.shape[0] > 0:
         middle = partition(
-            grounds.columns,
-            grounds.wide_columns,
-            f,
-            node.bin,
-            skip,
-            node.begin,
-            node.end,
-            ws.entries,
-            ws.spare,
+            grounds.wide_columns[f], node.bin, skip, node.begin, node.end, ws.entries, ws.spare
         )
+    else:
+        middle = partition(grounds.columns[f], node.bin, skip, node.begin, node.end, ws.entries, ws.spare)
     node.left = n_nodes
     node.right = n_nodes + 1
     left_is_small = middle - node.begin <= node.end - middle

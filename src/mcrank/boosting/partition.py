@@ -9,54 +9,47 @@ from __future__ import annotations
 from numba import int64, njit, uint64
 
 
-@njit(nogil=True)
-def partition(columns, wide_columns, feature, cut, skip, begin, end, entries, spare):  # type: ignore[no-untyped-def]
-    """Move entries whose bin is in ``skip..cut`` to the front, keeping order; return where the right side
-    begins.
+@njit(inline="always")
+def _goes_left(label, cut, skip):  # type: ignore[no-untyped-def]
+    return uint64(uint64(label) - uint64(skip) <= uint64(cut - skip))
 
-    ``skip`` is 1 when bin 0 holds missing values that go right: subtracting it in unsigned arithmetic
-    moves bin 0 past every other, so one comparison decides.
+
+@njit(inline="always")
+def _entry(row, gradient):  # type: ignore[no-untyped-def]
+    return int64((row << uint64(32)) | (uint64(gradient) & uint64(0xFFFFFFFF)))
+
+
+@njit(nogil=True)
+def partition(column, cut, skip, begin, end, entries, spare):  # type: ignore[no-untyped-def]
+    """Move entries whose bin is in ``skip..cut`` to the front, keeping order; return where the rest begins.
+
+    ``skip`` is 1 when bin 0 holds missing values that go right: subtracting it in unsigned arithmetic moves
+    bin 0 past every other, so one comparison decides.
     """
-    # IN: columns, wide_columns, feature, cut, skip, begin, end  OUT: entries, spare
+    # IN: column, cut, skip, begin, end  OUT: entries, spare
     left = uint64(begin)
     right = uint64(0)
-    limit = uint64(cut - skip)
-    skipped = uint64(skip)
-    if wide_columns.shape[0] > 0:
-        wide = wide_columns[feature]
-        for i in range(uint64(begin), uint64(end)):
-            entry = entries[i]
-            goes = uint64(uint64(wide[uint64(entry) >> uint64(32)]) - skipped <= limit)
-            entries[left] = entry
-            spare[right] = entry
-            left += goes
-            right += uint64(1) - goes
-    else:
-        column = columns[feature]
-        for i in range(uint64(begin), uint64(end)):
-            entry = entries[i]
-            goes = uint64(uint64(column[uint64(entry) >> uint64(32)]) - skipped <= limit)
-            entries[left] = entry
-            spare[right] = entry
-            left += goes
-            right += uint64(1) - goes
+    for i in range(uint64(begin), uint64(end)):
+        entry = entries[i]
+        goes = _goes_left(column[uint64(entry) >> uint64(32)], cut, skip)
+        entries[left] = entry
+        spare[right] = entry
+        left += goes
+        right += uint64(1) - goes
     for i in range(right):
         entries[left + i] = spare[i]
     return int64(left)
 
 
 @njit(nogil=True)
-def partition_root(columns, feature, cut, skip, gradients, entries, spare):  # type: ignore[no-untyped-def]
+def partition_root(column, cut, skip, gradients, entries, spare):  # type: ignore[no-untyped-def]
     """`partition` of all rows, making their entries on the way: the root itself needs none."""
-    # IN: columns, feature, cut, skip, gradients  OUT: entries, spare
+    # IN: column, cut, skip, gradients  OUT: entries, spare
     left = uint64(0)
     right = uint64(0)
-    limit = uint64(cut - skip)
-    skipped = uint64(skip)
-    column = columns[feature]
     for i in range(uint64(len(gradients))):
-        entry = int64((i << uint64(32)) | (uint64(gradients[i]) & uint64(0xFFFFFFFF)))
-        goes = uint64(uint64(column[i]) - skipped <= limit)
+        entry = _entry(i, gradients[i])
+        goes = _goes_left(column[i], cut, skip)
         entries[left] = entry
         spare[right] = entry
         left += goes
@@ -73,4 +66,4 @@ def fill_entries(gradients, rows, entries):  # type: ignore[no-untyped-def]
     chosen = len(rows) > 0
     for i in range(len(rows) if chosen else len(gradients)):
         row = uint64(rows[i]) if chosen else uint64(i)
-        entries[i] = int64((row << uint64(32)) | (uint64(gradients[row]) & uint64(0xFFFFFFFF)))
+        entries[i] = _entry(row, gradients[row])

@@ -8,78 +8,16 @@ are two grades.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 import numpy.typing as npt
 from numba import int32, njit
 
-from mcrank.losses.base import LeafRule, Loss
+from mcrank.losses.classes import PLAIN, WEIGHTED, ClassLoss
 from mcrank.losses.exponential import ROUND, as_bits, exp_negative
-from mcrank.losses.multiclass import WEIGHTED, allocate_weighted, fill_weighted
-from mcrank.losses.quantize import ROWS_PER_TASK, FloatArray, Gradients, Run, gradient_bits, starts
+from mcrank.losses.quantize import FloatArray
 
 
-class OrdinalLoss(Loss):
-    """Logistic losses of y > k for class codes 0..K-1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mcrank.losses.ordinal import OrdinalLoss
-    >>> OrdinalLoss(np.array([0, 1, 2], dtype=np.int32), 3).n_outputs
-    2
-    """
-
-    leaf_rule: ClassVar[LeafRule] = LeafRule.BERNOULLI
-
-    def __init__(
-        self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None = None
-    ) -> None:
-        self.classes = classes
-        self.weight = weight
-        self.base = np.zeros(n_classes - 1)
-        self.derived_curvature = weight is None
-
-    @property
-    def rule(self) -> LeafRule:
-        """Bernoulli, or explicit curvature when rows have weights."""
-        return self.leaf_rule if self.weight is None else LeafRule.CURVATURE
-
-    def allocate(self, split: str) -> Gradients:
-        """Return the arrays `fill` writes."""
-        gradients = Gradients(np.empty((self.n_outputs, len(self.classes)), dtype=np.int32))
-        return allocate_weighted(gradients, self.weight, split)
-
-    def fill(self, scores: FloatArray, gradients: Gradients, run: Run) -> None:
-        """Write 1[y > k] - p[k] of every row and boundary."""
-        n = scores.shape[1]
-        if self.weight is None:
-            scale = float(1 << gradient_bits(n))
-            gradients.unit = 1 / scale
-            run(
-                lambda s: logistic_residuals(
-                    scores, self.classes, s, min(s + ROWS_PER_TASK, n), scale, gradients.q
-                ),
-                starts(n),
-            )
-            return
-        fill_weighted(
-            gradients,
-            self.weight,
-            run,
-            lambda s, e, unit: weighted_logistic_residuals(
-                scores, self.classes, self.weight, s, e, unit, gradients.q, gradients.curvature
-            ),
-        )
-
-
-@njit(
-    "void(float64[:,::1], int32[::1], int64, int64, float64, int32[:,::1])",
-    nogil=True,
-    cache=True,
-    error_model="numpy",
-)
+@njit(PLAIN, nogil=True, cache=True, error_model="numpy")
 def logistic_residuals(scores, classes, start, end, scale, q):  # type: ignore[no-untyped-def]
     """``q[k] = rint(scale * (1[y > k] - sigmoid(scores[k])))`` for rows ``start`` up to ``end``."""
     # IN: scores, classes, start, end, scale  OUT: q
@@ -105,3 +43,23 @@ def weighted_logistic_residuals(scores, classes, weight, start, end, unit, q, cu
             curvature[k, i] = weight[i] * p * (1 - p)
             target = 1.0 if classes[i] > k else 0.0
             q[k, i] = int32(np.rint(weight[i] * (target - p) / unit))
+
+
+class OrdinalLoss(ClassLoss):
+    """Logistic losses of y > k for class codes 0..K-1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.losses.ordinal import OrdinalLoss
+    >>> OrdinalLoss(np.array([0, 1, 2], dtype=np.int32), 3).n_outputs
+    2
+    """
+
+    plain_kernel = staticmethod(logistic_residuals)
+    weighted_kernel = staticmethod(weighted_logistic_residuals)
+
+    def __init__(
+        self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None = None
+    ) -> None:
+        super().__init__(classes, np.zeros(n_classes - 1), weight)

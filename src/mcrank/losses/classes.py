@@ -1,0 +1,92 @@
+"""What losses of class codes share: gradients 1[.] - p, rounded, with or without row weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from numba import types
+
+from mcrank.losses.base import LeafRule, Loss
+from mcrank.losses.quantize import (
+    LANE_BITS,
+    READ_ONLY,
+    ROWS_PER_TASK,
+    FloatArray,
+    Gradients,
+    Run,
+    gradient_bits,
+    round_lane,
+    starts,
+)
+
+# (scores, classes, start, end, scale) -> q
+PLAIN = types.void(
+    types.float64[:, ::1], types.int32[::1], types.int64, types.int64, types.float64, types.int32[:, ::1]
+)
+# (scores, classes, weight, start, end, unit) -> q, curvature
+WEIGHTED = types.void(
+    types.float64[:, ::1], types.int32[::1], READ_ONLY, types.int64, types.int64, types.float64,
+    types.int32[:, ::1], types.float64[:, ::1],
+)  # fmt: skip
+
+
+class ClassLoss(Loss):
+    """A loss whose gradients are 1[.] - p of class codes 0..K-1.
+
+    A subclass gives its two kernels and sets `base`. Without weights p(1 - p) = |g|(1 - |g|) needs no
+    array; with them, curvatures w p(1 - p) are kept, and the second lane is the weight (``split="mse"``,
+    shared by all outputs) or the curvature (``"newton"``).
+    """
+
+    plain_kernel: ClassVar[Callable[..., Any]]
+    weighted_kernel: ClassVar[Callable[..., Any]]
+
+    def __init__(self, classes: npt.NDArray[np.int32], base: FloatArray, weight: FloatArray | None) -> None:
+        self.classes = classes
+        self.weight = weight
+        self.base = base
+        self.derived_curvature = weight is None
+
+    @property
+    def rule(self) -> LeafRule:
+        """Bernoulli, or explicit curvature when rows have weights."""
+        return LeafRule.BERNOULLI if self.weight is None else LeafRule.CURVATURE
+
+    def allocate(self, split: str) -> Gradients:
+        """Return the arrays `fill` writes."""
+        k, n = self.n_outputs, len(self.classes)
+        gradients = Gradients(np.empty((k, n), dtype=np.int32))
+        if self.weight is not None:
+            gradients.lane_is_curvature = split == "newton"
+            gradients.curvature = np.empty((k, n))
+            gradients.weights = np.empty((k if gradients.lane_is_curvature else 1, n), dtype=np.int64)
+            gradients.lane_unit = float(self.weight.max()) / (1 << LANE_BITS)
+            if not gradients.lane_is_curvature:
+                round_lane(self.weight, gradients.lane_unit, gradients.weights[0])
+        return gradients
+
+    def fill(self, scores: FloatArray, gradients: Gradients, run: Run) -> None:
+        """Write the gradients of every row and output."""
+        k, n = gradients.q.shape
+        largest = 1.0 if self.weight is None else float(self.weight.max())
+        gradients.unit = largest / (1 << gradient_bits(n))
+
+        def part(start: int) -> None:
+            end = min(start + ROWS_PER_TASK, n)
+            if self.weight is None:
+                self.plain_kernel(scores, self.classes, start, end, 1 / gradients.unit, gradients.q)
+            else:
+                self.weighted_kernel(
+                    scores, self.classes, self.weight, start, end, gradients.unit, gradients.q,
+                    gradients.curvature,
+                )  # fmt: skip
+
+        def lane(output: int) -> None:
+            round_lane(gradients.curvature[output], gradients.lane_unit, gradients.weights[output])
+
+        run(part, starts(n))
+        if gradients.lane_is_curvature:
+            run(lane, range(k))
