@@ -344,7 +344,7 @@ def test_no_such_file(tmp_path):
         (tmp_path / "none.txt", "does not exist"),
         (str(tmp_path / "*.none"), "matches no file"),
         (tmp_path, "is a directory"),
-        ([], "empty list"),
+        ([], "no file"),
     ]:
         with pytest.raises(mcrank.DataError, match=message):
             mcrank.read(source)

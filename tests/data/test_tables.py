@@ -200,3 +200,11 @@ def test_named_columns_are_for_tables(tmp_path):
     (path := tmp_path / "data.txt").write_text("0 qid:1 1:1\n")
     with pytest.raises(mcrank.OptionError, match="grade of read is for tables"):
         mcrank.read(path, grade="label")
+
+
+def test_lazy_frames_and_what_is_no_table():
+    with pytest.raises(mcrank.DataError, match=r"lazy frame; call its collect\(\) first"):
+        mcrank.read(pl.DataFrame(COLUMNS).lazy())
+    for source in (np.ones((2, 2)), [1, 2], 5, None, b"x"):
+        with pytest.raises(mcrank.DataError, match=r"read (takes paths and tables|was given no file)"):
+            mcrank.read(source)

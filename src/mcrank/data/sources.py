@@ -16,7 +16,7 @@ import lzma
 import os
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -54,7 +54,7 @@ class Chunk:
         return self.first_line + int(np.count_nonzero(self.text[:position] == 10))
 
 
-def find_files(source: StrPath | Sequence[StrPath]) -> list[Path]:
+def find_files(source: Any) -> list[Path]:
     """Files named by a path, a glob pattern or a sequence of them; patterns give sorted names.
 
     Examples
@@ -64,9 +64,18 @@ def find_files(source: StrPath | Sequence[StrPath]) -> list[Path]:
     Traceback (most recent call last):
     mcrank.errors.DataError: no/such/file.txt does not exist.
     """
-    given = [source] if isinstance(source, (str, os.PathLike)) else list(source)
+    given: list[Any] = []
+    if isinstance(source, (str, os.PathLike)):
+        given = [source]
+    elif isinstance(source, Iterable):
+        given = list(source)
     if not given:
-        raise DataError("read was given an empty list of files; name at least one.")
+        raise DataError(f"read was given no file; name at least one, got {type(source).__name__}.")
+    for one in given:
+        if not isinstance(one, (str, os.PathLike)):
+            raise DataError(
+                f"read takes paths and tables, got {type(one).__name__} in {type(source).__name__}."
+            )
     files: list[Path] = []
     for one in given:
         path = Path(one)

@@ -54,11 +54,16 @@ def table_format(path: Path) -> str | None:
 def is_table(source: Any) -> bool:
     """Whether ``source`` is a table in memory: a frame, an Arrow stream, a mapping or a sparse matrix."""
     return (
-        hasattr(source, "__arrow_c_stream__")
+        _is_lazy(source)  # first, as asking a lazy frame for its columns is costly
+        or hasattr(source, "__arrow_c_stream__")
         or isinstance(source, Mapping)
         or (hasattr(source, "columns") and hasattr(source, "__getitem__"))
         or _is_sparse(source)
     )
+
+
+def _is_lazy(source: Any) -> bool:
+    return hasattr(source, "collect_schema") and hasattr(source, "collect")
 
 
 def _is_sparse(source: Any) -> bool:
@@ -132,6 +137,8 @@ class _Table:
     def __init__(self, table: Any, where: str) -> None:
         self.where = where
         get: Callable[[str], Any]
+        if _is_lazy(table):
+            raise DataError(f"{where} is a lazy frame; call its collect() first.")
         if isinstance(table, Mapping):
             names, get = list(table), lambda name: np.asarray(table[name])
         elif hasattr(table, "column_names") and hasattr(table, "column"):
