@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -147,3 +149,14 @@ def test_a_bad_file_leaves_no_cache(path):
     with warnings.catch_warnings(), pytest.raises(mcrank.DataError):
         mcrank.read(path, cache=True)
     assert not beside(path).exists()
+
+
+def test_a_cached_load_needs_no_compiler(path):
+    """Neither numba nor scikit-learn nor a table library is imported to map a cache."""
+    mcrank.read(path, cache=True)
+    code = (
+        "import sys, mcrank; mcrank.read(sys.argv[1], cache=True);"
+        "print(sorted({'numba', 'sklearn', 'scipy', 'pandas', 'polars', 'pyarrow', 'rich'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

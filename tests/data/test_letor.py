@@ -439,3 +439,17 @@ def test_a_matrix_larger_than_the_machine(tmp_path, monkeypatch):
 def test_the_kernels_name_what_they_were_compiled_with():
     found = zlib.crc32(Path(decimals.__file__).read_bytes())
     assert found == letor.kernels.DECIMALS_CHECKSUM, f"set DECIMALS_CHECKSUM to 0x{found:08X}"
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_progress_ends_at_the_total(tmp_path, monkeypatch, pack):
+    monkeypatch.setattr(sources, "CHUNK_BYTES", 1000)
+    paths = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    for path in paths:
+        path.write_bytes(pack(b"1 qid:1 1:0.5\n" * 500))
+    calls = []
+    mcrank.read(paths, n_jobs=2, progress=lambda done, total: calls.append((done, total)))
+    assert calls == sorted(calls)
+    size = sum(path.stat().st_size for path in paths)
+    assert {total for _, total in calls} == {size}
+    assert calls[-1][0] == size
