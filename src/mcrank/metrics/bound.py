@@ -202,10 +202,14 @@ class Bound:
             np.take(self.form.worth, self.layout.levels), self.form.discount, self.norm, self.form.depth
         )
 
+    def swaps(self, scores: npt.ArrayLike) -> Swaps:
+        """Rank every query once, to be asked for the change of any swap; what a trainer calls each round."""
+        return Swaps(self, scores)
+
     def swap_changes(self, scores: npt.ArrayLike, query: int) -> tuple[RowArray, FloatArray]:
         """Return one query's rows in ranked order, and the absolute change when ranks i and j swap.
 
-        Ties stand in the order of the dialect's rule (file order under ``expected``).
+        For many queries of the same scores ask `swaps` once instead.
 
         Examples
         --------
@@ -215,28 +219,61 @@ class Bound:
         >>> change[0].tolist()
         [0.0, 0.5, 0.0]
         """
-        if not 0 <= query < self.layout.n_queries:
-            raise DataError(f"query must be 0 to {self.layout.n_queries - 1}, got {query}.")
-        one = _one_query(self.layout, query)
-        used = self.scores_of(scores)
+        swaps = self.swaps(scores)
+        return swaps.rows(query).copy(), swaps.changes(query)
+
+
+class Swaps:
+    """A ranking of every query, and how the measure changes when two documents of a query swap ranks.
+
+    Ties stand in the order of the dialect's rule (file order under ``expected``).
+
+    Attributes
+    ----------
+    order : ndarray of int32
+        Row at each rank, query by query: ``order[offsets[q] + r]`` has rank ``r`` (from 0) in query ``q``.
+    norm : ndarray of float64
+        1/ideal (1/divisor) of each query, 0 where no swap can change the value.
+
+    Examples
+    --------
+    >>> from mcrank import MAP, Dataset
+    >>> data = Dataset([[0.0]] * 4, y=[0, 1, 1, 0], qid=[1, 1, 2, 2])
+    >>> swaps = MAP().on(data).swaps([2.0, 1.0, 1.0, 2.0])
+    >>> swaps.rows(1).tolist(), swaps.changes(1).tolist()
+    ([3, 2], [[0.0, 0.5], [0.5, 0.0]])
+    """
+
+    def __init__(self, bound: Bound, scores: npt.ArrayLike) -> None:
+        layout = bound.layout
+        used = bound.scores_of(scores)
         base = FILE_ORDER
-        if self.rule not in ("file", "expected"):
-            self.ranking(used)  # finds the base order if there are ties
-            base = FILE_ORDER if self._base is None else self._base
-        ranking = rank(one, used, one.longest, base)
-        start, end = int(one.starts[0]), int(one.ends[0])
+        if bound.rule not in ("file", "expected"):
+            bound.ranking(used)  # finds the base order where there are ties
+            base = FILE_ORDER if bound._base is None else bound._base
+        # Swaps reach every rank, whatever the cut-off.
+        self._ranking = rank(layout, used, max(layout.longest, 1), base)
+        self._layout, self._form = layout, bound.form
+        self.order = self._ranking.order
+        self.norm = bound.norm
+
+    def _query(self, query: int) -> tuple[int, int]:
+        if not 0 <= query < self._layout.n_queries:
+            raise DataError(f"query must be 0 to {self._layout.n_queries - 1}, got {query}.")
+        return int(self._layout.starts[query]), int(self._layout.ends[query])
+
+    def rows(self, query: int) -> RowArray:
+        """Return the rows of one query in ranked order."""
+        start, end = self._query(query)
+        return self.order[start:end]
+
+    def changes(self, query: int) -> FloatArray:
+        """Return the absolute change when ranks i and j of one query swap, as a matrix."""
+        start, end = self._query(query)
         out = np.zeros((end - start, end - start), dtype=np.float64)
         if self.norm[query] > 0.0:
-            self.form.fill_swaps(self.layout, ranking, query, out)
-        return ranking.order[start:end].copy(), out
-
-
-def _one_query(layout: Layout, query: int) -> Layout:
-    part = slice(query, query + 1)
-    return Layout(
-        layout.grades, layout.starts[part], layout.ends[part], layout.stops[part], layout.qids[part],
-        None, layout.doc_ids, None, None, layout.source_rows,
-    )  # fmt: skip
+            self._form.fill_swaps(self._layout, self._ranking, query, out)
+        return out
 
 
 def checked_scores(scores: npt.ArrayLike, layout: Layout) -> FloatArray:

@@ -24,5 +24,6 @@ from mcrank.stats.two import (
 
 __all__ = [
     "ALTERNATIVES", "Interval", "Row", "Test", "Values", "align", "bootstrap_interval", "compare",
-    "effect_size", "holm", "paired_t", "randomization", "tukey", "unpaired_t", "unpaired_t_from_summary", "wilcoxon",
+    "effect_size", "holm", "paired_t", "randomization", "tukey", "unpaired_t", "unpaired_t_from_summary",
+    "wilcoxon",
 ]  # fmt: skip
