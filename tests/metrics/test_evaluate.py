@@ -232,6 +232,9 @@ def test_rosetta_shows_what_a_refusing_dialect_would_print():
     table = mcrank.rosetta([3, 2, 1, 5], mcrank.Grades([4, 0, 1, 2], qid=[1, 1, 1, 2]), "ndcg@2")
     assert table["letor4;outside=zero"].reason.startswith("grades beyond its table gain 0")
     assert table["sklearn;single=skip"].reason.startswith("the tool refuses one-document queries")
+    assert "gain 0/1/3 by grade" in table["letor4;outside=zero"].reason
+    tied = mcrank.rosetta([1, 1], mcrank.Grades([0, 1], qid=[1, 1]), "ndcg@2")
+    assert tied["trec;ties=file"].reason.startswith("the tool goes by document ids")
     refused = mcrank.rosetta([2, 1], mcrank.Grades([0.5, 0], qid=[1, 1]), "ndcg@2")["lightgbm"]
     assert refused.value is None
     assert "integer grades only" in refused.reason

@@ -247,7 +247,7 @@ def test_bad_names_say_what_is_wrong(name, message):
 
 
 def test_a_user_defines_a_dialect():
-    mine = mcrank.Dialect("mine-of-tests", gain=(0, 2, 5), discount="position", empty=0.25)
+    mine = mcrank.Dialect("mine-of-tests", gain=[0, 2, 5], discount="position", empty=0.25)
     data = grades_of([2, 1], [1, 2, 0])
     measure = mcrank.NDCG(k=2, dialect=mine)
     np.testing.assert_allclose(measure.on(data).per_query([2.0, 1.0, 0.0]), [(2 + 2.5) / (5 + 1), 0.25])

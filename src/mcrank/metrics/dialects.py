@@ -89,7 +89,8 @@ class Dialect:
     err : str
         Probability of satisfaction: ``"exp/16"`` (2^grade - 1)/16, or the ``"grade"`` itself.
     err_above_one : str
-        A probability above 1 is an ``"error"``, or kept as the tool does.
+        A probability above 1 is an ``"error"``, or is kept as the tool does (the worst and the best order of
+        ties are then simply by grade).
     reciprocal : str
         Precision of 1/rank in the reciprocal rank.
     ndcg_default, mrr_default : int or None
@@ -162,6 +163,9 @@ class Dialect:
                 raise MeasureError(f"{switch} of dialect {self.name} must be an integer >= 0, got {value!r}.")
 
     def _check_gain(self) -> None:
+        gain: Any = self.gain
+        if isinstance(gain, list):
+            object.__setattr__(self, "gain", tuple(gain))
         table = (
             isinstance(self.gain, tuple) and all(_is_number(g) and g >= 0 for g in self.gain) and self.gain
         )

@@ -198,16 +198,15 @@ class Layout:
         """Raise `DataError` when one document id stands twice in one query."""
         if self.doc_ids is None:
             return
-        order = self.id_order
-        codes, queries = self.id_codes[order], self.queries[order]
-        same = (codes[1:] == codes[:-1]) & (queries[1:] == queries[:-1])
-        if same.any():
-            place = int(np.argmax(same))
-            row = int(max(order[place], order[place + 1]))
+        ids = self.doc_ids.tolist()
+        for start, stop in zip(self.starts.tolist(), self.stops.tolist(), strict=True):
+            if len(set(ids[start:stop])) == stop - start:
+                continue
+            row = next(i for i in range(start + 1, stop) if ids[i] in ids[start:i])
             raise at_row(
                 DataError(
-                    f"{measure} tells documents apart by id, and document {str(self.doc_ids[row])!r} stands "
-                    f"twice in one query, again at {self.row_words(row)}; remove one, or say ids=any."
+                    f"{measure} tells documents apart by id, and document {str(ids[row])!r} stands twice in "
+                    f"one query, again at {self.row_words(row)}; remove one, or say ids=any."
                 ),
                 self.source_row(row),
             )

@@ -21,6 +21,7 @@ _ANYWAY = (
     ("single", "skip", "the tool refuses one-document queries, left out here"),
     ("missing", "zero", "the tool refuses queries missing from the run, 0 here"),
     ("unjudged", "zero", "the tool refuses queries without a usable judgment, 0 here"),
+    ("ties", "file", "the tool goes by document ids, which the data does not have: file order here"),
     ("binary", "any", "the tool takes grades 0 and 1 only, others are relevant here"),
 )
 # Options of the tools that change the number; searched when a number is to be explained.
@@ -168,7 +169,8 @@ def _steps(
     current = DIALECTS["standard"]
     at = Bound(definition, layout).mean(scores)
     steps = []
-    for switch in (f.name for f in fields(Dialect)):
+    # `outside` first: a table of gains makes sense of grades only once it is said what others do.
+    for switch in ("outside", *(f.name for f in fields(Dialect))):
         wanted = getattr(dialect, switch)
         if switch in ("name", "note", "ids") or wanted == getattr(current, switch):
             continue

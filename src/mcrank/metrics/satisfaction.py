@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from mcrank.errors import MeasureError
-from mcrank.metrics.dialects import DIALECTS
-from mcrank.metrics.layout import FloatArray, Layout
+from mcrank.metrics.layout import Layout
 from mcrank.metrics.value import Measure, checked_number
 
 if TYPE_CHECKING:
@@ -43,19 +41,8 @@ class ERR(Measure):
         from mcrank.metrics.cascade import Cascade, satisfaction
 
         chance = satisfaction(self.switches, layout, self.max_grade, self.name)
-        self._check_band(chance)
         weight = 1.0 / np.arange(1, self._depth(layout) + 1)
         return Prepared(Cascade(chance, weight), layout.query_sums(chance) <= 0.0)
-
-    def _check_band(self, chance: FloatArray) -> None:
-        if (
-            self.switches.tie_rule[0] in ("worst", "best")
-            and chance.max(initial=0.0) > 1.0
-            and self.label != "pfound"
-        ):
-            if self.switches.err == "grade" and self.switches.ties == DIALECTS["catboost"].ties:
-                return  # what the tool itself does, right or not
-            raise MeasureError(f"{self.name}: probabilities above 1 have no worst or best order of ties.")
 
     @property
     def definition(self) -> str:
