@@ -77,7 +77,11 @@ class TrainingProgress:
         if self.stopped:
             raise KeyboardInterrupt
         self.stopped = True
-        click.echo("\nstopping after this round; Ctrl-C again to stop at once", err=True)
+        words = "stopping after this round; Ctrl-C again to stop at once"
+        if self._bar is None:
+            click.echo(words, err=True)
+        else:
+            self._bar.console.print(words)  # above the bar, which is drawn again
 
 
 def _bar() -> Any:
