@@ -11,7 +11,7 @@ for its bin, so a tree grown on bins predicts on raw features.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -266,18 +266,18 @@ def bin_dataset(data: Dataset, bins: Bins, n_jobs: int = 1) -> BinnedDataset:
         else:
             _fill(X, bins.edges, bins.offsets, bins.missing, start, end, columns, block_bytes)
 
-    run_all(fill, range(0, rows, step), n_jobs)
+    _run_all(fill, range(0, rows, step), n_jobs)
     return BinnedDataset(bins, columns, blocks, wide_columns)
 
 
-def run_all(task: object, items: Iterable[int], n_jobs: int) -> None:
+def _run_all(task: Callable[[int], None], items: Iterable[int], n_jobs: int) -> None:
     """Call ``task`` on every item, over ``n_jobs`` threads, and raise what any of them raised."""
     if n_jobs == 1:
         for item in items:
-            task(item)  # type: ignore[operator]
+            task(item)
         return
     with ThreadPoolExecutor(n_jobs) as pool:
-        list(pool.map(task, items))  # type: ignore[arg-type]
+        list(pool.map(task, items))
 
 
 _CHUNK = 1024  # rows searched together

@@ -18,14 +18,13 @@ import numpy.typing as npt
 
 from mcrank.boosting.binning import Bins, bin_dataset, find_bins
 from mcrank.boosting.grow import Grounds, Rules, Workspace, grow, grow_shared, tree_arrays
-from mcrank.boosting.histogram import LANES_AT_ONCE, pack_root, root_counts, root_sums
 from mcrank.boosting.leaves import leaf_values, move_rows, walk_rows
+from mcrank.boosting.roots import SharedRoots
 from mcrank.boosting.sampling import draw, query_keys
 from mcrank.boosting.trees import Forest, ForestBuilder
 from mcrank.data.dataset import Dataset
 from mcrank.errors import MeasureError
 from mcrank.losses.base import Loss
-from mcrank.losses.multiclass import MulticlassLoss
 from mcrank.losses.quantize import LANE_BITS, FloatArray, count_bits, gradient_bits
 from mcrank.metrics.measure import Measure
 
@@ -213,7 +212,10 @@ class _Booster:
         self.builder = ForestBuilder(data.n_features, loss.base)
         self.query_keys = query_keys(data.qids) if options.subsample < 1 else None
         self.feature_keys = np.arange(data.n_features, dtype=np.uint64)
-        self._prepare_roots()
+        narrow = self.rules.lanes == 1 and not self.bins.wide
+        self.roots: SharedRoots | None = None
+        if narrow and not sequential and loss.n_outputs - loss.balanced > 1:
+            self.roots = SharedRoots(self.grounds, loss.n_outputs, loss.balanced, self.rules.count_bits)
 
     def run(self, task: Callable[[int], Any], items: Sequence[int]) -> None:
         """Run a task over items on the pool and raise what any of them raised."""
@@ -235,7 +237,9 @@ class _Booster:
                 trees[k] = self._tree(number, k, rows, rest, False, self.spaces[0], self._everyone())
         else:
             self.loss.fill(self.scores, self.gradients, self.run)
-            ready = self._root_histograms() if len(rows) == 0 else False
+            ready = self.roots is not None and len(rows) == 0
+            if self.roots is not None and ready:
+                self.roots.fill(self.gradients.q, self._everyone(), self.run)
             for k, tree in self._grow_all(number, rows, rest, ready):
                 trees[k] = tree
         for k, tree in enumerate(trees):
@@ -269,8 +273,8 @@ class _Booster:
     ) -> dict[str, Any]:
         """Grow one tree, find its leaf values and move the scores."""
         options, gradients = self.options, self.gradients
-        if ready:
-            self._pack_root(k, ws.hists[0])
+        if self.roots is not None and ready:
+            self.roots.pack(k, ws.hists[0])
         features = self._features(number, k)
         arguments = (
             self.grounds, self.rules, gradients.q[k], rows, gradients.weights_of(k), features, ready, ws,
@@ -316,44 +320,3 @@ class _Booster:
             return self.feature_keys.astype(np.int32)
         seed = self.options.random_state
         return draw(self.feature_keys, self.options.colsample, seed, number, k + 1).astype(np.int32)
-
-    # Root histograms of all outputs at once: they start from the same rows.
-
-    def _prepare_roots(self) -> None:
-        """Count rows per bin once; set up the shared sums where they pay off."""
-        grounds, n_outputs = self.grounds, self.loss.n_outputs
-        # The last class balances the others, so its sums are minus theirs.
-        self._balanced = isinstance(self.loss, MulticlassLoss) and self.loss.weight is None
-        computed = n_outputs - self._balanced
-        self._groups = range(0, computed, LANES_AT_ONCE)
-        self._share_roots = (
-            self.rules.lanes == 1 and computed > 1 and not self.bins.wide and not self.sequential
-        )
-        if self._share_roots:
-            features = self.bins.n_features
-            self._counts = np.empty((features, 256), dtype=np.int64)
-            root_counts(grounds.columns, self._counts)
-            self._sums = np.zeros((len(self._groups), features, 4 * 256), dtype=np.int64)
-
-    def _root_histograms(self) -> bool:
-        """Fill the shared sums; False when roots are left to the trees."""
-        if not self._share_roots:
-            return False
-        features = self.bins.n_features
-        parts = self.options.n_jobs if self.data.n_rows >= _SHARED_ROWS else 1
-        step = -(-features // (4 * parts)) * 4
-        computed = self.loss.n_outputs - self._balanced
-
-        def part(task: int) -> None:
-            group, first = divmod(task, features)
-            output = self._groups[group]
-            outputs = min(LANES_AT_ONCE, computed - output)
-            last = min(first + step, features)
-            root_sums(self.grounds.columns, first, last, self.gradients.q, output, outputs, self._sums[group])
-
-        self.run(part, [g * features + f for g in range(len(self._groups)) for f in range(0, features, step)])
-        return True
-
-    def _pack_root(self, k: int, hist: npt.NDArray[np.int64]) -> None:
-        last = self._balanced and k == self.loss.n_outputs - 1
-        pack_root(self._sums, self._counts, -1 if last else k, self.rules.count_bits, hist)

@@ -34,11 +34,14 @@ class Loss(ABC):
         Constant of the leaf rule.
     derived_curvature : bool
         Whether the second lane of ``split="newton"`` is |g|(1-|g|), derived from q by the engine.
+    balanced : bool
+        Whether the rounded gradients of a row sum to zero over the outputs.
     """
 
     leaf_rule: ClassVar[LeafRule] = LeafRule.CURVATURE
     leaf_factor: float = 1.0
     derived_curvature: bool = False
+    balanced: bool = False
     base: FloatArray
 
     @property

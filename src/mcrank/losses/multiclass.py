@@ -106,3 +106,4 @@ class MulticlassLoss(ClassLoss):
     ) -> None:
         super().__init__(classes, np.zeros(n_classes), weight)
         self.leaf_factor = (n_classes - 1) / n_classes
+        self.balanced = True
