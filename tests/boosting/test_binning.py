@@ -8,7 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcrank import Dataset
-from mcrank.boosting.binning import adaptive_starts, bin_dataset, find_bins, midpoints, quantile_starts
+from mcrank.boosting.binning import (
+    adaptive_starts,
+    bin_dataset,
+    cover,
+    find_bins,
+    midpoints,
+    quantile_starts,
+)
 from tests.reference import binning as naive
 
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -32,6 +39,18 @@ def test_adaptive_bins_equal_the_redo_for_every_length(values, max_bins):
     values = distinct(values)
     if len(values) > max_bins:
         assert adaptive_starts(values, max_bins).tolist() == naive.adaptive(values.tolist(), max_bins)
+
+
+@given(st.lists(st.integers(0, 400), min_size=1, max_size=120), st.integers(0, 60), st.integers(1, 130))
+def test_bins_of_one_length_are_closed_intervals(values, length, room):
+    """On whole numbers the right end of a bin is often a value: it belongs to the bin."""
+    values = distinct(values)
+    wanted = naive.lay(values.tolist(), float(length))
+    starts = np.zeros(room, dtype=np.int64)
+    count = cover(values, float(length), starts)
+    assert count == (len(wanted) if len(wanted) <= room else -1)
+    if count > 0:
+        assert starts[:count].tolist() == wanted
 
 
 def test_adaptive_bins_of_many_values_equal_the_redo():

@@ -138,3 +138,20 @@ def test_walking_raw_rows_moves_scores_as_partitions_do(case, num_leaves):
         moved = walk(some)
         assert np.array_equal(moved[some], by_partition[some])
         assert (np.delete(moved, some) == 0.5).all()
+
+
+def test_a_value_equal_to_the_threshold_goes_left():
+    """Between neighbouring floats lies no other: the edge is the lower one itself."""
+    low = np.float32(1)
+    X = np.repeat([low, np.nextafter(low, np.float32(2))], 3)[:, None]
+    p = plot(X, [5, 5, 5, -5, -5, -5])
+    nodes, ws, _ = p.grow(2)
+    tree = tree_arrays(nodes, p.grounds, p.binned.bins.edges, 1.0)
+    assert tree["threshold"][0] == low
+    scores = np.zeros(6)
+    walk_rows(
+        p.X, NONE, tree["feature"], tree["threshold"], tree["missing_left"], tree["left"], tree["right"],
+        np.array([0.0, 1.0, 2.0]), scores,
+    )  # fmt: skip
+    assert scores.tolist() == [1, 1, 1, 2, 2, 2]
+    assert np.sort(ws.entries[nodes["begin"][1] : nodes["end"][1]] >> 32).tolist() == [0, 1, 2]
