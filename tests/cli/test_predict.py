@@ -46,6 +46,11 @@ def test_out_writes_the_same_to_a_file(mcrank_cli, tmp_path):
     )
     assert (code, nothing) == (0, "")
     assert (tmp_path / "scores.txt").read_text() == printed
+    arguments = ["predict", "model.mcrank", "test.txt", "--json"]
+    _, printed, _ = mcrank_cli(*arguments)
+    code, nothing, _ = mcrank_cli(*arguments, "--out", str(tmp_path / "scores.json"))
+    assert (code, nothing) == (0, "")
+    assert (tmp_path / "scores.json").read_text() == printed
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,12 @@ def print_json(value: Any) -> None:
       "worst": null
     }
     """
-    click.echo(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+    click.echo(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """Return what `print_json` prints."""
+    return json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:

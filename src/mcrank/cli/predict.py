@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mcrank.cli.main import json_option, print_json
+from mcrank.cli.main import json_option, json_text
 from mcrank.cli.progress import announce_compilation
 from mcrank.cli.train import check_target, read_as_wide
 from mcrank.errors import OptionError
@@ -57,13 +57,12 @@ def command(
         values = _with_probabilities(ranker).predict(rows, relevance=_relevance(relevance))
     else:
         values = ranker.predict(rows)
-    if as_json:
-        print_json({"probabilities" if proba else "scores": values})
-    elif out is not None:
-        replace_file(out, "".join(_lines(values)).encode("ascii"))
-    else:
-        for block in _lines(values):
-            click.echo(block, nl=False)
+    lines = [json_text({"probabilities" if proba else "scores": values}), "\n"] if as_json else _lines(values)
+    if out is not None:
+        replace_file(out, "".join(lines).encode("ascii"))
+        return
+    for block in lines:
+        click.echo(block, nl=False)
 
 
 def _with_probabilities(ranker: Any) -> Any:
