@@ -10,6 +10,7 @@ INSTALLED := $(VENV)/.installed
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo "$$p" && break; done)
 WORKERS ?= 2
+CODE := src tests benchmarks
 BENCHMARKS ?= train predict scaling read evaluate
 # Byte code is written for the modules that are used, when they are: compiling all of it takes longer than installing.
 INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no-compile --editable
@@ -29,14 +30,14 @@ test: $(EXTRAS_DEV) ## Run the whole test suite and the examples in the docstrin
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --doctest-modules src
 
 check: $(EXTRAS_DEV) ## Lint, format, types and import directions
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 format: $(EXTRAS_DEV) ## Bring the code into the project's format
-	$(BIN)/ruff check --fix .
-	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
 
 bench: $(EXTRAS_BENCH) ## Measure mcrank beside its peers (long; wants an idle machine)
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
