@@ -105,6 +105,7 @@ def test_missing_and_nan_predictions_name_their_line(tmp_path):
         ("1 2\n3\n", r"line 1: must be one number, got '1 2'"),
         ("1\n\n3\n", r"line 2: must be one number, got ''"),
         ("1\n2\n3\n", r"3 scores for 2 rows: line 3 is one too many"),
+        ("1_0\n2\n", r"line 1: must be one number, got '1_0'"),
         ("", r"0 scores for 2 rows: line 1 is missing"),
     ],
 )
@@ -115,7 +116,7 @@ def test_bad_score_files(text, message, tmp_path):
 
 
 def test_score_files_may_be_written_in_many_ways(tmp_path):
-    (tmp_path / "scores").write_bytes(b"1e-05\r\n+3.2E+2\r\n .5 \r\n-inf\r\n\r\n")
+    (tmp_path / "scores").write_bytes(b"\xef\xbb\xbf1e-05\r\n+3.2E+2\r\n .5 \r\n-inf\r\n\r\n")
     assert read_scores(tmp_path / "scores").tolist() == [1e-05, 320.0, 0.5, -np.inf]
     (tmp_path / "scores").write_bytes(b"\xff\xfe")
     with pytest.raises(DataError, match="cannot be read"):
@@ -223,6 +224,9 @@ def test_rosetta_names_who_prints_a_number():
     assert {"letor3", "letor4", "mslr"} <= set(found)
     assert "standard" not in found
     assert table.matches("0.123456") == []
+    asked = mcrank.rosetta(scores, data, "ndcg@10", value=f"{table['letor4'].value:.4f}")
+    assert asked.printed_by == found
+    assert "is printed by: letor3" in str(asked)
     assert "xgboost;empty=0" in table.matches(f"{table['ranklib'].value:.6f}")
     with pytest.raises(MeasureError, match="must be a number"):
         table.matches("high")

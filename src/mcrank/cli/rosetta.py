@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from mcrank.cli.main import json_option, print_json
@@ -30,22 +32,13 @@ def command(
 
     grades = read_grades(data)
     values = read_scores_for(scores, grades)
-    table = with_line(
-        data, lambda: rosetta(values, grades, wanted, complete=complete, judged_only=judged_only)
-    )
-    matches = None if value is None else table.matches(value)
-    if as_json:
-        print_json(
-            {
-                "measure": table.measure,
-                "dialects": {
-                    r.dialect: {"value": r.value, "reason": r.reason, "tool": r.note} for r in table.readings
-                },
-            }
-            | ({} if matches is None else {"value": value, "matches": matches})
-        )
+    ask = partial(rosetta, values, grades, wanted, value=value, complete=complete, judged_only=judged_only)
+    table = with_line(data, ask)
+    if value is not None:
+        table.matches(value)  # a value that is no number is an error before anything is printed
+    if not as_json:
+        click.echo(str(table))
         return
-    click.echo(str(table))
-    if matches is not None:
-        answer = ", ".join(matches) if matches else "no known dialect"
-        click.echo(f"\n{value} is printed by: {answer}")
+    readings = {r.dialect: {"value": r.value, "reason": r.reason, "tool": r.note} for r in table.readings}
+    found = {"measure": table.measure, "dialects": readings}
+    print_json(found if value is None else found | {"value": value, "matches": table.printed_by})

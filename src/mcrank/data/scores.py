@@ -29,7 +29,7 @@ def read_scores(path: str | os.PathLike[str], rows: int | None = None) -> npt.ND
     """
     where = Path(path)
     try:
-        text = where.read_text(encoding="utf-8")
+        text = where.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{where} cannot be read: {error}.") from None
     lines = text.split("\n")
@@ -53,12 +53,14 @@ def _quickly(lines: list[str]) -> npt.NDArray[np.float64] | None:
         scores = np.array(lines, dtype=np.float64)
     except ValueError:
         return None
+    if any("_" in line for line in lines):  # 1_000 is a number to Python, and to no one else
+        return None
     return None if np.isnan(scores).any() else scores
 
 
 def _score(line: str, where: str) -> float:
     try:
-        score = float(line)
+        score = float(line.replace("_", "x"))
     except ValueError:
         raise DataError(f"{where}: must be one number, got {line.strip()!r}.") from None
     if math.isnan(score):

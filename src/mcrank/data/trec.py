@@ -55,7 +55,7 @@ class _Pairs:
         pairs = cls.__new__(cls)
         pairs.queries = {}
         try:
-            with open(where, encoding="utf-8") as lines:
+            with open(where, encoding="utf-8-sig") as lines:
                 for number, line in enumerate(lines, start=1):
                     words = line.split()
                     if not words or words[0].startswith("#"):
@@ -70,7 +70,7 @@ class _Pairs:
         if len(words) != columns:
             raise DataError(f"{where}: {len(words)} columns, must be {columns}: {form}.")
         try:
-            value = float(words[value_at])
+            value = float(words[value_at].replace("_", "x"))  # 1_000 is a number to Python alone
         except ValueError:
             raise DataError(f"{where}: {self._value} must be a number, got {words[value_at]!r}.") from None
         self._add(words[0], words[2], value, where)

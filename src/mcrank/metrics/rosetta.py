@@ -92,6 +92,12 @@ class Rosetta:
     measure: str
     readings: tuple[Reading, ...]
     variants: tuple[Reading, ...]
+    value: float | str | None = None
+
+    @property
+    def printed_by(self) -> list[str]:
+        """The dialects that print the number `rosetta` was given; empty when it was given none."""
+        return [] if self.value is None else self.matches(self.value)
 
     def __getitem__(self, dialect: str) -> Reading:
         for reading in (*self.readings, *self.variants):
@@ -111,6 +117,8 @@ class Rosetta:
         for reading in self.readings:
             value = "refuses" if reading.value is None else f"{reading.value:.4f}"
             lines.append(f"{reading.dialect:<{width}}  {value:>8}  {reading.reason}")
+        if self.value is not None:
+            lines += ["", f"{self.value} is printed by: {', '.join(self.printed_by) or 'no known dialect'}"]
         return "\n".join(lines)
 
 
@@ -119,12 +127,14 @@ def rosetta(
     data: Graded | Qrels,
     measure: str | Measure = "ndcg@10",
     *,
+    value: float | str | None = None,
     complete: bool = False,
     judged_only: bool = False,
 ) -> Rosetta:
     """Show one ranking in the dialect of every known tool, with the reason for each difference.
 
-    Parameters are those of `evaluate`; the measure's own dialect does not matter.
+    Given a ``value`` that someone printed, `Rosetta.printed_by` names the dialects, and options of tools,
+    that print it. The other parameters are those of `evaluate`; the measure's own dialect does not matter.
 
     Examples
     --------
@@ -141,7 +151,7 @@ def rosetta(
     names = list(DIALECTS)
     readings = tuple(_read(definition, DIALECTS[name], layout, used) for name in names)
     variants = tuple(_read(definition, find_dialect(name), layout, used) for name in VARIANTS)
-    return Rosetta(definition.name, readings, variants)
+    return Rosetta(definition.name, readings, variants, value)
 
 
 def _read(definition: Measure, dialect: Dialect, layout: Layout, scores: FloatArray) -> Reading:
