@@ -110,6 +110,13 @@ def test_each_tree_sees_only_the_features_drawn():
     assert len(set.union(*used)) > 10
 
 
+def test_the_trees_of_a_round_draw_their_own_features():
+    ranker = OrdinalMcRank(n_estimators=10, colsample=0.1, num_leaves=4).fit(noisy(600, features=20))
+    forest = ranker.forest_
+    roots = forest.feature[forest.tree_offsets[:-1]].reshape(10, 4)
+    assert sum(len(set(row)) > 1 for row in roots.tolist()) >= 8
+
+
 def test_rows_left_out_still_move():
     """Scores of rows that a round did not see are moved too: predictions replay training."""
     data = noisy(400, missing=0.3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import numpy as np
 import pytest
 
@@ -205,6 +207,21 @@ def test_ctrl_c_leaves_a_usable_model(kind, n_jobs, tmp_path):
     assert np.array_equal(ranker.predict(valid), wanted.predict(valid))
     ranker.save(tmp_path / "model")
     assert np.array_equal(mcrank.load(tmp_path / "model").predict(valid), wanted.predict(valid))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_a_real_signal(n_jobs):
+    train, valid = overfitting()
+    ranker = McRank(**(QUICK | {"n_jobs": n_jobs}))
+
+    def callback(event):
+        if event.round == 9:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.warns(UserWarning, match="McRank was interrupted; it keeps 9 rounds"):
+        ranker.fit(train, callback=callback)
+    wanted = McRank(**(QUICK | {"n_estimators": 9})).fit(train)
+    assert np.array_equal(ranker.predict(valid), wanted.predict(valid))
 
 
 def test_ctrl_c_keeps_the_best_of_the_rounds_done():
