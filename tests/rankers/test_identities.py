@@ -106,6 +106,16 @@ def test_falling_is_isotonic_regression(columns):
     assert (np.diff(out, axis=0) <= 0).all()
 
 
+def test_falling_falls_to_the_last_bit():
+    """Rounding must not make a difference negative: it would be shown as a probability."""
+    stream = np.random.default_rng(0)
+    for values in (stream.random((6, 20_000)), stream.integers(0, 4, (6, 20_000)) / 3, np.ones((6, 1))):
+        out = falling(values)
+        assert (np.diff(out, axis=0) <= 0).all()
+        assert out.max() <= 1
+        assert out.min() >= 0
+
+
 @settings(max_examples=60)
 @given(
     st.integers(2, 6), st.lists(st.floats(-40, 40), min_size=5, max_size=5),
