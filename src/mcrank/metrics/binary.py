@@ -21,9 +21,8 @@ def average_precisions(order, starts, ends, levels, relevant, depth, divisor, ou
         hits = 0.0
         total = 0.0
         for r in range(min(ends[q] - s, depth)):
-            is_relevant = relevant[
-                levels[order[s + r]]
-            ]  # a factor, not a branch that is wrong half of the time
+            row = np.uint32(order[s + r])
+            is_relevant = relevant[levels[row]]  # a factor: a branch would be wrong half of the time
             hits += is_relevant
             total += is_relevant * (hits / (r + 1))
         out[q] = total / divisor[q] if divisor[q] > 0.0 else 0.0

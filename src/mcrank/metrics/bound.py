@@ -12,6 +12,7 @@ import numpy.typing as npt
 from mcrank.errors import DataError, MeasureError
 from mcrank.metrics.dcg import DiscountedSum
 from mcrank.metrics.layout import BoolArray, FloatArray, Layout, RowArray, at_row
+from mcrank.metrics.sums import count_nan
 from mcrank.metrics.ties import FILE_ORDER, Ranking, base_order, rank, ties_of
 
 if TYPE_CHECKING:
@@ -286,12 +287,12 @@ def checked_scores(scores: npt.ArrayLike, layout: Layout) -> FloatArray:
         raise DataError(
             f"scores must have one value per row: {layout.n_rows} rows, got shape {values.shape}."
         )
-    missing = np.isnan(values)
-    if missing.any():
-        row = int(np.argmax(missing))
+    values = values if values.flags.writeable else values.copy()  # kernels are compiled for writable arrays
+    if count_nan(values):
+        row = int(np.argmax(np.isnan(values)))
         words = f"scores has NaN at {layout.row_words(row)}; every row needs a score."
         raise at_row(DataError(words), layout.source_row(row))
-    return values if values.flags.writeable else values.copy()
+    return values
 
 
 def share_rankings(bounds: Sequence[Bound], scores: FloatArray) -> dict[str, Ranking]:

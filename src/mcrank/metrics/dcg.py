@@ -70,17 +70,23 @@ def ideal_level_sums(levels, starts, stops, best_first, worth, discount, held, o
     # IN: levels by row, starts, stops, best_first (levels by falling worth), worth by level, discount
     # OUT: held (scratch: rows of each level), out
     for q in range(starts.shape[0]):
-        for level in range(held.shape[0]):
+        # Two counts a level, by turns: adding to one count twice in a row would have to wait.
+        n_levels = worth.shape[0]
+        for level in range(2 * n_levels):
             held[level] = 0
-        for i in range(starts[q], stops[q]):
+        middle = starts[q] + (stops[q] - starts[q]) // 2
+        for i in range(starts[q], middle):
             held[levels[i]] += 1
+            held[np.uint64(n_levels) + levels[i + middle - starts[q]]] += 1
+        if (stops[q] - starts[q]) % 2:
+            held[levels[stops[q] - 1]] += 1
         depth = min(stops[q] - starts[q], discount.shape[0])
         total = 0.0
         rank = 0
         for level in best_first:
             if rank >= depth or worth[level] <= 0.0:
                 break
-            for _ in range(min(held[level], depth - rank)):
+            for _ in range(min(held[level] + held[n_levels + level], depth - rank)):
                 total += worth[level] * discount[rank]
                 rank += 1
         out[q] = total
@@ -243,7 +249,7 @@ def ideal_sums(layout: Layout, worth: FloatArray, discount: FloatArray) -> Float
         levels = layout.levels
 
         def sum_part(part: slice) -> None:
-            held = np.empty(len(worth), dtype=np.int64)
+            held = np.empty(2 * len(worth), dtype=np.int64)
             rows = (levels, layout.starts[part], layout.stops[part])
             ideal_level_sums(*rows, best_first, worth, discount, held, out[part])
 

@@ -130,8 +130,12 @@ class Layout:
     def _leveled(self) -> tuple[LevelArray, FloatArray]:
         highest = self.grades.max(initial=0.0)
         if highest < 256.0:
-            whole = self.grades.astype(np.uint8)
-            if (whole == self.grades).all():
+            from mcrank.metrics.sums import level_rows
+
+            whole = np.empty(self.n_rows, dtype=np.uint8)
+            # A copy only where the grades are read-only: kernels are compiled for writable arrays.
+            grades = self.grades if self.grades.flags.writeable else self.grades.copy()
+            if level_rows(grades, whole) == 0:
                 return whole, np.arange(highest + 1.0)
         level_grades, levels = np.unique(self.grades, return_inverse=True)
         few = len(level_grades) <= 256

@@ -48,35 +48,41 @@ def merge_rows(scores, base, s, n, key_a, key_b, row_a, row_b, order):  # type: 
         order[s + i] = row_a[i]
 
 
+# In the two kernels below, the views of one query and the unsigned scratch are there for speed: an index that
+# may be negative costs a comparison at every access.
 @njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
-def rank_all(scores, base, starts, ends, key_a, key_b, row_a, row_b, bucket, order):  # type: ignore[no-untyped-def]
+def rank_all(scores, base, starts, ends, key_a, key_b, row_a, row_b, place, bucket, order):  # type: ignore[no-untyped-def]
     """Sort the rows of each query by score, equal scores in base order.
 
     Rows are spread over twice as many buckets as there are rows, evenly between the lowest and the highest
     score; that leaves little for the insertion sort that ends it. Where scores crowd in few buckets, or are
     infinite, the query is merge sorted instead.
     """
-    # IN: scores, base (empty: file order), starts, ends  OUT: key_*, row_*, bucket (scratch), order
+    # IN: scores, base (empty: file order), starts, ends
+    # OUT: key_*, row_*, place, bucket (scratch), order
+    one = np.uint32(1)
     for q in range(starts.shape[0]):
         s = starts[q]
         n = ends[q] - s
+        score = scores[s : s + n]
+        ranked = order[s : s + n]
         high = -np.inf
         low = np.inf
-        for i in range(s, s + n):
-            high = scores[i] if scores[i] > high else high
-            low = scores[i] if scores[i] < low else low
+        for i in range(n):
+            high = score[i] if score[i] > high else high
+            low = score[i] if score[i] < low else low
         # The limits leave room for rounding, and none for a division that overflows.
         scale = (2 * n - 1) / (high - low) if 1e-250 < high - low < 1e250 else 0.0
-        crowd = np.int32(_CROWD + 1)
+        crowd = np.uint32(_CROWD + 1)
         if scale > 0.0:
-            crowd = np.int32(0)
+            crowd = np.uint32(0)
             for b in range(2 * n):
                 bucket[b] = 0
             for i in range(n):
-                row_a[i] = np.int32((high - scores[s + i]) * scale)
+                place[i] = np.uint32(np.int32((high - score[i]) * scale))
             for i in range(n):
-                bucket[row_a[i]] += 1
-            total = np.int32(0)
+                bucket[place[i]] += one
+            total = np.uint32(0)
             for b in range(2 * n):
                 count = bucket[b]
                 crowd = max(crowd, count)
@@ -85,23 +91,33 @@ def rank_all(scores, base, starts, ends, key_a, key_b, row_a, row_b, bucket, ord
         if crowd > _CROWD:
             merge_rows(scores, base, s, n, key_a, key_b, row_a, row_b, order)
             continue
-        for i in range(n):
-            row = base[s + i] if base.shape[0] > 0 else np.int32(s + i)
-            at = bucket[row_a[row - s]]
-            bucket[row_a[row - s]] = at + 1
-            key_a[at] = scores[row]
-            order[s + at] = row
+        if base.shape[0] > 0:
+            for i in range(n):
+                row = base[s + i]
+                at = bucket[place[row - s]]
+                bucket[place[row - s]] = at + one
+                key_a[at] = scores[row]
+                ranked[at] = row
+        else:
+            for i in range(n):
+                at = bucket[place[i]]
+                bucket[place[i]] = at + one
+                key_a[at] = score[i]
+                ranked[at] = np.int32(s + i)
+        last = key_a[0]
         for i in range(1, n):
             key = key_a[i]
-            if key_a[i - 1] < key:
-                row = order[s + i]
+            if last < key:
+                row = ranked[i]
                 j = i
                 while j > 0 and key_a[j - 1] < key:
                     key_a[j] = key_a[j - 1]
-                    order[s + j] = order[s + j - 1]
+                    ranked[j] = ranked[j - 1]
                     j -= 1
                 key_a[j] = key
-                order[s + j] = row
+                ranked[j] = row
+            else:
+                last = key
 
 
 @njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
@@ -113,47 +129,52 @@ def rank_top(scores, base, starts, ends, depth, key, place, bucket, order):  # t
     """
     # IN: scores, base (empty: file order), starts, ends, depth
     # OUT: key[depth], place, bucket (scratch), order (rows of the first ranks)
+    one = np.uint32(1)
     for q in range(starts.shape[0]):
         s = starts[q]
         n = ends[q] - s
-        last = -1
+        score = scores[s : s + n]
+        ranked = order[s : s + n]
+        last = np.uint32(0)
+        for i in range(n):
+            place[i] = 0
         if n > 2 * depth:
             high = -np.inf
             low = np.inf
-            for i in range(s, s + n):
-                high = scores[i] if scores[i] > high else high
-                low = scores[i] if scores[i] < low else low
+            for i in range(n):
+                high = score[i] if score[i] > high else high
+                low = score[i] if score[i] < low else low
             if 1e-250 < high - low < 1e250:
                 scale = (n - 1) / (high - low)
                 for b in range(n + 1):
                     bucket[b] = 0
                 for i in range(n):
-                    place[i] = np.int32((high - scores[s + i]) * scale)
+                    place[i] = np.uint32(np.int32((high - score[i]) * scale))
                 for i in range(n):
-                    bucket[place[i]] += 1
-                reached = 0
+                    bucket[place[i]] += one
+                reached = bucket[0]
                 while reached < depth:
-                    last += 1
+                    last += one
                     reached += bucket[last]
         kept = 0
-        for i in range(s, s + n):
-            row = base[i] if base.shape[0] > 0 else np.int32(i)
-            if last >= 0 and place[row - s] > last:
+        for i in range(n):
+            at = base[s + i] - s if base.shape[0] > 0 else i
+            if place[at] > last:
                 continue
-            score = scores[row]
+            value = score[at]
             if kept == depth:
-                if score <= key[depth - 1]:
+                if value <= key[depth - 1]:
                     continue
                 j = depth - 1
             else:
                 j = kept
                 kept += 1
-            while j > 0 and key[j - 1] < score:
+            while j > 0 and key[j - 1] < value:
                 key[j] = key[j - 1]
-                order[s + j] = order[s + j - 1]
+                ranked[j] = ranked[j - 1]
                 j -= 1
-            key[j] = score
-            order[s + j] = row
+            key[j] = value
+            ranked[j] = np.int32(s + at)
 
 
 @njit(nogil=True, cache=True)
@@ -168,11 +189,13 @@ def find_ties(scores, order, starts, ends, ranked, depth, tied, tied_at_cut):  #
         tied_at_cut[q] = False
         if deep == 0:
             continue
+        last = scores[order[s]]
         for r in range(1, deep):
-            if scores[order[s + r]] == scores[order[s + r - 1]]:
+            above = last
+            last = scores[order[s + r]]
+            if last == above:
                 tied[q] = True
         if deep < n:
-            last = scores[order[s + deep - 1]]
             if ranked > deep:
                 tied_at_cut[q] = scores[order[s + deep]] == last
             else:
@@ -213,11 +236,13 @@ def rank(layout: Layout, scores: FloatArray, depth: int, base: RowArray = FILE_O
         starts, ends = layout.starts[part], layout.ends[part]
         keys = [np.empty(longest, dtype=np.float64) for _ in range(2)]
         rows = [np.empty(longest, dtype=np.int32) for _ in range(2)]
-        bucket = np.empty(2 * longest + 1, dtype=np.int32)
+        place = np.empty(longest, dtype=np.uint32)
+        bucket = np.empty(2 * longest + 1, dtype=np.uint32)
         if few:
-            rank_top(scores, base, starts, ends, max(depth, 1), keys[0], rows[0], bucket, order)
+            rank_top(scores, base, starts, ends, max(depth, 1), keys[0], place, bucket, order)
         else:
-            rank_all(scores, base, starts, ends, keys[0], keys[1], rows[0], rows[1], bucket, order)
+            scratch = (keys[0], keys[1], rows[0], rows[1], place, bucket)
+            rank_all(scores, base, starts, ends, *scratch, order)
 
     layout.in_parts(rank_part)
     return Ranking(scores, order, depth if few else longest)
