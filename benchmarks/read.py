@@ -142,14 +142,14 @@ def expected_sum(path: Path) -> float:
     return total
 
 
-def measure(folder: Path, megabytes: int, turns: int, threads: int) -> dict[str, Any]:
+def measure(folder: Path, megabytes: int, turns: int, threads: int, peers: list[str]) -> dict[str, Any]:
     path, small = folder / "large.txt", folder / "small.txt"
     make_file(path, megabytes * 10**6)
     make_file(small, 1000)
     for one in (path, small):
         strip_qid(one, Path(f"{one}.noqid"))
     size = path.stat().st_size
-    jobs = [("mcrank", 1), ("mcrank", threads), *((peer, 1) for peer in PEERS)]
+    jobs = [("mcrank", 1), ("mcrank", threads), *((peer, 1) for peer in peers)]
     results: dict[tuple[str, int], list[dict[str, Any]]] = {job: [] for job in jobs}
     for turn in range(turns):
         for name, used in jobs:
@@ -217,6 +217,7 @@ def main() -> None:
         "--turns", type=int, default=3, help="times that each reader reads; the median counts"
     )
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
     parser.add_argument("--folder", help="where to put the files for a while; default: the temporary folder")
     parser.add_argument("--out", help="also write OUT.json and OUT.md")
     parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
@@ -228,7 +229,9 @@ def main() -> None:
     from mcrank.data.sources import CHUNK_BYTES
 
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-        result = measure(Path(folder), arguments.megabytes, arguments.turns, arguments.threads)
+        result = measure(
+            Path(folder), arguments.megabytes, arguments.turns, arguments.threads, arguments.peers
+        )
     result["verdicts"] = verdicts(result, CHUNK_BYTES)
     report.write("Reading LETOR text", result, arguments.out)
 

@@ -453,3 +453,17 @@ def test_progress_ends_at_the_total(tmp_path, monkeypatch, pack):
     size = sum(path.stat().st_size for path in paths)
     assert {total for _, total in calls} == {size}
     assert calls[-1][0] == size
+
+
+@pytest.mark.parametrize("large", [1, 1 << 30])
+@pytest.mark.parametrize("first_long", [True, False])
+def test_the_matrix_grows_and_shrinks(tmp_path, monkeypatch, large, first_long):
+    """The first chunk foretells too few rows, or too many, in memory of either kind."""
+    monkeypatch.setattr(sources, "CHUNK_BYTES", 2000)
+    monkeypatch.setattr(letor, "_LARGE", large)
+    long_lines = [f"1 qid:{i} 1:{i} 2:3 #{'x' * 300}" for i in range(30)]
+    short_lines = [f"0 qid:s{i // 9} 1:{i}.5" for i in range(3000)]
+    lines = long_lines + short_lines if first_long else short_lines + long_lines
+    content = "\n".join(lines).encode()
+    (path := tmp_path / "data.txt").write_bytes(content)
+    compare(mcrank.read(path, n_jobs=2), read_text(content))
