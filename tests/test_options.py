@@ -13,15 +13,15 @@ from mcrank.options import Option, Optioned, option
 
 
 class Base(Optioned):
-    depth: int = option(3, low=1, high=9, help="how deep")
-    rate: float = option(0.5, low=0, open_low=True, help="how fast")
+    depth: int = option(default=3, low=1, high=9, help="how deep")
+    rate: float = option(default=0.5, low=0, open_low=True, help="how fast")
 
 
 class Child(Base):
-    kind: str = option("a", choices=("a", "b"), help="which")
-    limit: int | None = option(None, low=1, help="how many")
-    loud: bool = option(False, help="whether to say so")
-    name: str = option("x", help="what it is called")
+    kind: str = option(default="a", choices=("a", "b"), help="which")
+    limit: int | None = option(default=None, low=1, help="how many")
+    loud: bool = option(default=False, help="whether to say so")
+    name: str = option(default="x", help="what it is called")
 
 
 def test_constructor_is_derived():

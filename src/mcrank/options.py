@@ -3,7 +3,7 @@
 A class that takes options lists them as annotated attributes::
 
     class McRank(Ranker):
-        num_leaves: int = option(10, low=2, help="leaves of each tree (J)")
+        num_leaves: int = option(default=10, low=2, help="leaves of each tree (J)")
 
 The keyword-only constructor, its checks, ``get_params``, the command line, the model file and the
 reference pages are all derived from that line; no option is ever described twice.
@@ -55,9 +55,9 @@ class Option:
             )
             bounds = []
             if self.low is not None:
-                bounds.append(f"{'>' if self.open_low else '>='} {self.low:g}")
+                bounds.append(f"{'>' if self.open_low else '>='} {_short(self.low)}")
             if self.high is not None:
-                bounds.append(f"<= {self.high:g}")
+                bounds.append(f"<= {_short(self.high)}")
             words = " ".join(filter(None, [words, " and ".join(bounds)]))
         return f"{words} or None" if self.optional else words
 
@@ -99,9 +99,14 @@ class Option:
         return self.high is None or value <= self.high
 
 
+def _short(bound: float) -> str:
+    """A bound as people write it: integers in full."""
+    return str(bound) if isinstance(bound, int) else f"{bound:g}"
+
+
 def option(
-    default: Any,
     *,
+    default: Any,
     help: str,
     low: float | None = None,
     high: float | None = None,
@@ -114,7 +119,7 @@ def option(
     --------
     >>> from mcrank.options import Optioned, option
     >>> class Example(Optioned):
-    ...     depth: int = option(3, low=1, help="how deep")
+    ...     depth: int = option(default=3, low=1, help="how deep")
     >>> Example(depth=5).get_params()
     {'depth': 5}
     """
@@ -149,7 +154,7 @@ class Optioned:
     --------
     >>> from mcrank.options import Optioned, option
     >>> class Example(Optioned):
-    ...     depth: int = option(3, low=1, help="how deep")
+    ...     depth: int = option(default=3, low=1, help="how deep")
     >>> Example(depth=0).checked_options()
     Traceback (most recent call last):
     mcrank.errors.OptionError: depth of Example must be an integer >= 1, got 0.

@@ -13,15 +13,15 @@ from mcrank.rankers.registry import RANKERS
 
 
 class Pet(Optioned):
-    legs: int = option(4, low=0, high=8, help="how many legs")
-    weight: float | None = option(None, low=0, open_low=True, help="kilograms")
-    mood: str = option("calm", choices=("calm", "wild"), help="how it feels")
-    tame: bool = option(True, help="whether it bites")
-    extra: str | int = option("x", help="anything")
+    legs: int = option(default=4, low=0, high=8, help="how many legs")
+    weight: float | None = option(default=None, low=0, open_low=True, help="kilograms")
+    mood: str = option(default="calm", choices=("calm", "wild"), help="how it feels")
+    tame: bool = option(default=True, help="whether it bites")
+    extra: str | int = option(default="x", help="anything")
 
 
 class Plant(Optioned):
-    leaves: int = option(10, low=1, help="how many leaves")
+    leaves: int = option(default=10, low=1, help="how many leaves")
 
 
 @pytest.fixture

@@ -155,8 +155,9 @@ def adaptive_starts(
 ) -> npt.NDArray[np.int64]:
     """Where each adaptive bin starts in the sorted distinct ``values``.
 
-    The length doubles from the paper's 1e-8, or, for a feature whose whole range is so small that 1e-8
-    would merge it, from the same grid continued downwards.
+    The length doubles on the grid 1e-8, 2e-8, ... of the paper, continued downwards to 1e-12 of the range, so
+    that a feature of tiny values is not merged into one bin; where 1e-8 needs too many bins, as for ordinary
+    features, the outcome is the paper's.
     """
     length = START_LENGTH
     smallest = (values[-1] - values[0]) * 1e-12

@@ -249,7 +249,7 @@ def grow(grounds, rules, gradients, rows, weights, features, ready, ws):  # type
     return n_nodes
 
 
-@njit(nogil=True)
+@njit(nogil=True, cache=True)
 def _worth_searching(rules, n_nodes, large):  # type: ignore[no-untyped-def]
     """Whether children may be split further: there is a leaf to spend and the larger one has the rows."""
     return n_nodes < 2 * rules.num_leaves - 1 and large.end - large.begin >= 2 * rules.min_rows

@@ -33,7 +33,7 @@ class Ranker(Optioned, ABC):
     name: ClassVar[str]
 
     measure: str | Measure = option(
-        "ndcg@10", help="measure watched on validation data, such as ndcg@10, map or ndcg@10[yahoo]"
+        default="ndcg@10", help="measure watched on validation data, such as ndcg@10, map or ndcg@10[yahoo]"
     )
     feature_names_: tuple[str, ...] = fitted()
     n_features_in_: int = fitted()
@@ -41,7 +41,7 @@ class Ranker(Optioned, ABC):
     options_: dict[str, Any] = fitted()
 
     n_jobs: int | None = option(
-        None, low=1, high=1024, help="threads; None for every core; never changes the model"
+        default=None, low=1, high=1024, help="threads; None for every core; never changes the model"
     )
 
     def fit(
@@ -79,6 +79,8 @@ class Ranker(Optioned, ABC):
         options["measure"] = parse_measure(options["measure"])
         options["n_jobs"] = options["n_jobs"] or available_cores()
         data = as_dataset(X, y, qid, weight, query_weight, type(self).__name__)
+        if callback is not None and not callable(callback):
+            raise OptionError(f"callback of {type(self).__name__}.fit must be callable, got {callback!r}.")
         held_out = None if valid is None else _held_out(valid, f"valid of {type(self).__name__}")
         if held_out is not None and held_out.n_features != data.n_features:
             raise DataError(
@@ -218,7 +220,10 @@ def _held_out(valid: Any, where: str) -> Dataset:
     if isinstance(valid, Dataset):
         return valid
     if not isinstance(valid, (tuple, list)) or len(valid) != 3:
-        raise OptionError(f"{where} must be a Dataset or a tuple (X, y, qid), got {type(valid).__name__}.")
+        found = (
+            f"{type(valid).__name__} of {len(valid)}" if hasattr(valid, "__len__") else type(valid).__name__
+        )
+        raise OptionError(f"{where} must be a Dataset or a tuple (X, y, qid), got a {found}.")
     return as_dataset(valid[0], valid[1], valid[2], where=where)
 
 

@@ -160,7 +160,7 @@ class McRank(GradeRanker):
     name: ClassVar[str] = "mcrank"
 
     sequential: bool = option(
-        False, help="refresh probabilities before each class tree, as Algorithm 1 is printed"
+        default=False, help="refresh probabilities before each class tree, as Algorithm 1 is printed"
     )
 
     def _class_loss(self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None) -> Loss:

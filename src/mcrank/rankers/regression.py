@@ -33,9 +33,9 @@ class RegressionRanker(TreeRanker):
 
     name: ClassVar[str] = "regression"
 
-    loss: str = option("l2", choices=("l2", "lad"), help="least squares, or least absolute deviation")
+    loss: str = option(default="l2", choices=("l2", "lad"), help="least squares, or least absolute deviation")
     target: str = option(
-        "gain", choices=("gain", "grade"), help="regress on 2^grade - 1, or on the grade itself"
+        default="gain", choices=("gain", "grade"), help="regress on 2^grade - 1, or on the grade itself"
     )
 
     def _loss(self, data: Dataset, options: dict[str, Any]) -> Loss | None:

@@ -39,24 +39,33 @@ class TreeRanker(Ranker):
         Value of each measure on the validation data after each round.
     """
 
-    n_estimators: int = option(1000, low=1, high=2**31 - 1, help="boosting rounds (M of the paper)")
-    num_leaves: int = option(10, low=2, high=2**31 - 1, help="leaves of each tree (J)")
-    learning_rate: float = option(0.05, low=0, high=10, open_low=True, help="shrinkage of each tree (nu)")
+    n_estimators: int = option(default=1000, low=1, high=2**31 - 1, help="boosting rounds (M of the paper)")
+    num_leaves: int = option(default=10, low=2, high=2**31 - 1, help="leaves of each tree (J)")
+    learning_rate: float = option(
+        default=0.05, low=0, high=10, open_low=True, help="shrinkage of each tree (nu)"
+    )
     max_bins: int = option(
-        256, low=2, high=65536, help="most bins of a feature (B); above 256 they take 16 bits"
+        default=256, low=2, high=65536, help="most bins of a feature (B); above 256 they take 16 bits"
     )
-    binning: str = option("adaptive", choices=BINNINGS, help="how features are cut into bins")
-    min_samples_leaf: int = option(10, low=1, high=2**31 - 1, help="fewest rows in a leaf")
+    binning: str = option(default="adaptive", choices=BINNINGS, help="how features are cut into bins")
+    min_samples_leaf: int = option(default=10, low=1, high=2**31 - 1, help="fewest rows in a leaf")
     split: str = option(
-        "mse", choices=("mse", "newton"), help="split gain: least squares, or robust LogitBoost"
+        default="mse", choices=("mse", "newton"), help="split gain: least squares, or robust LogitBoost"
     )
-    subsample: float = option(1.0, low=0, high=1, open_low=True, help="share of the queries each round sees")
-    colsample: float = option(1.0, low=0, high=1, open_low=True, help="share of the features each tree sees")
+    subsample: float = option(
+        default=1.0, low=0, high=1, open_low=True, help="share of the queries each round sees"
+    )
+    colsample: float = option(
+        default=1.0, low=0, high=1, open_low=True, help="share of the features each tree sees"
+    )
     early_stopping_rounds: int | None = option(
-        None, low=1, high=2**31 - 1, help="stop after so many rounds without a better validation measure"
+        default=None,
+        low=1,
+        high=2**31 - 1,
+        help="stop after so many rounds without a better validation measure",
     )
     max_leaf_value: float = option(
-        1e4,
+        default=1e4,
         low=0,
         high=1e9,
         open_low=True,
@@ -69,7 +78,7 @@ class TreeRanker(Ranker):
     bin_edges_: npt.NDArray[np.float32] = fitted()
     bin_offsets_: npt.NDArray[np.int64] = fitted()
 
-    random_state: int = option(0, low=0, high=2**63 - 1, help="seed of all sampling")
+    random_state: int = option(default=0, low=0, high=2**63 - 1, help="seed of all sampling")
 
     @abstractmethod
     def _loss(self, data: Dataset, options: dict[str, Any]) -> Loss | None:
