@@ -21,6 +21,7 @@ _HOMES = {
     "diagnose": "mcrank.data.doctor",
     "join_trec": "mcrank.data.join",
     "datasets": "mcrank.datasets",
+    "stats": "mcrank.stats",
     "make_artificial": "mcrank.data.artificial",
     "McRank": "mcrank.rankers.mcrank",
     "OrdinalMcRank": "mcrank.rankers.mcrank",
@@ -60,6 +61,7 @@ __all__ = ["__version__", *_HOMES]
 
 if TYPE_CHECKING:
     from mcrank import datasets as datasets
+    from mcrank import stats as stats
     from mcrank.data.artificial import make_artificial as make_artificial
     from mcrank.data.dataset import Dataset as Dataset
     from mcrank.data.doctor import diagnose as diagnose

@@ -258,9 +258,10 @@ class _Booster:
         team = max(1, self._everyone() // n_outputs)
         left_over = n_outputs % n_jobs if 1 < self._everyone() < n_outputs else 0
         grown: list[tuple[int, dict[str, Any]]] = []
+        waiting = iter(range(n_outputs - left_over))  # trees differ in size: a free thread takes the next one
 
         def chain(thread: int) -> None:
-            for k in range(thread, n_outputs - left_over, threads):
+            for k in waiting:
                 grown.append((k, self._tree(number, k, rows, rest, ready, self.spaces[thread], team)))
 
         self.run(chain, range(threads))

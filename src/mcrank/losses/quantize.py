@@ -25,7 +25,7 @@ READ_ONLY = types.Array(types.float64, 1, "C", readonly=True)
 MOST_BITS = 30
 MOST_ROWS = 2**28  # beyond, too few bits are left for a gradient; rows themselves have 32 bits in an entry
 LANE_BITS = 30  # of the second lane, which shares its counter with nothing
-ROWS_PER_TASK = 16384
+ROWS_PER_TASK = 65536
 
 
 def count_bits(rows: int) -> int:
