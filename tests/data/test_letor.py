@@ -134,6 +134,7 @@ def test_equals_scikit_learn(lines, final_newline):
     st.lists(
         st.one_of(
             numbers_text,
+            st.from_regex(r"-?[0-9]{1,8}(\.[0-9]{0,8})?", fullmatch=True),
             st.from_regex(r"[+-]?[0-9]{0,25}\.?[0-9]{0,25}([eE][+-]?[0-9]{1,3})?", fullmatch=True),
         )
     )
@@ -405,7 +406,7 @@ def padded(content: bytes):
     return text
 
 
-@given(st.lists(st.text(alphabet="0 #\t\rq", max_size=20)))
+@given(st.lists(st.text(alphabet="0 #\t\rq", max_size=80)))
 def test_counting_equals_its_twin(lines):
     content = "".join(line + "\n" for line in lines).encode()
     assert letor.kernels.count_rows(padded(content), len(content)) == count_rows(content)

@@ -1,8 +1,11 @@
 """Words and numbers in bytes: the reading kernels that know nothing of LETOR.
 
 They are compiled into the kernels that call them, and cached with those. They rely on text that ends with a
-newline and some readable bytes of padding: every scan ends by itself, and eight bytes can be loaded anywhere.
+newline and some readable bytes of padding: every scan ends by itself, and up to 32 bytes can be loaded
+anywhere.
 
+The marks (`ends16` and the like) are one load and one comparison of many characters: where a word ends is
+known before its number is, so the processor reads the next words while it still converts this one.
 `digits8` counts and converts up to 7 digits of one 8-byte load without a loop, enough for each side of the
 point of most values. `read_decimal` takes up to 19 digits and an exponent, and knows when its result is sure.
 What is left (a few in a million, and every spelling that is not a plain decimal) is handed back to Python,
@@ -11,6 +14,7 @@ whose float() is the reference.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,6 +36,7 @@ FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 ONE, EIGHT = uint64(1), uint64(8)
 _ZEROS = uint64(0x3030303030303030)
+_ALL = uint64(0xFFFFFFFFFFFFFFFF)
 _OVER_NINE = uint64(0x7676767676767676)
 HIGH_BITS = uint64(0x8080808080808080)
 LOW_BITS = uint64(0x0101010101010101)
@@ -63,8 +68,42 @@ def _emit_trailing_zeros(typing_context: Any, word: Any) -> Any:
     return types.uint64(types.uint64), generate
 
 
+def _marks(size: int, test: Callable[[Any, Any], Any]) -> Any:
+    """An intrinsic: which of ``size`` characters of a text from a position on pass a test, a bit for each."""
+
+    def emit(typing_context: Any, text: Any, at: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            array = context.make_array(signature.args[0])(context, builder, arguments[0])
+            pointer = builder.gep(array.data, [arguments[1]])
+            vector = builder.load(builder.bitcast(pointer, ir.VectorType(ir.IntType(8), size).as_pointer()))
+            vector.align = 1
+            return builder.zext(builder.bitcast(test(builder, vector), ir.IntType(size)), ir.IntType(64))
+
+        return types.uint64(text, types.uint64), generate
+
+    return intrinsic(emit)
+
+
+def _equal(builder: Any, vector: Any, character: int) -> Any:
+    return builder.icmp_unsigned("==", vector, ir.Constant(vector.type, [character] * vector.type.count))
+
+
+def _are_ends(builder: Any, vector: Any) -> Any:
+    return builder.or_(_equal(builder, vector, 32), _equal(builder, vector, 10))
+
+
+def _are_digits(builder: Any, vector: Any) -> Any:
+    zeros, nines = (ir.Constant(vector.type, [c] * vector.type.count) for c in (48, 9))
+    return builder.icmp_unsigned("<=", builder.sub(vector, zeros), nines)
+
+
 load8: Any = intrinsic(_emit_load8)
 trailing_zeros: Any = intrinsic(_emit_trailing_zeros)
+# Spaces and newlines, points, digits among 16 characters; newlines among 32.
+ends16 = _marks(16, _are_ends)
+points16 = _marks(16, lambda builder, vector: _equal(builder, vector, 46))
+digits16 = _marks(16, _are_digits)
+newlines32 = _marks(32, lambda builder, vector: _equal(builder, vector, 10))
 
 
 @njit(nogil=True, inline="always")
@@ -81,6 +120,20 @@ def digits8(word):  # type: ignore[no-untyped-def]
     count = trailing_zeros(((digits + _OVER_NINE) | digits) & HIGH_BITS) >> uint64(3)
     # Shift the digits to the top, so that zeros stand in front; in two steps, as count may be 0.
     return count, _number8((digits << ((uint64(7) - (count & uint64(7))) << uint64(3))) << EIGHT)
+
+
+@njit(nogil=True, inline="always")
+def plain_decimal(front, back, whole, part):  # type: ignore[no-untyped-def]
+    """The decimal whose first ``whole`` (1 to 7) characters of ``front`` are the digits before the point and
+    whose last ``part`` (0 to 7) of ``back`` are those behind it.
+
+    At most 14 digits and a power of ten are both exact, so the one division rounds correctly.
+    """
+    before = _number8((front ^ _ZEROS) << ((EIGHT - whole) << uint64(3)))
+    # In two steps, as part may be 0.
+    kept = (_ALL << ((uint64(7) - part) << uint64(3))) << EIGHT
+    behind = _number8((back ^ _ZEROS) & kept)
+    return np.float64(np.int64(before * WHOLE_POWERS[part] + behind)) / POWERS[part]
 
 
 @njit(nogil=True, inline="always")

@@ -253,11 +253,11 @@ def _parse(
 
 @lru_cache(maxsize=4)
 def index_words(first_index: int, width: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Text ``index:`` of each column, its last character in the highest byte, and its length.
+    """Text `` index:`` of each column, its last character in the highest byte, and its length.
 
     Only texts of at most 8 characters: the kernel compares one 8-byte load.
     """
-    texts = [b"%d:" % (first_index + j) for j in range(min(width, 10_000_000 - first_index))]
+    texts = [b" %d:" % (first_index + j) for j in range(min(width, 1_000_000 - first_index))]
     words = np.array([int.from_bytes(text.rjust(8, b"\x00"), "little") for text in texts], dtype=np.uint64)
     return words, np.array([len(text) for text in texts], dtype=np.uint64)
 

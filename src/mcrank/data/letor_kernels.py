@@ -13,18 +13,21 @@ from mcrank.data.decimals import (
     ASK_PYTHON,
     EIGHT,
     FLOAT32_MAX,
-    HIGH_BITS,
-    LOW_BITS,
     ONE,
     POWERS,
     SURE,
     WHOLE_POWERS,
     digits8,
+    digits16,
+    ends16,
     ends_word,
     is_blank,
     is_missing,
     is_space,
     load8,
+    newlines32,
+    plain_decimal,
+    points16,
     read_decimal,
     skip_blanks,
     trailing_zeros,
@@ -32,7 +35,7 @@ from mcrank.data.decimals import (
 
 # Numba knows a stale compilation by the text of the file it came from, but what is compiled here holds
 # functions of mcrank.data.decimals too. So their text counts as part of this one; a test keeps it true.
-DECIMALS_CHECKSUM = 0x83C3D189
+DECIMALS_CHECKSUM = 0xD5C4BF21
 
 # What `parse_lines` reports in state[STATUS].
 DONE, HARD_FULL, NO_QID, NO_COLON, BAD_INDEX, LOW_INDEX, HIGH_INDEX, TWICE = range(8)
@@ -40,7 +43,6 @@ DONE, HARD_FULL, NO_QID, NO_COLON, BAD_INDEX, LOW_INDEX, HIGH_INDEX, TWICE = ran
 STATUS, POSITION, ROWS, RUNS, HARDS, LARGEST, COMMENTS, STATE_SIZE = range(8)
 # The column of a hard value that is a grade.
 GRADE = -1
-_NEWLINES = uint64(0x0A0A0A0A0A0A0A0A)
 # Words as little-endian numbers.
 _QID = uint64(int.from_bytes(b"qid:", "little"))
 _DOCID = uint64(int.from_bytes(b"docid", "little"))
@@ -98,12 +100,11 @@ def count_rows(text, stop):  # type: ignore[no-untyped-def]
         if text[p] != uint8(10) and text[p] != uint8(35):
             rows += 1
         while True:
-            diff = load8(text, p) ^ _NEWLINES
-            found = (diff - LOW_BITS) & ~diff & HIGH_BITS
+            found = newlines32(text, p)
             if found != uint64(0):
-                p += (trailing_zeros(found) >> uint64(3)) + ONE
+                p += trailing_zeros(found) + ONE
                 break
-            p += EIGHT
+            p += uint64(32)
     return rows, lines
 
 
@@ -149,20 +150,42 @@ def _next_columns(text, at, words, sizes, first, features):  # type: ignore[no-u
     """Read pairs for as long as they are those of the next columns, from ``first`` on: (end, columns so far).
 
     Files with every feature are read here: one comparison with the text that must come takes the place of
-    reading an index. No array is passed on inside the loop, not even to an inlined function that returns
+    reading an index, and plain decimals are converted without a branch on their length. Any other value ends
+    it. No array is passed on inside the loop, not even to an inlined function that returns
     early: counting the references to it would cost as much as the rest.
     """
     p = at
     column = first
     while column < uint64(len(words)):
         size = sizes[column]
-        coming = load8(text, p + ONE) << (uint64(64) - (size << uint64(3)))
-        if text[p] != uint8(32) or coming != words[column]:
+        if load8(text, p) << (uint64(64) - (size << uint64(3))) != words[column]:
             break
-        end, number = _short_decimal(text, p + ONE + size)
-        if end == uint64(0):
+        start = p + size
+        ends = ends16(text, start)
+        count = trailing_zeros(ends)
+        digit = uint8(text[start] - uint8(48))
+        if count == ONE and digit <= uint8(9):
+            # One digit: about half of all values.
+            features[column] = np.float32(digit)
+            p = start + ONE
+            column += ONE
+            continue
+        # Of the 16 bits, the one of the end and those of the characters before it.
+        end_bit = ends & (~ends + ONE)
+        inside = end_bit - ONE
+        negative = uint64(text[start] == uint8(45))
+        points = points16(text, start) & inside
+        strange = (inside & ~(digits16(text, start) | points | negative)) | (points & (points - ONE))
+        if ends == uint64(0) or strange != uint64(0):
             break
-        features[column] = np.float32(number)
+        point = trailing_zeros(points | end_bit)
+        whole = point - negative
+        part = count - point - uint64(points != uint64(0))
+        if whole - ONE > uint64(6) or part > uint64(7):
+            break
+        end = start + count
+        number = plain_decimal(load8(text, start + negative), load8(text, end - EIGHT), whole, part)
+        features[column] = np.float32(-number if negative != uint64(0) else number)
         p = end
         column += ONE
     return p, column
@@ -206,9 +229,9 @@ def _features(text, at, low, high, absent, words, sizes, row, features, hards, h
             hard += 1
         if column < width:
             features[column] = np.float32(value)
-        if not rising or filled >= uint64(len(words)) or text[p] != uint8(32):
+        if not rising or filled >= uint64(len(words)):
             continue
-        if load8(text, p + ONE) << (uint64(64) - (sizes[filled] << uint64(3))) == words[filled]:
+        if load8(text, p) << (uint64(64) - (sizes[filled] << uint64(3))) == words[filled]:
             p, filled = _next_columns(text, p, words, sizes, filled, features)
             previous = filled
     while filled < width:
@@ -255,7 +278,7 @@ def parse_lines(  # type: ignore[no-untyped-def]
     first_index,  # IN: number of the first feature, 1 or 0
     limit,  # IN: largest feature index allowed
     absent,  # IN: float32 value of a feature that a row does not mention
-    words,  # IN: uint64, the text "index:" of each column in the highest bytes
+    words,  # IN: uint64, the text " index:" of each column in the highest bytes
     sizes,  # IN: uint64, characters of each
     stamps,  # IN: int64 scratch of limit + 1 zeros, to find repeated indices
     X,  # OUT: float32 (rows, width); features beyond width are only counted
