@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import mcrank
 from mcrank import Grades
 from mcrank.metrics.layout import Layout
-from mcrank.metrics.sums import level_sums
-from mcrank.metrics.ties import rank, ties_of
+from mcrank.metrics.sums import count_few_levels, count_levels, count_sums, level_sums
+from mcrank.metrics.ties import rank, tied_at_cut, ties_of
 from tests.reference.measures import stable_order
 
 SCORES = {
@@ -78,8 +78,9 @@ def test_ties_are_found_within_the_cut_and_across_it(scores, depth):
     falling = sorted(scores, reverse=True)
     across = depth < len(scores) and falling[depth - 1] == falling[depth]
     for ranked in (depth, len(scores)):
-        tied, at_cut = ties_of(layout, rank(layout, np.array(scores), max(ranked, depth)), depth)
-        assert at_cut[0] == across
+        ranking = rank(layout, np.array(scores), max(ranked, depth))
+        tied, at_cut = ties_of(layout, ranking, depth)
+        assert at_cut[0] == tied_at_cut(layout, ranking, depth)[0] == across
         assert tied[0] == (across or len(set(falling[:depth])) < len(falling[:depth]))
 
 
@@ -88,3 +89,21 @@ def test_level_sums():
     out = np.empty(3)
     level_sums(levels, np.array([0, 3, 3]), np.array([3, 3, 4]), np.array([0.5, 1.0, 4.0]), out)
     assert out.tolist() == [5.5, 0.0, 1.0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(sizes=st.lists(st.integers(0, 600), min_size=1, max_size=6), seed=st.integers(0, 9), few=st.booleans())
+def test_levels_are_counted_by_query(sizes, seed, few):
+    n_levels = 1 + seed % 8 if few else 12
+    stops = np.cumsum(sizes)
+    starts = stops - sizes
+    levels = np.random.default_rng(seed).integers(0, n_levels, stops[-1]).astype(np.uint8)
+    levels[levels.shape[0] // 2 :] = 0  # more than a byte can count
+    counts = np.zeros((len(sizes), n_levels), dtype=np.int32)
+    (count_few_levels if few else count_levels)(levels, starts, stops, counts)
+    naive = [np.bincount(levels[a:b], minlength=n_levels) for a, b in zip(starts, stops, strict=True)]
+    assert counts.tolist() == np.array(naive).tolist()
+    worth = np.arange(n_levels) ** 2 / 4.0
+    sums = np.empty(len(sizes))
+    count_sums(counts, worth, sums)
+    assert sums.tolist() == [worth[levels[a:b]].sum() for a, b in zip(starts, stops, strict=True)]

@@ -65,30 +65,19 @@ def expected_discounted_sums(  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def ideal_level_sums(levels, starts, stops, best_first, worth, discount, held, out):  # type: ignore[no-untyped-def]
-    """Ideal discounted sum of each query by counting its rows of each level: nothing is sorted."""
-    # IN: levels by row, starts, stops, best_first (levels by falling worth), worth by level, discount
-    # OUT: held (scratch: rows of each level), out
-    for q in range(starts.shape[0]):
-        # Two counts a level, by turns: adding to one count twice in a row would have to wait.
-        n_levels = worth.shape[0]
-        for level in range(2 * n_levels):
-            held[level] = 0
-        middle = starts[q] + (stops[q] - starts[q]) // 2
-        for i in range(starts[q], middle):
-            held[levels[i]] += 1
-            held[np.uint64(n_levels) + levels[i + middle - starts[q]]] += 1
-        if (stops[q] - starts[q]) % 2:
-            held[levels[stops[q] - 1]] += 1
-        depth = min(stops[q] - starts[q], discount.shape[0])
+def ideal_count_sums(counts, best_first, worth, discount, out):  # type: ignore[no-untyped-def]
+    """Ideal discounted sum of each query from its rows of each level: nothing is sorted."""
+    # IN: counts[query, level], best_first (levels by falling worth), worth by level, discount  OUT: out
+    for q in range(counts.shape[0]):
         total = 0.0
         rank = 0
         for level in best_first:
-            if rank >= depth or worth[level] <= 0.0:
+            if rank >= discount.shape[0] or worth[level] <= 0.0:
                 break
-            for _ in range(min(held[level] + held[n_levels + level], depth - rank)):
-                total += worth[level] * discount[rank]
-                rank += 1
+            until = min(rank + counts[q, level], discount.shape[0])
+            for r in range(rank, until):
+                total += worth[level] * discount[r]
+            rank = until
         out[q] = total
 
 
@@ -244,16 +233,9 @@ def discounts(dialect: Dialect, depth: int) -> FloatArray:
 def ideal_sums(layout: Layout, worth: FloatArray, discount: FloatArray) -> FloatArray:
     """Return the ideal DCG of every query, over all its judged rows."""
     out = np.empty(layout.n_queries, dtype=np.float64)
-    if len(worth) <= 256:
-        best_first = np.argsort(-worth, kind="stable")
-        levels = layout.levels
-
-        def sum_part(part: slice) -> None:
-            held = np.empty(2 * len(worth), dtype=np.int64)
-            rows = (levels, layout.starts[part], layout.stops[part])
-            ideal_level_sums(*rows, best_first, worth, discount, held, out[part])
-
-        layout.in_parts(sum_part)
+    counts = layout.level_counts
+    if counts is not None:
+        ideal_count_sums(counts, np.argsort(-worth, kind="stable"), worth, discount, out)
         return out
     order = _ideal_order(layout, worth, len(discount))
     ones = np.ones(layout.n_queries, dtype=np.float64)

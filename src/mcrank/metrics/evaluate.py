@@ -17,7 +17,7 @@ from mcrank.errors import DataError, MeasureError, OptionError
 from mcrank.metrics.bound import Bound, checked_scores, share_rankings
 from mcrank.metrics.layout import FloatArray, Graded, Layout
 from mcrank.metrics.measure import Measure, parse_measure
-from mcrank.metrics.ties import Ranking, ties_of
+from mcrank.metrics.ties import Ranking, tied_at_cut
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +223,7 @@ def _counts(
         }
     for k in sorted({bound.measure.k for bound in bounds if bound.measure.k is not None}):
         ranking = next(iter(shared.values()))
-        _, at_cut = ties_of(layout, ranking, min(k, ranking.depth))
+        at_cut = tied_at_cut(layout, ranking, min(k, ranking.depth))
         counts[f"shorter than {k}"] = int((layout.sizes < k).sum())
         counts[f"tied at {k}"] = int(at_cut.sum())
     return counts

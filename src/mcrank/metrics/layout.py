@@ -81,7 +81,7 @@ class Layout:
         stops = offsets[1:].copy()
         ends = getattr(data, "ranked_ends", None)
         return cls(
-            grades=np.asarray(data.y, dtype=np.float64),
+            grades=np.ascontiguousarray(data.y, dtype=np.float64),
             starts=offsets[:-1].copy(),
             ends=stops if ends is None else np.array(ends, dtype=np.int64),
             stops=stops,
@@ -133,9 +133,7 @@ class Layout:
             from mcrank.metrics.sums import level_rows
 
             whole = np.empty(self.n_rows, dtype=np.uint8)
-            # A copy only where the grades are read-only: kernels are compiled for writable arrays.
-            grades = self.grades if self.grades.flags.writeable else self.grades.copy()
-            if level_rows(grades, whole) == 0:
+            if level_rows(self.grades, whole) == 0:
                 return whole, np.arange(highest + 1.0)
         level_grades, levels = np.unique(self.grades, return_inverse=True)
         few = len(level_grades) <= 256
@@ -169,6 +167,23 @@ class Layout:
         return f"row {self.source_row(row)} (query {self.qids[query]})"
 
     @cached_property
+    def level_counts(self) -> RowArray | None:
+        """Rows of each query (first axis), ranked or not, at each level; None for a large table.
+
+        What does not depend on the ranking, such as ideal sums and numbers of relevant rows, follows from it.
+        """
+        n_levels = len(self.level_grades)
+        if n_levels > 256 or self.n_queries * n_levels > max(8 * self.n_rows, 4096):
+            return None
+        from mcrank.metrics.sums import count_few_levels, count_levels
+
+        count = count_few_levels if n_levels <= 8 else count_levels
+        out = np.zeros((self.n_queries, n_levels), dtype=np.int32)
+        levels = self.levels  # made once, before threads ask for it
+        self.in_parts(lambda p: count(levels, self.starts[p], self.stops[p], out[p]))
+        return out
+
+    @cached_property
     def _sums(self) -> dict[bytes, FloatArray]:
         return {}
 
@@ -176,11 +191,14 @@ class Layout:
         """Return the sum over every query's rows, ranked or not, of what their levels are worth."""
         key = worth.tobytes()
         if key not in self._sums:
-            from mcrank.metrics.sums import level_sums
+            from mcrank.metrics.sums import count_sums, level_sums
 
             out = np.empty(self.n_queries, dtype=np.float64)
-            levels = self.levels  # made once, before threads ask for it
-            self.in_parts(lambda p: level_sums(levels, self.starts[p], self.stops[p], worth, out[p]))
+            levels, counts = self.levels, self.level_counts
+            if counts is not None:
+                count_sums(counts, worth, out)
+            else:
+                self.in_parts(lambda p: level_sums(levels, self.starts[p], self.stops[p], worth, out[p]))
             self._sums[key] = out
         return self._sums[key]
 

@@ -1,9 +1,13 @@
-"""Single passes over rows: sums by query, grades as levels, scores that are not numbers."""
+"""Single passes over rows: sums and counts by query, grades as levels, scores that are not numbers."""
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+
+# Grades and scores may be read-only arrays of the caller's; this takes writable ones too.
+_READ = types.Array(types.float64, 1, "C", readonly=True)
+_BYTES = types.Array(types.uint8, 1, "C")
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc", "nsz"})
@@ -18,6 +22,41 @@ def level_sums(levels, starts, stops, worth, out):  # type: ignore[no-untyped-de
 
 
 @njit(nogil=True, cache=True)
+def count_levels(levels, starts, stops, out):  # type: ignore[no-untyped-def]
+    """Count the rows of each level in each query."""
+    # IN: levels by row, starts, stops  OUT: out[query, level] (zeros before)
+    for q in range(starts.shape[0]):
+        held = out[q]
+        for i in range(starts[q], stops[q]):
+            held[levels[i]] += 1
+
+
+@njit(nogil=True, cache=True)
+def count_few_levels(levels, starts, stops, out):  # type: ignore[no-untyped-def]
+    """As `count_levels`, for up to 8 levels: their counts are the bytes of one number, emptied in time."""
+    # IN: levels by row, starts, stops  OUT: out[query, level] (zeros before)
+    for q in range(starts.shape[0]):
+        for first in range(starts[q], stops[q], 255):
+            packed = np.uint64(0)
+            for level in levels[first : min(first + 255, stops[q])]:
+                packed += np.uint64(1) << (np.uint64(level) * np.uint64(8))
+            for level in range(out.shape[1]):
+                out[q, level] += (packed >> np.uint64(8 * level)) & np.uint64(255)
+
+
+@njit(nogil=True, cache=True)
+def count_sums(counts, worth, out):  # type: ignore[no-untyped-def]
+    """Sum what the rows of each query are worth, from how many there are of each level."""
+    # IN: counts[query, level], worth by level  OUT: out
+    for q in range(counts.shape[0]):
+        total = 0.0
+        for level in range(counts.shape[1]):
+            if counts[q, level] > 0:
+                total += counts[q, level] * worth[level]
+        out[q] = total
+
+
+@njit(types.int64(_READ, _BYTES), nogil=True, cache=True)
 def level_rows(grades, out):  # type: ignore[no-untyped-def]
     """Write grades below 256 as bytes; return how many are not integers."""
     # IN: grades  OUT: out
@@ -29,7 +68,7 @@ def level_rows(grades, out):  # type: ignore[no-untyped-def]
     return odd
 
 
-@njit(nogil=True, cache=True)
+@njit(types.int64(_READ), nogil=True, cache=True)
 def count_nan(values):  # type: ignore[no-untyped-def]
     """Count the values that are NaN."""
     # IN: values

@@ -206,6 +206,15 @@ def find_ties(scores, order, starts, ends, ranked, depth, tied, tied_at_cut):  #
             tied[q] |= tied_at_cut[q]
 
 
+@njit(nogil=True, cache=True)
+def find_cut_ties(scores, order, starts, ends, depth, out):  # type: ignore[no-untyped-def]
+    """As `find_ties`, only across the cut, where the order goes deeper than that."""
+    # IN: scores, order (more than depth ranks), starts, ends, depth (above 0)  OUT: out
+    for q in range(starts.shape[0]):
+        cut = starts[q] + depth
+        out[q] = cut < ends[q] and scores[order[cut]] == scores[order[cut - 1]]
+
+
 @dataclass(frozen=True, eq=False)
 class Ranking:
     """Rows of every query in ranked order, down to ``depth`` ranks."""
@@ -259,6 +268,16 @@ def ties_of(layout: Layout, ranking: Ranking, depth: int) -> tuple[BoolArray, Bo
 
     layout.in_parts(find_part)
     return tied, at_cut
+
+
+def tied_at_cut(layout: Layout, ranking: Ranking, depth: int) -> BoolArray:
+    """Return which queries have equal scores across the cut at ``depth`` ranks."""
+    if not 0 < depth < ranking.depth:
+        return ties_of(layout, ranking, depth)[1]
+    out = np.empty(layout.n_queries, dtype=np.bool_)
+    bounds = (layout.starts, layout.ends)
+    find_cut_ties(ranking.scores, ranking.order, *bounds, depth, out)
+    return out
 
 
 def base_order(layout: Layout, rule: str, seed: int, worth: FloatArray) -> RowArray:

@@ -1,0 +1,35 @@
+"""Single passes over the grades and query ids of an evaluation."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, types
+
+_FLOATS = types.Array(types.float64, 1, "C", readonly=True)
+_INTEGERS = types.Array(types.int64, 1, "C", readonly=True)
+_STARTS = types.Array(types.int64, 1, "C")
+
+
+@njit(types.boolean(_FLOATS), nogil=True, cache=True)
+def are_grades(values):  # type: ignore[no-untyped-def]
+    """Tell whether every value is finite and not negative."""
+    # IN: values
+    bad = 0
+    for i in range(values.shape[0]):
+        bad += (not values[i] >= 0.0) | (not values[i] < np.inf)
+    return bad == 0
+
+
+@njit(types.int64(_INTEGERS, _STARTS), nogil=True, cache=True)
+def find_runs(ids, starts):  # type: ignore[no-untyped-def]
+    """Find the first row of each run of equal ids; return how many runs, or 0 where ids fall somewhere."""
+    # IN: ids (at least one)  OUT: starts (as long as ids, the runs' first)
+    runs = 1
+    fallen = False
+    starts[0] = 0
+    for i in range(1, ids.shape[0]):
+        if ids[i] != ids[i - 1]:
+            fallen |= ids[i] < ids[i - 1]
+            starts[runs] = i
+            runs += 1
+    return 0 if fallen else runs

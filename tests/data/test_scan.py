@@ -1,0 +1,35 @@
+"""Quick passes over grades and query ids answer as the general ones do."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcrank import Grades
+from mcrank.data.checks import group_rows
+from mcrank.data.scan import are_grades, find_runs
+
+
+@settings(max_examples=60)
+@given(st.lists(st.sampled_from([0.0, 1.0, 2.5, -0.0, -1.0, np.nan, np.inf, -np.inf, 1e308]), min_size=1))
+def test_grades_are_finite_and_not_negative(values):
+    grades = np.array(values)
+    grades.flags.writeable = False
+    assert are_grades(grades) == bool((np.isfinite(grades) & (grades >= 0)).all())
+
+
+@settings(max_examples=100)
+@given(st.lists(st.integers(-2, 2), min_size=1, max_size=12), st.booleans())
+def test_runs_of_ids(values, rising):
+    ids = np.array(sorted(values) if rising else values, dtype=np.int64)
+    starts = np.empty(len(ids), dtype=np.int64)
+    runs = find_runs(ids, starts)
+    if (np.diff(ids) < 0).any():
+        assert runs == 0
+    else:
+        assert starts[:runs].tolist() == [0, *(np.flatnonzero(np.diff(ids)) + 1).tolist()]
+    order, offsets, qids = group_rows(ids)
+    made = Grades(np.zeros(len(ids)), ids)
+    assert made.offsets.tolist() == offsets.tolist()
+    assert made.qids.tolist() == qids.tolist()
+    assert (made.source_rows is None) == (order is None)
+    assert order is None or made.source_rows.tolist() == order.tolist()
