@@ -129,11 +129,16 @@ def plain_decimal(front, back, whole, part):  # type: ignore[no-untyped-def]
 
     At most 14 digits and a power of ten are both exact, so the one division rounds correctly.
     """
-    before = _number8((front ^ _ZEROS) << ((EIGHT - whole) << uint64(3)))
+    before = (front ^ _ZEROS) << ((EIGHT - whole) << uint64(3))
     # In two steps, as part may be 0.
     kept = (_ALL << ((uint64(7) - part) << uint64(3))) << EIGHT
-    behind = _number8((back ^ _ZEROS) & kept)
-    return np.float64(np.int64(before * WHOLE_POWERS[part] + behind)) / POWERS[part]
+    behind = (back ^ _ZEROS) & kept
+    if whole + part <= EIGHT:
+        # Nearly always: all digits fit one word.
+        mantissa = _number8(before >> (part << uint64(3)) | behind)
+    else:
+        mantissa = _number8(before) * WHOLE_POWERS[part] + _number8(behind)
+    return np.float64(np.int64(mantissa)) / POWERS[part]
 
 
 @njit(nogil=True, inline="always")
