@@ -41,6 +41,17 @@ def test_rank_is_a_stable_sort(kind, data):
             assert order[start : min(stop, start + depth)].tolist() == expected[:depth]
 
 
+@pytest.mark.parametrize("longest", [254, 255, 256, 700])
+@pytest.mark.parametrize("decimals", [0, 1, 2, 12])
+def test_rank_of_queries_about_the_size_a_byte_can_count(longest, decimals):
+    layout = layout_of([longest, 1, 40, longest])
+    scores = np.random.default_rng(longest).normal(size=layout.n_rows).round(decimals)
+    scores[-longest:-1] = scores[-longest]  # all but one in a single bucket
+    order = rank(layout, scores, longest).order
+    for start, stop in zip(layout.starts, layout.stops, strict=True):
+        assert order[start:stop].tolist() == [start + i for i in stable_order(scores[start:stop].tolist())]
+
+
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10**6), depth=st.sampled_from([1, 4, 100]))
 def test_rank_respects_the_base_order(seed, depth):

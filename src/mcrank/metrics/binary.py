@@ -12,22 +12,19 @@ from mcrank.metrics.layout import FloatArray, Layout
 from mcrank.metrics.ties import Ranking
 
 
-@njit(nogil=True, cache=True, fastmath={"reassoc", "nsz"})
-def average_precisions(order, starts, ends, levels, relevant, depth, divisor, ranks, hits_at, out):  # type: ignore[no-untyped-def]
+@njit(nogil=True, cache=True)
+def average_precisions(order, starts, ends, levels, relevant, depth, divisor, out):  # type: ignore[no-untyped-def]
     """Sum precision at the relevant ranks of each query, divided (0 where the divisor is 0)."""
-    # IN: order, starts, ends, levels, relevant (1 or 0 by level), depth, divisor, ranks (1.0, 2.0, ...)
-    # OUT: hits_at (scratch: relevant rows down to each relevant rank, 0 at others), out
+    # IN: order, starts, ends, levels, relevant (1.0 or 0.0 by level), depth, divisor  OUT: out
     for q in range(starts.shape[0]):
-        ranked = order[starts[q] : starts[q] + min(ends[q] - starts[q], depth)]
-        hits = np.int32(0)
-        for r in range(ranked.shape[0]):
-            is_relevant = relevant[levels[np.uint32(ranked[r])]]  # a factor: a branch would often be wrong
-            hits += is_relevant
-            hits_at[r] = hits * is_relevant
-        # A loop of its own, because divisions go several at a time.
+        s = starts[q]
+        hits = 0.0
         total = 0.0
-        for r in range(ranked.shape[0]):
-            total += hits_at[r] / ranks[r]
+        for r in range(min(ends[q] - s, depth)):
+            row = np.uint32(order[s + r])
+            is_relevant = relevant[levels[row]]  # a factor: a branch would be wrong half of the time
+            hits += is_relevant
+            total += is_relevant * (hits / (r + 1))
         out[q] = total / divisor[q] if divisor[q] > 0.0 else 0.0
 
 
@@ -173,16 +170,11 @@ class AveragePrecision:
     def fill(self, layout: Layout, ranking: Ranking, expected: bool, part: slice, out: FloatArray) -> None:
         """Fill ``out`` with the value of every query of a part."""
         rows = (layout.starts[part], layout.ends[part], layout.levels, self.worth)
-        rest = (*rows, self.depth, self.divisor[part])
+        rest = (*rows, self.depth, self.divisor[part], out[part])
         if expected:
-            expected_average_precisions(ranking.scores, ranking.order, *rest, out[part])
+            expected_average_precisions(ranking.scores, ranking.order, *rest)
         else:
-            ranks = np.arange(1.0, layout.longest + 1.0)
-            hits_at = np.empty(layout.longest, dtype=np.int32)
-            rows = (*rows[:3], self.worth.astype(np.int32))
-            average_precisions(
-                ranking.order, *rows, self.depth, self.divisor[part], ranks, hits_at, out[part]
-            )
+            average_precisions(ranking.order, *rest)
 
     def fill_swaps(self, layout: Layout, ranking: Ranking, query: int, out: FloatArray) -> None:
         """Fill ``out[i, j]`` with the change when ranks i and j of one query swap."""

@@ -15,7 +15,8 @@ from numba import njit
 from mcrank.metrics.layout import BoolArray, FloatArray, Layout, RowArray
 
 FILE_ORDER = np.empty(0, dtype=np.int32)
-_CROWD = 32  # more rows than this in one bucket: merge sort instead
+_CROWD = 32  # about so many rows in one bucket: merge sort instead
+_SPREAD = 4  # buckets per row of a short query
 _FEW = 64  # ranks up to which picking them out is quicker than sorting
 
 
@@ -48,7 +49,27 @@ def merge_rows(scores, base, s, n, key_a, key_b, row_a, row_b, order):  # type: 
         order[s + i] = row_a[i]
 
 
-# In the two kernels below, the views of one query and the unsigned scratch are there for speed: an index that
+@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
+def insert_rows(key, ranked):  # type: ignore[no-untyped-def]
+    """Sort the rows of one query by insertion, which is quick where few are out of place; stable."""
+    # IN and OUT: key (from its start), ranked
+    last = key[0]
+    for i in range(1, ranked.shape[0]):
+        value = key[i]
+        if last < value:
+            row = ranked[i]
+            j = i
+            while j > 0 and key[j - 1] < value:
+                key[j] = key[j - 1]
+                ranked[j] = ranked[j - 1]
+                j -= 1
+            key[j] = value
+            ranked[j] = row
+        else:
+            last = value
+
+
+# In the three kernels below, the views of one query and the unsigned scratch are there for speed: an index that
 # may be negative costs a comparison at every access.
 @njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
 def rank_all(scores, base, starts, ends, key_a, key_b, row_a, row_b, place, bucket, order):  # type: ignore[no-untyped-def]
@@ -104,20 +125,57 @@ def rank_all(scores, base, starts, ends, key_a, key_b, row_a, row_b, place, buck
                 bucket[place[i]] = at + one
                 key_a[at] = score[i]
                 ranked[at] = np.int32(s + i)
-        last = key_a[0]
-        for i in range(1, n):
-            key = key_a[i]
-            if last < key:
-                row = ranked[i]
-                j = i
-                while j > 0 and key_a[j - 1] < key:
-                    key_a[j] = key_a[j - 1]
-                    ranked[j] = ranked[j - 1]
-                    j -= 1
-                key_a[j] = key
-                ranked[j] = row
-            else:
-                last = key
+        insert_rows(key_a, ranked)
+
+
+@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
+def rank_short(scores, starts, ends, key_a, key_b, row_a, row_b, place, bucket, eight, order):  # type: ignore[no-untyped-def]
+    """As `rank_all`, in file order, where no query has more than 255 rows.
+
+    A bucket is a byte, and a product with 0x0101010101010101 is the running sum of eight: more buckets can be
+    had for less, and fewer rows share one.
+    """
+    # IN: scores, starts, ends
+    # OUT: key_*, row_*, place, bucket, eight (scratch; eight is bucket seen as little-endian words), order
+    one = np.uint8(1)
+    ones = np.uint64(0x0101010101010101)
+    for q in range(starts.shape[0]):
+        s = starts[q]
+        n = ends[q] - s
+        score = scores[s : s + n]
+        ranked = order[s : s + n]
+        high = -np.inf
+        low = np.inf
+        for i in range(n):
+            high = score[i] if score[i] > high else high
+            low = score[i] if score[i] < low else low
+        scale = (_SPREAD * n - 1) / (high - low) if 1e-250 < high - low < 1e250 else 0.0
+        crowd = ones * np.uint64(_CROWD)
+        if scale > 0.0:
+            crowd = np.uint64(0)
+            words = (_SPREAD * n + 7) // 8
+            for w in range(words):
+                eight[w] = 0
+            for i in range(n):
+                place[i] = np.uint32(np.int32((high - score[i]) * scale))
+            for i in range(n):
+                bucket[place[i]] += one
+            total = np.uint64(0)
+            for w in range(words):
+                count = eight[w]
+                crowd |= count
+                running = count * ones
+                eight[w] = (running << np.uint64(8)) + total * ones
+                total += running >> np.uint64(56)
+        if crowd & (ones * np.uint64(256 - _CROWD)):  # a bucket holds _CROWD rows (a power of 2) or more
+            merge_rows(scores, FILE_ORDER, s, n, key_a, key_b, row_a, row_b, order)
+            continue
+        for i in range(n):
+            at = bucket[place[i]]
+            bucket[place[i]] = at + one
+            key_a[at] = score[i]
+            ranked[at] = np.int32(s + i)
+        insert_rows(key_a, ranked)
 
 
 @njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
@@ -250,8 +308,12 @@ def rank(layout: Layout, scores: FloatArray, depth: int, base: RowArray = FILE_O
         if few:
             rank_top(scores, base, starts, ends, max(depth, 1), keys[0], place, bucket, order)
         else:
-            scratch = (keys[0], keys[1], rows[0], rows[1], place, bucket)
-            rank_all(scores, base, starts, ends, *scratch, order)
+            scratch = (keys[0], keys[1], rows[0], rows[1], place)
+            if longest <= 255 and len(base) == 0:
+                eight = np.empty((_SPREAD * longest + 7) // 8, dtype="<u8")
+                rank_short(scores, starts, ends, *scratch, eight.view(np.uint8), eight, order)
+            else:
+                rank_all(scores, base, starts, ends, *scratch, bucket, order)
 
     layout.in_parts(rank_part)
     return Ranking(scores, order, depth if few else longest)
