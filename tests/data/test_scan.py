@@ -18,9 +18,9 @@ def test_grades_are_finite_and_not_negative(values):
 
 
 @settings(max_examples=100)
-@given(st.lists(st.integers(-2, 2), min_size=1, max_size=12), st.booleans())
-def test_runs_of_ids(values, rising):
-    ids = np.array(sorted(values) if rising else values, dtype=np.int64)
+@given(st.lists(st.integers(-2, 2), min_size=1, max_size=12), st.booleans(), st.sampled_from([1, 20, 33]))
+def test_runs_of_ids(values, rising, repeats):
+    ids = np.repeat(np.array(sorted(values) if rising else values, dtype=np.int64), repeats)
     starts = np.empty(len(ids), dtype=np.int64)
     runs = find_runs(ids, starts)
     if (np.diff(ids) < 0).any():

@@ -14,10 +14,10 @@ _STARTS = types.Array(types.int64, 1, "C")
 def are_grades(values):  # type: ignore[no-untyped-def]
     """Tell whether every value is finite and not negative."""
     # IN: values
-    bad = 0
+    good = 0
     for i in range(values.shape[0]):
-        bad += (not values[i] >= 0.0) | (not values[i] < np.inf)
-    return bad == 0
+        good += (values[i] >= 0.0) & (values[i] < np.inf)
+    return good == values.shape[0]
 
 
 @njit(types.int64(_INTEGERS, _STARTS), nogil=True, cache=True)

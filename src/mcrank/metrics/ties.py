@@ -69,7 +69,7 @@ def insert_rows(key, ranked):  # type: ignore[no-untyped-def]
             last = value
 
 
-# In the three kernels below, the views of one query and the unsigned scratch are there for speed: an index that
+# In the kernels below, the views of one query and the unsigned scratch are there for speed: an index that
 # may be negative costs a comparison at every access.
 @njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
 def rank_all(scores, base, starts, ends, key_a, key_b, row_a, row_b, place, bucket, order):  # type: ignore[no-untyped-def]
