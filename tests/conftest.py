@@ -17,8 +17,8 @@ settings.load_profile("mcrank")
 def pytest_configure(config: pytest.Config) -> None:
     """Forget compiled kernels older than the code.
 
-    Numba notices a change of a kernel's own file, not of the files of kernels it calls, and would go on running
-    the old ones.
+    Numba notices a change of a kernel's own file, not of the files of kernels it calls, and would go on
+    running the old ones.
     """
     if hasattr(config, "workerinput"):
         return  # the controller has done it before its workers started
