@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -32,6 +33,8 @@ WEIGHTED = types.void(
     types.int32[:, ::1], types.float64[:, ::1],
 )  # fmt: skip
 
+SMALLEST_SHARE = 1e-12  # of a class that has rows but no weight
+
 
 class ClassLoss(Loss):
     """A loss whose gradients are 1[.] - p of class codes 0..K-1.
@@ -49,6 +52,15 @@ class ClassLoss(Loss):
         self.weight = weight
         self.base = base
         self.derived_curvature = weight is None
+
+    def shares(self, n_classes: int) -> FloatArray:
+        """Share of each class in the (weighted) rows."""
+        counts = np.bincount(self.classes, weights=self.weight, minlength=n_classes)
+        return np.asarray(counts / counts.sum())
+
+    @abstractmethod
+    def start_from_prior(self) -> None:
+        """Start from the scores that give every row the classes' shares, rather than from 0."""
 
     @property
     def rule(self) -> LeafRule:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import int32, njit
 
-from mcrank.losses.classes import PLAIN, WEIGHTED, ClassLoss
+from mcrank.losses.classes import PLAIN, SMALLEST_SHARE, WEIGHTED, ClassLoss
 from mcrank.losses.exponential import ROUND, as_bits, exp_negative
 from mcrank.losses.quantize import FloatArray
 
@@ -107,3 +107,7 @@ class MulticlassLoss(ClassLoss):
         super().__init__(classes, np.zeros(n_classes), weight)
         self.leaf_factor = (n_classes - 1) / n_classes
         self.balanced = True
+
+    def start_from_prior(self) -> None:
+        """Start from the logarithms of the shares; a class of no weight stays at what rounding calls none."""
+        self.base = np.log(np.maximum(self.shares(self.n_outputs), SMALLEST_SHARE))

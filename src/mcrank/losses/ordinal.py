@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import int32, njit
 
-from mcrank.losses.classes import PLAIN, WEIGHTED, ClassLoss
+from mcrank.losses.classes import PLAIN, SMALLEST_SHARE, WEIGHTED, ClassLoss
 from mcrank.losses.exponential import ROUND, as_bits, exp_negative
 from mcrank.losses.quantize import FloatArray
 
@@ -63,3 +63,9 @@ class OrdinalLoss(ClassLoss):
         self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None = None
     ) -> None:
         super().__init__(classes, np.zeros(n_classes - 1), weight)
+
+    def start_from_prior(self) -> None:
+        """Start from the log-odds of the share above each boundary."""
+        above = np.cumsum(self.shares(self.n_outputs + 1)[:0:-1])[::-1]
+        above = np.clip(above, SMALLEST_SHARE, 1 - SMALLEST_SHARE)
+        self.base = np.log(above / (1 - above))

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from mcrank.data.dataset import Dataset
 from mcrank.errors import ModelFileError, OptionError
 from mcrank.losses.base import Loss
+from mcrank.losses.classes import ClassLoss
 from mcrank.losses.multiclass import MulticlassLoss
 from mcrank.losses.ordinal import OrdinalLoss
 from mcrank.options import fitted, option
@@ -36,14 +37,25 @@ class GradeRanker(TreeRanker):
 
     grades_: FloatArray = fitted()
 
+    init: str = option(
+        default="zero",
+        choices=("zero", "prior"),
+        help="start from score 0, as the paper, or from the shares of the grades, ahead in early rounds",
+    )
+
     def _loss(self, data: Dataset, options: dict[str, Any]) -> Loss | None:
         self.grades_, classes = np.unique(data.y, return_inverse=True)
         if len(self.grades_) == 1:
             return None
-        return self._class_loss(classes.astype(np.int32), len(self.grades_), relative_weight(data))
+        loss = self._class_loss(classes.astype(np.int32), len(self.grades_), relative_weight(data))
+        if options["init"] == "prior":
+            loss.start_from_prior()
+        return loss
 
     @abstractmethod
-    def _class_loss(self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None) -> Loss:
+    def _class_loss(
+        self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None
+    ) -> ClassLoss:
         """Return the loss on class codes."""
 
     @abstractmethod
@@ -163,7 +175,9 @@ class McRank(GradeRanker):
         default=False, help="refresh probabilities before each class tree, as Algorithm 1 is printed"
     )
 
-    def _class_loss(self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None) -> Loss:
+    def _class_loss(
+        self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None
+    ) -> ClassLoss:
         if n_classes == 2 and not self.sequential:
             return OrdinalLoss(classes, 2, weight)  # one tree instead of two mirror images
         return MulticlassLoss(classes, n_classes, weight)
@@ -201,7 +215,9 @@ class OrdinalMcRank(GradeRanker):
 
     name: ClassVar[str] = "ordinal"
 
-    def _class_loss(self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None) -> Loss:
+    def _class_loss(
+        self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None
+    ) -> ClassLoss:
         return OrdinalLoss(classes, n_classes, weight)
 
     def _above(self, raw: FloatArray) -> FloatArray:
