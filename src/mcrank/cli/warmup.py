@@ -118,6 +118,12 @@ def use_measures() -> None:
             evaluate(scores, data, [measure(dialect=Dialect("any", ties=ties))], band=True)
         measure().on(data).swap_changes(scores, 0)
     evaluate(scores, data, [NDCG(k=1)])
+    evaluate(scores, data, ["ndcg@1", "map"])
+    # More grades than most data have: some, and so many that counting them per query does not pay.
+    some = Dataset(data.X, y=np.arange(rows) % 12, qid=data.qid)
+    many = Dataset(data.X, y=np.arange(rows) * 2, qid=np.arange(rows))
+    for graded in (some, many):
+        evaluate(scores, graded, ["map"])
 
 
 # The longest first, so that the others run beside it.
