@@ -9,7 +9,8 @@ import os
 import platform
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,24 +18,64 @@ import numpy.typing as npt
 import mcrank
 from mcrank.data.dataset import Dataset, check_features
 from mcrank.errors import DataError, NotFittedError, OptionError
+from mcrank.metrics.dialects import Dialect, find_dialect
 from mcrank.metrics.measure import NDCG, Measure, parse_measure
 from mcrank.options import Optioned, fitted, option
 
 FloatArray = npt.NDArray[np.float64]
 
 
+class Card(NamedTuple):
+    """What kind of ranker a class is, as `mcrank rankers` lists it.
+
+    Attributes
+    ----------
+    family : str
+        pointwise, pairwise, listwise, baseline or mixture.
+    loss : str
+        What it makes small, in a few words.
+    scorer : str
+        What gives a row its score: trees, stumps, linear, net, one feature or rankers.
+    trains_on_measure : bool
+        Whether the measure enters training itself, not only the choice of a round.
+    """
+
+    family: str
+    loss: str
+    scorer: str
+    trains_on_measure: bool
+
+
 class Ranker(Optioned, ABC):
     """Base of all rankers, following scikit-learn's conventions.
 
-    A subclass declares its options, sets `name` (its word on the command line and in model files) and writes
-    ``_fit``, ``_scores``, ``state`` and ``from_state``.
+    A subclass declares its options, sets `name` (its word on the command line and in model files) and `card`,
+    and writes ``_fit``, ``predict``, ``state`` and ``from_state``.
+
+    Attributes
+    ----------
+    best_round_ : int
+        Rounds kept: the best on the validation data, or all.
+    n_rounds_ : int
+        Rounds trained.
+    history_ : dict of list
+        Value of each measure on the validation data after each round.
     """
 
     name: ClassVar[str]
+    card: ClassVar[Card]
 
     measure: str | Measure = option(
-        default="ndcg@10", help="measure watched on validation data, such as ndcg@10, map or ndcg@10[yahoo]"
+        default="ndcg@10",
+        help="measure trained towards (where a ranker can) and watched on validation data, such as ndcg@10, "
+        "map or ndcg@10[yahoo]",
     )
+    dialect: str | Dialect | None = option(
+        default=None, help="dialect of the measure, such as yahoo or letor4; None for the measure's own"
+    )
+    best_round_: int = fitted()
+    n_rounds_: int = fitted()
+    history_: dict[str, list[float]] = fitted()
     feature_names_: tuple[str, ...] = fitted()
     n_features_in_: int = fitted()
     provenance_: dict[str, Any] = fitted()
@@ -76,7 +117,7 @@ class Ranker(Optioned, ABC):
             Itself, fitted.
         """
         options = self.checked_options()
-        options["measure"] = parse_measure(options["measure"])
+        options["measure"] = measure_of(options)
         options["n_jobs"] = options["n_jobs"] or available_cores()
         data = as_dataset(X, y, qid, weight, query_weight, type(self).__name__)
         if callback is not None and not callable(callback):
@@ -173,13 +214,18 @@ class Ranker(Optioned, ABC):
             "feature_names": list(self.feature_names_),
             "options": self.options_,
             "provenance": self.provenance_,
+            "training": {
+                "best_round": self.best_round_,
+                "history": self.history_,
+                "rounds": self.n_rounds_,
+            },
         }
 
     @classmethod
     def _from_common_state(cls, meta: dict[str, Any]) -> Self:
         ranker = cls(**meta["options"])
         options = ranker.checked_options()
-        options["measure"] = parse_measure(options["measure"])
+        options["measure"] = measure_of(options)
         ranker.options_ = _as_trained(options)
         names = meta["feature_names"]
         if not isinstance(names, list) or not names or not all(isinstance(n, str) for n in names):
@@ -187,13 +233,26 @@ class Ranker(Optioned, ABC):
         ranker.feature_names_ = tuple(names)
         ranker.n_features_in_ = len(names)
         ranker.provenance_ = dict(meta["provenance"])
+        training = meta["training"]
+        ranker.n_rounds_, ranker.best_round_ = int(training["rounds"]), int(training["best_round"])
+        ranker.history_ = {str(k): [float(v) for v in vs] for k, vs in training["history"].items()}
         return ranker
 
 
 def _as_trained(options: dict[str, Any]) -> dict[str, Any]:
     """Options as a model file keeps them; ``n_jobs`` is a matter of the machine, not of the model."""
     kept = {name: value for name, value in options.items() if name != "n_jobs"}
-    return kept | {"measure": options["measure"].name}
+    dialect = options["dialect"]
+    return kept | {
+        "measure": options["measure"].name,
+        "dialect": None if dialect is None else find_dialect(dialect).name,
+    }
+
+
+def measure_of(options: dict[str, Any]) -> Measure:
+    """Return the measure of a ranker's options, in the dialect they ask for."""
+    measure = parse_measure(options["measure"])
+    return measure if options["dialect"] is None else replace(measure, dialect=options["dialect"])
 
 
 def available_cores() -> int:

@@ -20,7 +20,7 @@ from mcrank.losses.classes import ClassLoss
 from mcrank.losses.multiclass import MulticlassLoss
 from mcrank.losses.ordinal import OrdinalLoss
 from mcrank.options import fitted, option
-from mcrank.rankers.base import FloatArray
+from mcrank.rankers.base import Card, FloatArray
 from mcrank.rankers.trees import TreeRanker, relative_weight
 
 Relevance = str | Sequence[float] | npt.NDArray[np.float64]
@@ -170,6 +170,7 @@ class McRank(GradeRanker):
     """
 
     name: ClassVar[str] = "mcrank"
+    card: ClassVar[Card] = Card("pointwise", "multiclass logistic", "trees", False)
 
     sequential: bool = option(
         default=False, help="refresh probabilities before each class tree, as Algorithm 1 is printed"
@@ -214,6 +215,7 @@ class OrdinalMcRank(GradeRanker):
     """
 
     name: ClassVar[str] = "ordinal"
+    card: ClassVar[Card] = Card("pointwise", "cumulative logistic, one per grade boundary", "trees", False)
 
     def _class_loss(
         self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None

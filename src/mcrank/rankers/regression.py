@@ -13,7 +13,7 @@ from mcrank.errors import DataError
 from mcrank.losses.base import Loss
 from mcrank.losses.regression import RegressionLoss
 from mcrank.options import option
-from mcrank.rankers.base import FloatArray
+from mcrank.rankers.base import Card, FloatArray
 from mcrank.rankers.trees import TreeRanker, relative_weight
 
 LARGEST_TARGET = 1e100  # its square is still a number
@@ -32,6 +32,7 @@ class RegressionRanker(TreeRanker):
     """
 
     name: ClassVar[str] = "regression"
+    card: ClassVar[Card] = Card("pointwise", "squared or absolute error of the gain", "trees", False)
 
     loss: str = option(default="l2", choices=("l2", "lad"), help="least squares, or least absolute deviation")
     target: str = option(

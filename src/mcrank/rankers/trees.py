@@ -31,12 +31,6 @@ class TreeRanker(Ranker):
     ----------
     forest_ : Forest
         The trees kept.
-    best_round_ : int
-        Rounds kept: the best on the validation data, or all.
-    n_rounds_ : int
-        Rounds trained.
-    history_ : dict of list
-        Value of each measure on the validation data after each round.
     """
 
     n_estimators: int = option(default=1000, low=1, high=2**31 - 1, help="boosting rounds (M of the paper)")
@@ -72,9 +66,6 @@ class TreeRanker(Ranker):
         help="largest value of a leaf before shrinkage, against near-certain leaves",
     )
     forest_: Forest = fitted()
-    best_round_: int = fitted()
-    n_rounds_: int = fitted()
-    history_: dict[str, list[float]] = fitted()
     bin_edges_: npt.NDArray[np.float32] = fitted()
     bin_offsets_: npt.NDArray[np.int64] = fitted()
 
@@ -143,11 +134,6 @@ class TreeRanker(Ranker):
     def state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """Return everything a model file needs: JSON values and arrays."""
         meta = self._common_state()
-        meta["training"] = {
-            "best_round": self.best_round_,
-            "history": self.history_,
-            "rounds": self.n_rounds_,
-        }
         arrays = self.forest_.to_arrays()
         arrays["bin_edges"] = self.bin_edges_
         arrays["bin_offsets"] = self.bin_offsets_
@@ -165,9 +151,6 @@ class TreeRanker(Ranker):
                 f"the forest has {ranker.forest_.n_features} features, "
                 f"feature_names has {ranker.n_features_in_}."
             )
-        training = meta["training"]
-        ranker.n_rounds_, ranker.best_round_ = int(training["rounds"]), int(training["best_round"])
-        ranker.history_ = {str(k): [float(v) for v in vs] for k, vs in training["history"].items()}
         ranker.bin_edges_, ranker.bin_offsets_ = _checked_edges(
             arrays["bin_edges"], arrays["bin_offsets"], ranker.n_features_in_
         )
