@@ -55,10 +55,9 @@ def describe(ranker: Ranker, top: int = 10) -> dict[str, Any]:
         facts["leaves"] = int((arrays["feature"] < 0).sum())
     training = dict(meta.get("training", {}))
     best = training.get("best_round", 0)
-    history = training.get("history", {})
-    training["valid"] = {
-        name: values[best - 1] for name, values in history.items() if 0 < best <= len(values)
-    }
+    measure = meta["options"]["measure"]
+    watched = training.get("history", {}).get(measure, [])
+    training["valid"] = {measure: watched[best - 1]} if 0 < best <= len(watched) else {}
     facts["training"] = training
     facts["options"] = meta["options"]
     importances = getattr(ranker, "feature_importances_", None)

@@ -44,11 +44,11 @@ def command(
     training after the round under way and saves the model as it is then.
     """
     from mcrank.data.read import read
-    from mcrank.metrics.measure import parse_measure
+    from mcrank.rankers.base import measure_of
 
     check_target(out)
     untrained = ctx.meta["mcrank.ranker"](**given_options(declared, ctx))
-    parse_measure(untrained.measure)  # a wrong name should not have to wait until the data are read
+    measure_of(untrained.checked_options())  # a wrong name should not have to wait until the data are read
     announce_compilation()
     with reading(data) as progress:
         train_data = read(data, unjudged=unjudged, progress=progress)
@@ -58,7 +58,8 @@ def command(
         trained = untrained.fit(train_data, valid=valid_data, callback=rounds)
     seconds = time.perf_counter() - start
     trained.save(out)
-    best = trained.best_round_
+    best, measure = trained.best_round_, trained.options_["measure"]
+    watched = trained.history_.get(measure, [])
     facts = {
         "model": out,
         "ranker": ranker,
@@ -66,7 +67,7 @@ def command(
         "queries": train_data.n_queries,
         "rounds": trained.n_rounds_,
         "best round": best,
-        **{f"valid {name}": values[best - 1] for name, values in trained.history_.items() if best},
+        **({f"valid {measure}": watched[best - 1]} if 0 < best <= len(watched) else {}),
         "seconds": round(seconds, 2),
     }
     if as_json:

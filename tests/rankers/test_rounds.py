@@ -1,0 +1,81 @@
+"""Rounds of rankers with loops of their own, and the dialect every ranker takes."""
+
+from __future__ import annotations
+
+import pytest
+
+import mcrank
+from mcrank import NDCG, Dataset, RegressionRanker
+from mcrank.errors import MeasureError
+from mcrank.models.file import from_bytes, to_bytes
+from mcrank.rankers.rounds import Rounds
+from tests.rankers.data import dataset
+
+VALID = Dataset([[0.0]] * 3, [0, 1, 2], [1, 1, 1])
+GOOD, FAIR, BAD = [1.0, 2.0, 3.0], [1.0, 3.0, 2.0], [3.0, 2.0, 1.0]
+
+
+def rounds(valid=VALID, callback=None, patience=None):
+    return Rounds(valid, {"measure": NDCG(k=10)}, 10, callback, patience)
+
+
+def test_the_best_round_is_the_first_of_equals():
+    kept = rounds()
+    improved = []
+    for scores in (BAD, FAIR, GOOD, BAD, GOOD):
+        assert not kept.after(scores)
+        improved.append(kept.improved)
+    assert improved == [True, True, True, False, False]
+    assert (kept.best_round, kept.n_rounds) == (3, 5)
+    assert kept.history["ndcg@10"] == [NDCG(k=10).on(VALID).mean(s) for s in (BAD, FAIR, GOOD, BAD, GOOD)]
+
+
+def test_patience_counts_rounds_since_the_best():
+    kept = rounds(patience=2)
+    assert [kept.after(s) for s in (FAIR, BAD, GOOD, BAD, FAIR)] == [False, False, False, False, True]
+
+
+def test_without_validation_data_the_last_round_is_kept_and_patience_means_nothing():
+    kept = rounds(valid=None, patience=1)
+    assert [kept.after(None, loss=1.0 / r) for r in (1, 2)] == [False, False]
+    assert kept.best_round == 2
+    assert kept.history == {"loss": [1.0, 0.5]}
+
+
+def test_the_callback_sees_each_round_and_may_stop():
+    seen = []
+
+    def callback(event):
+        seen.append((event.round, event.rounds, event.scores))
+        return event.round == 2
+
+    kept = rounds(callback=callback)
+    assert [kept.after(GOOD), kept.after(GOOD)] == [False, True]
+    assert seen == [(1, 10, {"ndcg@10": 1.0}), (2, 10, {"ndcg@10": 1.0})]
+
+
+def test_a_measure_without_a_value_is_an_error():
+    empty = Dataset([[0.0]], [0], [1])
+    kept = Rounds(empty, {"measure": mcrank.parse_measure("ndcg@10[standard;empty=skip;nothing=nan]")}, 1, None)
+    with pytest.raises(MeasureError, match="has no value on the validation data"):
+        kept.after([1.0])
+
+
+QUICK = {"n_estimators": 3, "n_jobs": 1}
+
+
+@pytest.mark.parametrize("dialect", ["yahoo", mcrank.parse_measure("ndcg[yahoo]").switches])
+def test_a_dialect_is_the_one_in_brackets(dialect):
+    train, valid = dataset(1, 20, 2, 6, 3), dataset(2, 20, 2, 6, 3)
+    apart = RegressionRanker(measure="ndcg@5", dialect=dialect, **QUICK).fit(train, valid=valid)
+    together = RegressionRanker(measure="ndcg@5[yahoo]", **QUICK).fit(train, valid=valid)
+    assert apart.history_ == together.history_
+    assert list(apart.history_) == ["ndcg@5[yahoo]"]
+    again = from_bytes(to_bytes(apart))
+    assert again.options_ == apart.options_
+    assert to_bytes(again) == to_bytes(apart)
+
+
+def test_an_unknown_dialect_is_named_with_the_nearest():
+    with pytest.raises(MeasureError, match="yahoo"):
+        RegressionRanker(dialect="yahooo", **QUICK).fit(dataset(1, 20, 2, 6, 3))
