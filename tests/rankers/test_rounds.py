@@ -56,7 +56,9 @@ def test_the_callback_sees_each_round_and_may_stop():
 
 def test_a_measure_without_a_value_is_an_error():
     empty = Dataset([[0.0]], [0], [1])
-    kept = Rounds(empty, {"measure": mcrank.parse_measure("ndcg@10[standard;empty=skip;nothing=nan]")}, 1, None)
+    kept = Rounds(
+        empty, {"measure": mcrank.parse_measure("ndcg@10[standard;empty=skip;nothing=nan]")}, 1, None
+    )
     with pytest.raises(MeasureError, match="has no value on the validation data"):
         kept.after([1.0])
 
