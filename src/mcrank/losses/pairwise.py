@@ -1,0 +1,315 @@
+"""Pairwise losses: every pair of rows of a query with different grades.
+
+- logistic (RankNet, Burges et al. 2005): log(1 + e^(-sigma d)), d = score of the better row minus the worse;
+- fidelity (FRank, Tsai et al. 2007): 1 - sqrt(P), P = 1 / (1 + e^(-sigma d)).
+
+The second derivative of fidelity is negative where P < 1/3. Its curvature here is sqrt(P) (1 - P) (1 + P) / 4
+instead: positive, and nowhere below the size of the second derivative sqrt(P) (1 - P) (3P - 1) / 4, so that a
+Newton step never overshoots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from mcrank.losses.base import LeafRule, Loss
+from mcrank.losses.pairs import (
+    FloatArray,
+    RowArray,
+    Space,
+    add_pairs,
+    gather,
+    make_space,
+    scatter,
+    weigh_pairs,
+)
+from mcrank.losses.quantize import (
+    LANE_BITS,
+    Gradients,
+    Run,
+    gradient_bits,
+    round_gradients,
+    round_lane,
+    starts,
+)
+from mcrank.losses.quantize import ROWS_PER_TASK as STEP
+from mcrank.losses.regression import SMALLEST
+
+_ROWS_PER_BLOCK = 8192  # queries are worked on in blocks of about so many rows
+
+
+class PairArrays(NamedTuple):
+    """The pairs of a data set as arrays for kernels; made by `pair_arrays`."""
+
+    worth: FloatArray  # grade of each row
+    order: RowArray  # places in its query of the rows of each query, highest grade first
+    starts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    factor: FloatArray  # of each query: 1, or 1 / pairs; 0 where all grades are equal
+    longest: int
+
+
+def pair_arrays(grades: npt.ArrayLike, offsets: npt.ArrayLike, per_query: bool = False) -> PairArrays:
+    """Lay out pairs of rows by query; ``per_query`` gives every query, not every pair, the same weight.
+
+    Examples
+    --------
+    >>> from mcrank.losses.pairwise import pair_arrays
+    >>> pairs = pair_arrays([0.0, 2.0, 1.0, 1.0], [0, 3, 4], per_query=True)
+    >>> pairs.order.tolist(), pairs.factor.round(3).tolist()
+    ([1, 2, 0, 0], [0.333, 0.0])
+    """
+    worth = np.array(grades, dtype=np.float64)
+    bounds = np.array(offsets, dtype=np.int64)
+    sizes = np.diff(bounds)
+    queries = np.repeat(np.arange(len(sizes)), sizes)
+    by_grade = np.lexsort((-worth, queries))
+    order = (by_grade - bounds[:-1][queries]).astype(np.int32)
+    pairs = _count_pairs(worth[by_grade], queries, sizes)
+    weight = 1.0 / np.maximum(pairs, 1.0) if per_query else np.ones(len(sizes))
+    factor = np.where(pairs > 0, weight, 0.0)
+    return PairArrays(worth, order, bounds[:-1].copy(), bounds[1:].copy(), factor, int(sizes.max(initial=0)))
+
+
+def _count_pairs(
+    worth: FloatArray, queries: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """Pairs of different grades of each query, from the runs of equal grades."""
+    n = len(worth)
+    new = np.ones(n, dtype=bool)
+    new[1:] = (worth[1:] != worth[:-1]) | (queries[1:] != queries[:-1])
+    runs = np.diff(np.r_[np.flatnonzero(new), n]).astype(np.float64)
+    equal = np.bincount(queries[new], weights=runs * (runs - 1) / 2, minlength=len(sizes))
+    every = sizes * (sizes - 1.0) / 2
+    return np.asarray(every - equal)
+
+
+@njit(nogil=True, cache=True)
+def logistic_query(order, worth, scores, factor, sigma, space, slopes, curves):  # type: ignore[no-untyped-def]
+    """Gradients and curvatures of one query under the logistic loss of its pairs.
+
+    All arrays are the query's own part: ``order`` its places by falling worth, from `pair_arrays`. Positive
+    slopes say that a score should rise.
+    """
+    # IN: order, worth, scores, factor, sigma  OUT: space, slopes, curves
+    n = len(order)
+    far = gather(order, scores, worth, sigma, space)
+    change = space.change[:n]
+    for k in range(n):
+        change[k] = factor
+    first = 0
+    for i in range(n):
+        while first < n and space.worth[first] == space.worth[i]:
+            first += 1
+        if first == n:
+            break
+        weigh_pairs(i, first, n, far, sigma, space)
+        add_pairs(i, first, n, space)
+    scatter(order, sigma, sigma * sigma, space, slopes, curves)
+
+
+@njit(nogil=True, cache=True)
+def fidelity_query(order, worth, scores, factor, sigma, space, slopes, curves):  # type: ignore[no-untyped-def]
+    """As `logistic_query`, under the fidelity loss."""
+    # IN: order, worth, scores, factor, sigma  OUT: space, slopes, curves
+    n = len(order)
+    far = gather(order, scores, worth, sigma, space)
+    change = space.change[:n]
+    for k in range(n):
+        change[k] = 1.0
+    first = 0
+    for i in range(n):
+        while first < n and space.worth[first] == space.worth[i]:
+            first += 1
+        if first == n:
+            break
+        weigh_pairs(i, first, n, far, sigma, space)
+        pair, bend = space.pair[first:n], space.bend[first:n]
+        for j in range(len(pair)):  # pair is 1 - P here: i is the better row of all these pairs
+            right = 1.0 - pair[j]
+            gain = 0.5 * factor * np.sqrt(right) * pair[j]
+            pair[j] = gain
+            bend[j] = 0.5 * gain * (1.0 + right)
+        add_pairs(i, first, n, space)
+    scatter(order, sigma, sigma * sigma, space, slopes, curves)
+
+
+@njit(nogil=True, cache=True)
+def fill_logistic(pairs, scores, low, high, sigma, space, slopes, curves):  # type: ignore[no-untyped-def]
+    """`logistic_query` for queries ``low`` up to ``high``."""
+    # IN: pairs, scores, low, high, sigma  OUT: space, slopes, curves
+    for q in range(low, high):
+        s, e = pairs.starts[q], pairs.ends[q]
+        logistic_query(
+            pairs.order[s:e], pairs.worth[s:e], scores[s:e], pairs.factor[q], sigma, space, slopes[s:e],
+            curves[s:e],
+        )  # fmt: skip
+
+
+@njit(nogil=True, cache=True)
+def fill_fidelity(pairs, scores, low, high, sigma, space, slopes, curves):  # type: ignore[no-untyped-def]
+    """`fidelity_query` for queries ``low`` up to ``high``."""
+    # IN: pairs, scores, low, high, sigma  OUT: space, slopes, curves
+    for q in range(low, high):
+        s, e = pairs.starts[q], pairs.ends[q]
+        fidelity_query(
+            pairs.order[s:e], pairs.worth[s:e], scores[s:e], pairs.factor[q], sigma, space, slopes[s:e],
+            curves[s:e],
+        )  # fmt: skip
+
+
+class QueryLoss(Loss):
+    """A loss whose gradients come query by query, with curvatures beside them.
+
+    A subclass writes `fill_queries`. Row weights multiply a row's gradient and curvature; the second lane is
+    the weight (``split="mse"``) or the curvature (``"newton"``).
+    """
+
+    leaf_rule: ClassVar[LeafRule] = LeafRule.CURVATURE
+
+    def __init__(self, ends: npt.NDArray[np.int64], longest: int, weight: FloatArray | None = None) -> None:
+        self.base = np.zeros(1)
+        self.weight = weight
+        self.n_rows = int(ends[-1])
+        self.longest = longest
+        cuts = np.searchsorted(ends, np.arange(_ROWS_PER_BLOCK, self.n_rows, _ROWS_PER_BLOCK), side="right")
+        self._cuts = np.unique(np.r_[0, cuts, len(ends)])
+        self._slopes = np.zeros(self.n_rows)
+        self._spaces: list[Space] = []
+
+    def fill_queries(
+        self, scores: FloatArray, low: int, high: int, space: Space, slopes: FloatArray, curves: FloatArray
+    ) -> None:
+        """Write the gradients and curvatures of queries ``low`` up to ``high``."""
+        raise TypeError(f"{type(self).__name__} must say how a query's gradients are found.")
+
+    def allocate(self, split: str) -> Gradients:
+        """Return the arrays `fill` writes."""
+        gradients = Gradients(np.empty((1, self.n_rows), dtype=np.int32))
+        gradients.curvature = np.zeros((1, self.n_rows))
+        gradients.lane_is_curvature = split == "newton"
+        if gradients.lane_is_curvature or self.weight is not None:
+            gradients.weights = np.empty((1, self.n_rows), dtype=np.int64)
+        if self.weight is not None and not gradients.lane_is_curvature:
+            gradients.lane_unit = float(self.weight.max()) / (1 << LANE_BITS)
+            round_lane(self.weight, gradients.lane_unit, gradients.weights[0])
+        return gradients
+
+    def slopes(self, scores: FloatArray, run: Run, slopes: FloatArray, curves: FloatArray) -> None:
+        """Write the gradients and curvatures of every row."""
+        cuts = self._cuts
+
+        def block(b: int) -> None:
+            try:
+                space = self._spaces.pop()  # one that another block has done with
+            except IndexError:
+                space = make_space(self.longest)
+            self.fill_queries(scores, int(cuts[b]), int(cuts[b + 1]), space, slopes, curves)
+            self._spaces.append(space)
+
+        run(block, range(len(cuts) - 1))
+        if self.weight is not None:
+            slopes *= self.weight
+            curves *= self.weight
+
+    def fill(self, scores: FloatArray, gradients: Gradients, run: Run) -> None:
+        """Write the rounded gradients, and curvatures, of every row."""
+        n, slopes, curves = self.n_rows, self._slopes, gradients.curvature[0]
+        self.slopes(scores[0], run, slopes, curves)
+        # Gradients too small to divide by are nothing to learn from: they round to 0.
+        gradients.unit = _largest(slopes) / (1 << gradient_bits(n))
+        run(
+            lambda s: round_gradients(slopes[s : s + STEP], gradients.unit, gradients.q[0, s : s + STEP]),
+            starts(n),
+        )
+        if gradients.lane_is_curvature:
+            gradients.lane_unit = _largest(curves) / (1 << LANE_BITS)
+            lane = gradients.weights[0]
+            run(
+                lambda s: round_lane(curves[s : s + STEP], gradients.lane_unit, lane[s : s + STEP]), starts(n)
+            )
+
+
+def _largest(values: FloatArray) -> float:
+    largest = max(float(values.max()), -float(values.min()))
+    return largest if largest > SMALLEST else 1.0
+
+
+class PairwiseLoss(QueryLoss):
+    """Base of losses over all pairs of different grades.
+
+    Parameters
+    ----------
+    grades, offsets : array-like
+        Grade of each row; query ``q`` owns rows ``offsets[q]:offsets[q + 1]``.
+    sigma : float
+        Steepness of the logistic curve.
+    per_query : bool
+        Give every query the same weight, rather than every pair.
+    weight : ndarray or None
+        Row weights.
+    """
+
+    kernel: ClassVar[Callable[..., Any]]
+
+    def __init__(
+        self,
+        grades: npt.ArrayLike,
+        offsets: npt.ArrayLike,
+        sigma: float = 1.0,
+        per_query: bool = False,
+        weight: FloatArray | None = None,
+    ) -> None:
+        self.pairs = pair_arrays(grades, offsets, per_query)
+        self.sigma = float(sigma)
+        super().__init__(self.pairs.ends, self.pairs.longest, weight)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no query has two different grades."""
+        return not self.pairs.factor.any()
+
+    def fill_queries(
+        self, scores: FloatArray, low: int, high: int, space: Space, slopes: FloatArray, curves: FloatArray
+    ) -> None:
+        """Write the gradients and curvatures of queries ``low`` up to ``high``."""
+        self.kernel(self.pairs, scores, low, high, self.sigma, space, slopes, curves)
+
+
+class PairwiseLogistic(PairwiseLoss):
+    """Logistic loss of pairs (RankNet).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.losses.pairwise import PairwiseLogistic
+    >>> loss = PairwiseLogistic([0.0, 1.0], [0, 2])
+    >>> slopes, curves = np.zeros(2), np.zeros(2)
+    >>> loss.slopes(np.zeros(2), lambda task, items: [task(i) for i in items], slopes, curves)
+    >>> slopes.tolist(), curves.tolist()
+    ([-0.5, 0.5], [0.25, 0.25])
+    """
+
+    kernel = staticmethod(fill_logistic)
+
+
+class FidelityLoss(PairwiseLoss):
+    """Fidelity loss of pairs (FRank).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.losses.pairwise import FidelityLoss
+    >>> loss = FidelityLoss([0.0, 1.0], [0, 2])
+    >>> slopes, curves = np.zeros(2), np.zeros(2)
+    >>> loss.slopes(np.zeros(2), lambda task, items: [task(i) for i in items], slopes, curves)
+    >>> slopes.round(4).tolist()
+    [-0.1768, 0.1768]
+    """
+
+    kernel = staticmethod(fill_fidelity)
