@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mcrank import Grades
 from mcrank.data.checks import group_rows
-from mcrank.data.scan import are_grades, find_runs
+from mcrank.data.scan import are_grades, find_runs, whole_grades
 
 
 @settings(max_examples=60)
@@ -15,6 +15,30 @@ def test_grades_are_finite_and_not_negative(values):
     grades = np.array(values)
     grades.flags.writeable = False
     assert are_grades(grades) == bool((np.isfinite(grades) & (grades >= 0)).all())
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(
+        st.sampled_from([0.0, -0.0, 1.0, 4.0, 255.0])
+        | st.sampled_from([0.5, 256.0, -1.0, np.nan, np.inf, 2.0**40]),
+        min_size=1,
+        max_size=40,
+    )
+)
+def test_grades_that_fit_a_byte(values):
+    grades = np.array(values)
+    small = np.empty(len(grades), dtype=np.uint8)
+    fits = bool(np.isin(grades, np.arange(256.0)).all())
+    assert whole_grades(grades, small) == fits
+    if fits:
+        assert small.tolist() == grades.tolist()
+
+
+def test_small_grades_follow_the_order_of_the_queries():
+    made = Grades(np.array([0.0, 1.0, 2.0]), qid=["b", "a", "b"])
+    assert made.small.tolist() == made.y.tolist() == [0, 2, 1]
+    assert Grades(np.array([0.5, 1.0]), qid=[1, 1]).small is None
 
 
 @settings(max_examples=100)

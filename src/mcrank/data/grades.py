@@ -37,7 +37,7 @@ class Grades:
     1.0
     """
 
-    __slots__ = ("doc_ids", "offsets", "qids", "query_weight", "source_rows", "y")
+    __slots__ = ("doc_ids", "offsets", "qids", "query_weight", "small", "source_rows", "y")
 
     def __init__(
         self,
@@ -51,11 +51,14 @@ class Grades:
         # What is float64 and in order already, as in most evaluations, is not copied.
         if rows == 0:
             raise DataError("y of Grades is empty; there must be at least one row.")
-        grades = given if _are_grades(given) else check_grades(y, rows)
+        small = _small_grades(given)
+        grades = given if small is not None or _are_grades(given) else check_grades(y, rows)
         documents = None if doc_ids is None else check_column(doc_ids, "doc_ids", rows)
         order, self.offsets, self.qids = _grouped(check_column(qid, "qid", rows))
         self.source_rows: IntArray | None = order
         self.y: FloatArray = grades if order is None else grades[order]
+        # The grades as bytes where that is exact: kernels read them instead, and nothing is checked twice.
+        self.small = small if small is None or order is None else small[order]
         self.doc_ids = documents if documents is None or order is None else documents[order]
         self.query_weight = check_query_weights(query_weight, self.qids)
 
@@ -70,12 +73,26 @@ class Grades:
         return f"Grades({len(self.y)} rows, {len(self.qids)} queries)"
 
 
+def _small_grades(given: npt.NDArray[Any]) -> npt.NDArray[np.uint8] | None:
+    """Return the grades as bytes, or None where they are not integers from 0 to 255 (or not float64)."""
+    if not _is_column(given):
+        return None
+    from mcrank.data.scan import whole_grades
+
+    small = np.empty(len(given), dtype=np.uint8)
+    return small if whole_grades(given, small) else None
+
+
 def _are_grades(given: npt.NDArray[Any]) -> bool:
-    if given.dtype != np.float64 or given.ndim != 1 or not given.flags.c_contiguous:
+    if not _is_column(given):
         return False
     from mcrank.data.scan import are_grades
 
     return bool(are_grades(given))
+
+
+def _is_column(given: npt.NDArray[Any]) -> bool:
+    return given.dtype == np.float64 and given.ndim == 1 and given.flags.c_contiguous
 
 
 def _grouped(qid: npt.NDArray[Any]) -> tuple[IntArray | None, IntArray, npt.NDArray[Any]]:

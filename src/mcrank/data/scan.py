@@ -8,6 +8,7 @@ from numba import njit, types
 _FLOATS = types.Array(types.float64, 1, "C", readonly=True)
 _INTEGERS = types.Array(types.int64, 1, "C", readonly=True)
 _STARTS = types.Array(types.int64, 1, "C")
+_BYTES = types.Array(types.uint8, 1, "C")
 
 
 @njit(types.boolean(_FLOATS), nogil=True, cache=True)
@@ -18,6 +19,18 @@ def are_grades(values):  # type: ignore[no-untyped-def]
     for i in range(values.shape[0]):
         good += (values[i] >= 0.0) & (values[i] < np.inf)
     return good == values.shape[0]
+
+
+@njit(types.boolean(_FLOATS, _BYTES), nogil=True, cache=True)
+def whole_grades(grades, out):  # type: ignore[no-untyped-def]
+    """Write grades as bytes; tell whether that lost nothing, that is all are integers from 0 to 255."""
+    # IN: grades  OUT: out
+    kept = 0
+    for i in range(grades.shape[0]):
+        grade = grades[i]
+        out[i] = np.uint8(np.int32(grade if (grade >= 0.0) & (grade < 256.0) else 0.0))
+        kept += np.float64(out[i]) == grade
+    return kept == grades.shape[0]
 
 
 @njit(types.int64(_INTEGERS, _STARTS), nogil=True, cache=True)

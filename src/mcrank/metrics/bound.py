@@ -288,7 +288,9 @@ def checked_scores(scores: npt.ArrayLike, layout: Layout) -> FloatArray:
             f"scores must have one value per row: {layout.n_rows} rows, got shape {values.shape}."
         )
     values = values if values.flags.writeable else values.copy()  # kernels are compiled for writable arrays
-    if count_nan(values):
+    missing = []
+    layout.in_parts(lambda part: missing.append(count_nan(values[layout.rows_of(part)])))
+    if any(missing):
         row = int(np.argmax(np.isnan(values)))
         words = f"scores has NaN at {layout.row_words(row)}; every row needs a score."
         raise at_row(DataError(words), layout.source_row(row))

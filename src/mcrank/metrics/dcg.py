@@ -235,7 +235,8 @@ def ideal_sums(layout: Layout, worth: FloatArray, discount: FloatArray) -> Float
     out = np.empty(layout.n_queries, dtype=np.float64)
     counts = layout.level_counts
     if counts is not None:
-        ideal_count_sums(counts, np.argsort(-worth, kind="stable"), worth, discount, out)
+        best_first = np.argsort(-worth, kind="stable")
+        layout.in_parts(lambda p: ideal_count_sums(counts[p], best_first, worth, discount, out[p]))
         return out
     order = _ideal_order(layout, worth, len(discount))
     ones = np.ones(layout.n_queries, dtype=np.float64)

@@ -70,6 +70,7 @@ class Layout:
     missing: BoolArray | None
     unjudged: BoolArray | None
     source_rows: IntArray | None
+    small: npt.NDArray[np.uint8] | None = None
     pool: ThreadPoolExecutor | None = None
     jobs: int = 1
 
@@ -91,6 +92,7 @@ class Layout:
             missing=getattr(data, "missing", None),
             unjudged=getattr(data, "unjudged", None),
             source_rows=getattr(data, "source_rows", None),
+            small=getattr(data, "small", None),
             pool=pool,
             jobs=jobs,
         )
@@ -103,8 +105,18 @@ class Layout:
             return
         shares = np.arange(1, parts) * (self.n_rows // parts)
         cuts = [0, *np.searchsorted(self.stops, shares).tolist(), self.n_queries]
-        for done in [self.pool.submit(work, slice(a, b)) for a, b in itertools.pairwise(cuts)]:
+        first, *others = [slice(a, b) for a, b in itertools.pairwise(cuts)]
+        waiting = [self.pool.submit(work, part) for part in others]
+        work(first)  # this thread has its share too: one fewer to wake up
+        for done in waiting:
             done.result()
+
+    def rows_of(self, part: slice) -> slice:
+        """Return the rows of a part of the queries, ranked or not."""
+        first, last = (
+            int(self.starts[q]) if q < self.n_queries else self.n_rows for q in (part.start, part.stop)
+        )
+        return slice(first, last)
 
     @property
     def n_queries(self) -> int:
@@ -128,13 +140,15 @@ class Layout:
 
     @cached_property
     def _leveled(self) -> tuple[LevelArray, FloatArray]:
-        highest = self.grades.max(initial=0.0)
-        if highest < 256.0:
-            from mcrank.metrics.sums import level_rows
+        from mcrank.data.scan import whole_grades
 
+        whole = self.small
+        if whole is None:
             whole = np.empty(self.n_rows, dtype=np.uint8)
-            if level_rows(self.grades, whole) == 0:
-                return whole, np.arange(highest + 1.0)
+            if not whole_grades(self.grades, whole):
+                whole = None
+        if whole is not None:
+            return whole, np.arange(int(whole.max(initial=0)) + 1.0)
         level_grades, levels = np.unique(self.grades, return_inverse=True)
         few = len(level_grades) <= 256
         return (levels.astype(np.uint8) if few else levels.astype(np.int32)), level_grades

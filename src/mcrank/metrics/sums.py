@@ -1,4 +1,4 @@
-"""Single passes over rows: sums and counts by query, grades as levels, scores that are not numbers."""
+"""Single passes over rows: sums and counts by query, scores that are not numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from numba import njit, types
 
 # Grades and scores may be read-only arrays of the caller's; this takes writable ones too.
 _READ = types.Array(types.float64, 1, "C", readonly=True)
-_BYTES = types.Array(types.uint8, 1, "C")
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc", "nsz"})
@@ -54,18 +53,6 @@ def count_sums(counts, worth, out):  # type: ignore[no-untyped-def]
             if counts[q, level] > 0:
                 total += counts[q, level] * worth[level]
         out[q] = total
-
-
-@njit(types.int64(_READ, _BYTES), nogil=True, cache=True)
-def level_rows(grades, out):  # type: ignore[no-untyped-def]
-    """Write grades below 256 as bytes; return how many are not integers."""
-    # IN: grades  OUT: out
-    odd = 0
-    for i in range(grades.shape[0]):
-        whole = np.int32(grades[i])
-        out[i] = np.uint8(whole)
-        odd += np.float64(whole) != grades[i]
-    return odd
 
 
 @njit(types.int64(_READ), nogil=True, cache=True)

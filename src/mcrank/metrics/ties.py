@@ -16,7 +16,7 @@ from mcrank.metrics.layout import BoolArray, FloatArray, Layout, RowArray
 
 FILE_ORDER = np.empty(0, dtype=np.int32)
 _CROWD = 32  # about so many rows in one bucket: merge sort instead
-_SPREAD = 4  # buckets per row of a short query
+_SPREAD = 6  # buckets per row of a short query
 _FEW = 64  # ranks up to which picking them out is quicker than sorting
 
 
