@@ -1,0 +1,328 @@
+"""Lambda gradients (LambdaRank, Burges et al. 2006; LambdaMART): pairwise logistic x change of the measure.
+
+For a better row i and a worse row j of a query, at least one of them within the first ranks, with
+rho = 1 / (1 + e^(sigma (s_i - s_j))) and change = |change of the measure when the two swap ranks|:
+
+    lambda_i += sigma rho change        lambda_j -= sigma rho change
+    w_i, w_j += sigma^2 rho (1 - rho) change
+
+Which row is better is what the measure says: it is worth more (gain, relevance, chance to satisfy). A query
+whose value no swap can change (empty, or short under a dialect that gives it 0) has no gradient.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from mcrank.errors import MeasureError
+from mcrank.losses.pairs import (
+    FloatArray,
+    RowArray,
+    Space,
+    add_pairs,
+    gather,
+    make_space,
+    scatter,
+    sum_in_lanes,
+    weigh_pairs,
+)
+from mcrank.losses.pairwise import QueryLoss
+from mcrank.metrics.binary import AveragePrecision, BestGrade
+from mcrank.metrics.bound import Bound
+from mcrank.metrics.cascade import Cascade
+from mcrank.metrics.dcg import DiscountedSum
+from mcrank.metrics.kendall import KendallTau
+from mcrank.metrics.swap_rows import (
+    average_precision_row,
+    best_grade_row,
+    cascade_row,
+    discounted_row,
+    kendall_row,
+    kendall_scale,
+)
+from mcrank.metrics.ties import base_order, merge_rows
+
+# Forms a measure may have, by the kernel that knows its swaps.
+_FORMS: dict[type[Any], int] = {
+    DiscountedSum: 0,
+    AveragePrecision: 1,
+    Cascade: 2,
+    BestGrade: 3,
+    KendallTau: 4,
+}
+_DISCOUNTED, _PRECISION, _CASCADE, _BEST, _KENDALL = range(5)
+_FEW = 32  # ranks up to which picking them out is quicker than sorting
+_NEAR = 0.01  # added to the distance of two scores by which ``norm`` divides, as LightGBM does
+
+
+class MeasureArrays(NamedTuple):
+    """A measure on a data set as arrays for kernels; made by `measure_arrays`."""
+
+    form: int
+    worth: FloatArray  # by row
+    discount: FloatArray  # by rank and as long as the longest query, or by row with own_discount
+    own_discount: bool
+    norm: FloatArray  # by query: 1 / ideal, 0 where no swap changes the value
+    depth: int  # ranks that matter
+    top: int  # pairs need a row within so many ranks
+    single: bool  # scores are compared as float32
+    base: RowArray  # places in its query of the rows in the order ties stand in; empty: as they are
+    starts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    longest: int
+
+
+def measure_arrays(bound: Bound, truncation: int | None = None) -> MeasureArrays:
+    """Return what lambda kernels need of a measure.
+
+    Parameters
+    ----------
+    bound : Bound
+        The measure on the training data, from `Measure.on`.
+    truncation : int, optional
+        Only pairs with a row within so many ranks; by default all that the measure looks at.
+
+    Examples
+    --------
+    >>> from mcrank import NDCG, Dataset
+    >>> from mcrank.losses.lambdas import measure_arrays
+    >>> data = Dataset([[0.0]] * 3, y=[0, 1, 2], qid=[1, 1, 1])
+    >>> arrays = measure_arrays(NDCG(k=2).on(data))
+    >>> arrays.worth.tolist(), arrays.top, arrays.discount.round(3).tolist()
+    ([0.0, 1.0, 3.0], 2, [1.0, 0.631, 0.0])
+    """
+    layout, form = bound.layout, bound.form
+    if type(form) not in _FORMS:
+        raise MeasureError(f"{bound.measure.name} has no compiled swap changes; choose another measure.")
+    longest = max(layout.longest, 1)
+    own_discount = isinstance(form, DiscountedSum) and form.own_discount
+    ranked = getattr(form, "discount", getattr(form, "weight", np.empty(0)))
+    discount = ranked
+    if not own_discount:
+        discount = np.zeros(longest)
+        discount[: len(ranked)] = ranked
+    # Own discounts are laid out like the rows of all queries.
+    depth = longest if own_discount else min(form.depth, longest)
+    return MeasureArrays(
+        form=_FORMS[type(form)],
+        worth=np.take(form.worth, layout.levels),
+        discount=discount,
+        own_discount=own_discount,
+        norm=bound.norm,
+        depth=depth,
+        top=depth if truncation is None else min(truncation, depth),
+        single=bound.measure.switches.score == "float32",
+        base=_tie_order(bound),
+        starts=layout.starts,
+        ends=layout.ends,
+        longest=longest,
+    )
+
+
+def _tie_order(bound: Bound) -> RowArray:
+    """Places in their query of rows in the order in which equal scores stand; empty for file order."""
+    layout = bound.layout
+    if bound.rule in ("file", "expected"):
+        return np.empty(0, dtype=np.int32)
+    bound.ranking(np.zeros(layout.n_rows))  # all scores are equal at first: says so where ids are missing
+    order = base_order(layout, bound.rule, bound.measure.switches.tie_rule[1], bound.form.worth)
+    return np.asarray(order - np.repeat(layout.starts, layout.sizes), dtype=np.int32)
+
+
+@njit(nogil=True, cache=True)
+def rank_query(score, base, depth, space):  # type: ignore[no-untyped-def]
+    """Put the places of the first ``depth`` ranks of a query first, in order; equal scores in base order."""
+    # IN: score, base (empty: file order), depth  OUT: space.order, key_*, row_*
+    n = len(score)
+    if depth > _FEW:
+        merge_rows(score, base, 0, n, space.key_a, space.key_b, space.row_a, space.row_b, space.order)
+        return
+    key, order, taken = space.key_a[:depth], space.order[:n], space.row_a[:n]
+    kept = 0
+    for i in range(n):
+        taken[i] = 0
+        at = base[i] if len(base) > 0 else np.int32(i)
+        value = score[np.uint32(at)]
+        if kept == depth:
+            if value <= key[depth - 1]:
+                continue
+            j = depth - 1
+        else:
+            j = kept
+            kept += 1
+        while j > 0 and key[j - 1] < value:
+            key[j] = key[j - 1]
+            order[j] = order[j - 1]
+            j -= 1
+        key[j] = value
+        order[j] = at
+    if kept < n:
+        for r in range(kept):
+            taken[np.uint32(order[r])] = 1
+        for i in range(n):
+            if taken[i] == 0:
+                order[kept] = i
+                kept += 1
+
+
+@njit(nogil=True, cache=True)
+def fill_change(measure, i, n, discount, space):  # type: ignore[no-untyped-def]
+    """Change of the measure, before its norm, when rank ``i`` swaps with each lower rank."""
+    # IN: measure, i, n, discount by rank, space.score, worth  OUT: space.change
+    worth, change = space.worth[:n], space.change[:n]
+    if measure.form == _DISCOUNTED:
+        discounted_row(i, worth, discount, change)
+    elif measure.form == _PRECISION:
+        average_precision_row(i, worth, measure.depth, change)
+    elif measure.form == _CASCADE:
+        cascade_row(i, worth, discount, change)
+    elif measure.form == _BEST:
+        best_grade_row(i, worth, measure.depth, change)
+    else:
+        kendall_row(i, space.used[:n], worth, change)
+
+
+@njit(nogil=True, cache=True)
+def lambda_query(measure, q, scores, sigma, norm, space, slopes, curves):  # type: ignore[no-untyped-def]
+    """Lambdas and their curvatures of one query, into its part of ``slopes`` and ``curves``.
+
+    ``scores``, ``slopes`` and ``curves`` have all rows of the data set. With ``norm``, LightGBM's: changes
+    are divided by 0.01 + the distance of the scores, and the query is scaled by log2(1 + S) / S, S being the
+    sum of its |lambda|.
+    """
+    # IN: measure, q, scores, sigma, norm  OUT: space, slopes, curves
+    start, end = measure.starts[q], measure.ends[q]
+    n = end - start
+    own_slopes, own_curves = slopes[start:end], curves[start:end]
+    if measure.norm[q] == 0.0 or n < 2:
+        for k in range(n):
+            own_slopes[k] = 0.0
+            own_curves[k] = 0.0
+        return
+    own_scores = scores[start:end]
+    used = space.used[:n]
+    for k in range(n):
+        used[k] = np.float64(np.float32(own_scores[k])) if measure.single else own_scores[k]
+    base = measure.base[start:end] if len(measure.base) > 0 else measure.base
+    rank_query(used, base, min(measure.depth, n), space)
+    order = space.order[:n]
+    far = gather(order, own_scores, measure.worth[start:end], sigma, space)
+    discount = measure.discount[start:end] if measure.own_discount else measure.discount[:n]
+    factor = measure.norm[q]
+    if measure.form == _KENDALL:
+        for k in range(n):
+            used[k] = np.float64(np.float32(space.score[k])) if measure.single else space.score[k]
+        scale = kendall_scale(used, space.worth[:n])
+        factor = factor / scale if scale > 0.0 else 0.0
+    total = 0.0
+    score = space.score[:n]
+    divide = False
+    if norm:
+        for k in range(n):
+            divide |= score[k] != score[0]
+    for i in range(min(measure.top, n - 1)):
+        fill_change(measure, i, n, discount, space)
+        if divide:
+            own, others, change = score[i], score[i + 1 :], space.change[i + 1 : n]
+            for j in range(len(change)):
+                change[j] /= _NEAR + abs(own - others[j])
+        weigh_pairs(i, i + 1, n, far, sigma, space)
+        add_pairs(i, i + 1, n, space)
+        if norm:
+            pair = space.pair[i + 1 : n]
+            for j in range(len(pair)):
+                pair[j] = abs(pair[j])
+            total += sum_in_lanes(pair, space.lane)
+    if norm:
+        total *= 2.0 * factor * sigma
+        factor *= np.log2(1.0 + total) / total if total > 0.0 else 1.0
+    scatter(order, factor * sigma, factor * sigma * sigma, space, own_slopes, own_curves)
+
+
+@njit(nogil=True, cache=True)
+def fill_lambdas(measure, scores, low, high, sigma, norm, space, slopes, curves):  # type: ignore[no-untyped-def]
+    """`lambda_query` for queries ``low`` up to ``high``."""
+    # IN: measure, scores, low, high, sigma, norm  OUT: space, slopes, curves
+    for q in range(low, high):
+        lambda_query(measure, q, scores, sigma, norm, space, slopes, curves)
+
+
+def lambda_gradients(
+    bound: Bound, scores: FloatArray, sigma: float = 1.0, truncation: int | None = None, norm: bool = False
+) -> tuple[FloatArray, FloatArray]:
+    """Return the lambdas and their curvatures of every row, in the data's grouped order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank import NDCG, Dataset
+    >>> from mcrank.losses.lambdas import lambda_gradients
+    >>> data = Dataset([[0.0]] * 2, y=[0, 1], qid=[1, 1])
+    >>> lambdas, weights = lambda_gradients(NDCG().on(data), np.zeros(2))
+    >>> lambdas.round(4).tolist()  # half of what a swap changes, 1 - 1/log2(3)
+    [-0.1845, 0.1845]
+    """
+    measure = measure_arrays(bound, truncation)
+    lambdas, weights = np.zeros(len(scores)), np.zeros(len(scores))
+    fill_lambdas(
+        measure, np.asarray(scores, dtype=np.float64), 0, len(measure.starts), float(sigma), norm,
+        make_space(measure.longest), lambdas, weights,
+    )  # fmt: skip
+    return lambdas, weights
+
+
+class LambdaLoss(QueryLoss):
+    """Lambda gradients of one measure on one data set.
+
+    Parameters
+    ----------
+    bound : Bound
+        The measure on the training data.
+    sigma : float
+        Steepness of the logistic curve.
+    truncation : int or None
+        Only pairs with a row within so many ranks; None for all that the measure looks at.
+    norm : bool
+        Normalise as LightGBM does; see `lambda_query`.
+    weight : ndarray or None
+        Row weights.
+
+    Examples
+    --------
+    >>> from mcrank import NDCG, Dataset
+    >>> from mcrank.losses.lambdas import LambdaLoss
+    >>> data = Dataset([[0.0]] * 2, y=[0, 1], qid=[1, 1])
+    >>> LambdaLoss(NDCG(k=10).on(data)).is_empty
+    False
+    """
+
+    def __init__(
+        self,
+        bound: Bound,
+        sigma: float = 1.0,
+        truncation: int | None = None,
+        norm: bool = False,
+        weight: FloatArray | None = None,
+    ) -> None:
+        self.measure = measure_arrays(bound, truncation)
+        self.sigma = float(sigma)
+        self.norm = bool(norm)
+        super().__init__(self.measure.ends, self.measure.longest, weight)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no swap in any query changes the measure."""
+        worth, measure = self.measure.worth, self.measure
+        highest = np.maximum.reduceat(worth, measure.starts)
+        lowest = np.minimum.reduceat(worth, measure.starts)
+        return not ((highest > lowest) & (measure.norm > 0.0)).any()
+
+    def fill_queries(
+        self, scores: FloatArray, low: int, high: int, space: Space, slopes: FloatArray, curves: FloatArray
+    ) -> None:
+        """Write the lambdas and curvatures of queries ``low`` up to ``high``."""
+        fill_lambdas(self.measure, scores, low, high, self.sigma, self.norm, space, slopes, curves)

@@ -1,0 +1,106 @@
+"""Changes of a measure when one row of a query swaps ranks with each row below it.
+
+The kernels beside the measures fill a matrix for a whole query. Trainers want one rank against all lower
+ranks at a time: a row of that matrix, which needs no memory beyond the query's own length. Each kernel is
+given what the rows are worth in ranked order and fills ``change[j]`` for ranks j below i.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def discounted_row(i, worth, discount, change):  # type: ignore[no-untyped-def]
+    """Discounted sums, before the divisor: |gain_i - gain_j| |discount_i - discount_j|."""
+    # IN: i, worth by rank, discount by rank (as long as worth)  OUT: change below rank i
+    gain, weight = worth[i], discount[i]
+    gains, weights, out = worth[i + 1 :], discount[i + 1 :], change[i + 1 :]
+    for j in range(len(out)):
+        out[j] = abs(gain - gains[j]) * abs(weight - weights[j])
+
+
+@njit(nogil=True, cache=True)
+def average_precision_row(i, relevant, depth, change):  # type: ignore[no-untyped-def]
+    """Average precision, before the divisor: the hit moves, and every hit between gains or loses one."""
+    # IN: i, relevant (1.0 or 0.0) by rank, depth  OUT: change below rank i
+    hits = 0.0
+    for r in range(i + 1):
+        hits += relevant[r]
+    hits_at_i = hits if relevant[i] > 0.0 else hits + 1.0
+    upper = hits_at_i / (i + 1) if i < depth else 0.0
+    between = 0.0
+    for j in range(i + 1, len(relevant)):
+        hits += relevant[j]
+        lower = hits / (j + 1) if j < depth else 0.0
+        change[j] = abs(upper + between - lower) if relevant[i] != relevant[j] else 0.0
+        if j < depth:
+            between += relevant[j] / (j + 1)
+
+
+@njit(nogil=True, cache=True)
+def cascade_row(i, satisfied, weight, change):  # type: ignore[no-untyped-def]
+    """A cascade: reading_i * (x - y) * (between + weight_j * still - weight_i); see `cascade_swaps`."""
+    # IN: i, satisfied by rank, weight by rank (as long as satisfied)  OUT: change below rank i
+    reading = 1.0
+    for r in range(i):
+        reading *= 1.0 - satisfied[r]
+    between = 0.0
+    still = 1.0
+    for j in range(i + 1, len(satisfied)):
+        y = satisfied[j]
+        change[j] = abs(reading * (satisfied[i] - y) * (between + weight[j] * still - weight[i]))
+        between += weight[j] * still * y
+        still *= 1.0 - y
+
+
+@njit(nogil=True, cache=True)
+def best_grade_row(i, grade, depth, change):  # type: ignore[no-untyped-def]
+    """The best grade within ``depth`` ranks."""
+    # IN: i, grade by rank, depth  OUT: change below rank i
+    deep = min(depth, len(grade))
+    best = 0.0
+    others = 0.0
+    for r in range(deep):
+        best = max(best, grade[r])
+        others = max(others, grade[r]) if r != i else others
+    for j in range(i + 1, len(grade)):
+        change[j] = abs(max(others, grade[j]) - best) if i < deep <= j else 0.0
+
+
+@njit(nogil=True, cache=True)
+def kendall_row(i, score, grade, change):  # type: ignore[no-untyped-def]
+    """Kendall's tau-b, before its scale; see `kendall_swaps`."""
+    # IN: i, score by rank (falling), grade by rank  OUT: change below rank i
+    n = len(score)
+    first = i
+    while first > 0 and score[first - 1] == score[i]:
+        first -= 1
+    last = i
+    for j in range(i + 1, n):
+        last = max(last, j)
+        while last + 1 < n and score[last + 1] == score[j]:
+            last += 1
+        total = 0.0
+        for m in range(first, last + 1):
+            with_i = np.sign(grade[i] - grade[m])
+            with_j = np.sign(grade[j] - grade[m])
+            above = np.sign(score[i] - score[m])
+            below = np.sign(score[j] - score[m])
+            total += (with_i - with_j) * (below - above)
+        change[j] = abs(total)
+
+
+@njit(nogil=True, cache=True)
+def kendall_scale(score, grade):  # type: ignore[no-untyped-def]
+    """Root of (pairs untied in score * pairs untied in grade)."""
+    # IN: score, grade
+    n = len(score)
+    untied_score = 0.0
+    untied_grade = 0.0
+    for i in range(n):
+        for j in range(i + 1, n):
+            untied_score += score[i] != score[j]
+            untied_grade += grade[i] != grade[j]
+    return np.sqrt(untied_score * untied_grade)
