@@ -26,6 +26,8 @@ _HOMES = {
     "McRank": "mcrank.rankers.mcrank",
     "OrdinalMcRank": "mcrank.rankers.mcrank",
     "RegressionRanker": "mcrank.rankers.regression",
+    "BestFeature": "mcrank.rankers.best_feature",
+    "AdaRank": "mcrank.rankers.adarank",
     "load": "mcrank.models.file",
     "NDCG": "mcrank.metrics.measure",
     "evaluate": "mcrank.metrics.evaluate",
@@ -100,6 +102,8 @@ if TYPE_CHECKING:
     from mcrank.metrics.measure import parse_measure as parse_measure
     from mcrank.metrics.rosetta import rosetta as rosetta
     from mcrank.models.file import load as load
+    from mcrank.rankers.adarank import AdaRank as AdaRank
+    from mcrank.rankers.best_feature import BestFeature as BestFeature
     from mcrank.rankers.mcrank import McRank as McRank
     from mcrank.rankers.mcrank import OrdinalMcRank as OrdinalMcRank
     from mcrank.rankers.regression import RegressionRanker as RegressionRanker

@@ -8,4 +8,6 @@ RANKERS: dict[str, str] = {
     "mcrank": "mcrank.rankers.mcrank:McRank",
     "ordinal": "mcrank.rankers.mcrank:OrdinalMcRank",
     "regression": "mcrank.rankers.regression:RegressionRanker",
+    "best-feature": "mcrank.rankers.best_feature:BestFeature",
+    "adarank": "mcrank.rankers.adarank:AdaRank",
 }

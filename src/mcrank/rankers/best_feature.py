@@ -1,0 +1,75 @@
+"""The best single feature: the floor under every comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mcrank.data.dataset import Dataset
+from mcrank.errors import MeasureError
+from mcrank.options import option
+from mcrank.rankers.base import Card
+from mcrank.rankers.linear import LinearRanker
+from mcrank.rankers.one_feature import feature_values
+from mcrank.rankers.rounds import Rounds
+from mcrank.rankers.scaling import SCALINGS, Scaling
+
+
+class BestFeature(LinearRanker):
+    """Rank by one feature, high or low values first: the one with the best mean measure on the training data.
+
+    The choice is made on the training data alone; validation data are only measured. A row without the
+    feature takes its training mean. Features constant in the training rows are no candidates; where all are,
+    every row scores 0. Of equals the feature that comes first wins, high values before low ones.
+    Query weights count in the mean, row weights have no meaning here.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (features,)
+        1 or -1 at the chosen feature, 0 elsewhere.
+    history_ : dict of list
+        The measure on the validation data, and as ``"train"`` on the training data.
+
+    Examples
+    --------
+    >>> import mcrank
+    >>> ranker = mcrank.BestFeature().fit([[5.0, 1.0], [4.0, 2.0], [6.0, 3.0]], [2, 1, 0], qid=[1, 1, 1])
+    >>> ranker.weights_.tolist(), ranker.history_
+    ([0.0, -1.0], {'train': [1.0]})
+    """
+
+    name: ClassVar[str] = "best-feature"
+    card: ClassVar[Card] = Card("baseline", "the measure itself", "one feature", True)
+
+    scaling: str = option(
+        default="none", choices=SCALINGS, help="how the feature is scaled; its order stays the same"
+    )
+
+    def _fit(
+        self,
+        data: Dataset,
+        valid: Dataset | None,
+        options: dict[str, Any],
+        callback: Callable[[Any], Any] | None,
+    ) -> None:
+        bound = options["measure"].on(data)
+        self.scaling_ = Scaling.fit(data.X, options["scaling"])
+        self.weights_ = np.zeros(data.n_features)
+        values = feature_values(data, bound, self.scaling_, True, options["n_jobs"])
+        candidates = np.flatnonzero(self.scaling_.factor > 0.0)
+        means = np.array([[bound.mean_of(values[s, f]) for s in (0, 1)] for f in candidates])
+        if np.isnan(means).any():
+            raise MeasureError(
+                f"{bound.measure.name} has no value on the training data (no query counts); "
+                "choose another measure or other data."
+            )
+        if len(candidates):
+            place, sign = divmod(int(np.argmax(means)), 2)
+            self.weights_[candidates[place]] = -1.0 if sign else 1.0
+        train = float(means.max()) if len(candidates) else bound.mean(np.zeros(data.n_rows))
+        rounds = Rounds(valid, options, 1, callback)
+        rounds.after(None if valid is None else self.scaling_.scores(valid.X, self.weights_), train=train)
+        self.n_rounds_ = self.best_round_ = 1
+        self.history_ = rounds.history
