@@ -1,0 +1,228 @@
+"""Who wins, and is it real? The leaderboard of a comparison and its sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mcrank import stats
+from mcrank.errors import OptionError
+from mcrank.metrics.measure import parse_measure
+
+if TYPE_CHECKING:
+    from mcrank.compare.result import Comparison, FloatArray
+
+LEVEL = 0.95
+ROUNDS = 2000  # of the bootstrap: ends of an interval to about a fortieth of its width
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One system in a leaderboard.
+
+    Attributes
+    ----------
+    rank : int
+        Place, from 1; systems of equal means share it.
+    system : str
+        Key of the system.
+    mean : float
+        Mean over all test queries, as `mcrank.evaluate` gives it.
+    ci_low, ci_high : float
+        Bootstrap interval of the mean.
+    difference, effect, p, corrected_p : float or None
+        Against the best (or the baseline): mean difference, effect size, p of a paired t test, and p after
+        Holm's correction. None for the best itself.
+    mark : str
+        ``"***"``, ``"**"`` or ``"*"`` where corrected p < 0.001, 0.01 or 0.05; ``"best"`` (``"baseline"``)
+        for the one compared with; else nothing.
+    wins, ties, losses : int or None
+        Queries where it is better than, equal to and worse than the best (the baseline).
+    train_seconds, predict_microseconds, model_bytes : float or None
+        Mean per fold; per row for prediction. None where there was nothing to measure.
+    """
+
+    rank: int
+    system: str
+    mean: float
+    ci_low: float
+    ci_high: float
+    difference: float | None
+    effect: float | None
+    p: float | None
+    corrected_p: float | None
+    mark: str
+    wins: int | None
+    ties: int | None
+    losses: int | None
+    train_seconds: float | None
+    predict_microseconds: float | None
+    model_bytes: float | None
+
+
+def by_query(comparison: Comparison, measure: str) -> dict[str, stats.Values]:
+    """Values of each system by query as `mcrank.stats` takes them, such that their mean is the measure's.
+
+    A query that the dialect leaves out has no value; one that it counts as 0 without giving it a value
+    (LETOR 3.0 and its short queries) has 0.
+    """
+    values = comparison.per_query(measure)
+    dialect = parse_measure(measure).switches
+    if "missing" in (dialect.short, dialect.precision_short) and dialect.empty != "skip":
+        values = np.where(np.isnan(values), 0.0, values)
+    queries: list[Hashable] = comparison.qids.tolist()
+    return {
+        key: dict(zip(queries, row.tolist(), strict=True))
+        for key, row in zip(comparison.keys, values, strict=True)
+    }
+
+
+def standings(comparison: Comparison, measure: str, baseline: str | None = None) -> list[Standing]:
+    """Return the systems from best to worst, each compared with the best or with ``baseline``."""
+    means = comparison.mean(measure)
+    order = _order(means, parse_measure(measure).higher_is_better)
+    against = (
+        comparison.keys[order[0]] if baseline is None else comparison.systems[comparison.place(baseline)].key
+    )
+    values = by_query(comparison, measure)
+    found = {row.system: row for row in _rows(values, against)}
+    lines = []
+    for place in order:
+        key = comparison.keys[place]
+        row = found[key]
+        word = "" if key != against else "best" if baseline is None else "baseline"
+        lines.append(
+            Standing(
+                1 + sum(_beats(other, means[place], measure) for other in means),
+                key,
+                float(means[place]),
+                row.interval.low,
+                row.interval.high,
+                row.difference,
+                row.effect,
+                row.p,
+                row.corrected_p,
+                word or stars(row.corrected_p),
+                row.wins,
+                row.ties,
+                row.losses,
+                *_costs(comparison, key),
+            )
+        )
+    return lines
+
+
+def _rows(values: dict[str, stats.Values], against: str) -> list[stats.Row]:
+    if len(values) > 1:
+        return stats.compare(values, baseline=against, level=LEVEL, rounds=ROUNDS)
+    interval = stats.bootstrap_interval(values[against], level=LEVEL, rounds=ROUNDS)
+    return [stats.Row(against, interval, None, None, None, None, None, None, None)]
+
+
+def _order(means: FloatArray, higher_is_better: bool) -> list[int]:
+    """Places from best to worst; equals in the order given, a mean that is NaN last."""
+    keys = np.where(np.isnan(means), np.inf, -means if higher_is_better else means)
+    return [int(place) for place in np.argsort(keys, kind="stable")]
+
+
+def _beats(other: float, mean: float, measure: str) -> bool:
+    return bool(other > mean if parse_measure(measure).higher_is_better else other < mean)
+
+
+def _costs(comparison: Comparison, key: str) -> tuple[float | None, float | None, float | None]:
+    """Mean seconds of training, microseconds per row of prediction, and bytes of the model."""
+    cells = [(key, fold.name) for fold in comparison.folds]
+    timings = [comparison.timings.get(cell) for cell in cells]
+    train = [t.train_seconds for t in timings if t is not None and t.train_seconds is not None]
+    predict = [
+        (t.predict_seconds, fold.test["rows"])
+        for t, fold in zip(timings, comparison.folds, strict=True)
+        if t is not None and t.predict_seconds is not None
+    ]
+    sizes = [comparison.sizes[cell] for cell in cells if cell in comparison.sizes]
+    return (
+        float(np.mean(train)) if train else None,
+        1e6 * sum(p for p, _ in predict) / sum(rows for _, rows in predict) if predict else None,
+        float(np.mean(sizes)) if sizes else None,
+    )
+
+
+def stars(corrected_p: float | None) -> str:
+    """Return the mark of a corrected p-value.
+
+    Examples
+    --------
+    >>> from mcrank.compare.verdict import stars
+    >>> stars(0.004), stars(0.2)
+    ('**', '')
+    """
+    if corrected_p is None:
+        return ""
+    return "***" if corrected_p < 0.001 else "**" if corrected_p < 0.01 else "*" if corrected_p < 0.05 else ""
+
+
+def verdict(lines: list[Standing], measure: str) -> str:
+    """Return one sentence on a leaderboard against its best: who wins, and whether it is real."""
+    best, others = lines[0], lines[1:]
+    leads = f"{best.system} has the best {measure}, {best.mean:.4f}"
+    if not others:
+        return f"{leads} (interval {best.ci_low:.4f} to {best.ci_high:.4f}), and nothing to compare it with."
+    if best.difference is not None:
+        raise OptionError("a verdict is on a leaderboard that compares with its best, not with a baseline.")
+    beaten = [line for line in others if line.corrected_p is not None and line.corrected_p < 1 - LEVEL]
+    second = others[0]
+    gap = abs(second.difference or 0.0)
+    p = 1.0 if second.corrected_p is None else second.corrected_p
+    against = f"{second.system} ({second.mean:.4f}, {gap:.4f} behind, corrected p = {p:.2g})"
+    if len(beaten) == len(others):
+        rest = "" if len(others) == 1 else " and every other system"
+        return f"{leads}, and it is real: it beats {against}{rest} on the same queries."
+    if not beaten:
+        rest = "" if len(others) == 1 else " nor of any other system"
+        return f"{leads}, but that may be luck: it is not reliably ahead of {against}{rest}."
+    if second in beaten:
+        return f"{leads}, really ahead of {against} but not reliably of {_not_beaten(others, beaten)}."
+    return (
+        f"{leads}, but its lead over {against} may be luck; "
+        f"it is really ahead of {len(beaten)} of the {len(others)} others."
+    )
+
+
+def _not_beaten(others: list[Standing], beaten: list[Standing]) -> str:
+    return ", ".join(line.system for line in others if line not in beaten)
+
+
+def as_table(comparison: Comparison, measure: str | None = None) -> str:
+    """Return the leaderboard as lines of text, ending with the sentence."""
+    name = comparison.measures[0] if measure is None else measure
+    lines = comparison.leaderboard(name)
+    width = max(6, *(len(line.system) for line in lines))
+    text = [
+        f"{name}: {comparison.n_queries} test queries, {len(comparison.folds)} folds",
+        f"{'system':<{width}}  {'mean':>7}  {'95% interval':>18}  {'difference':>10}  {'p':>8}  "
+        f"{'wins/ties/losses':>17}  {'train s':>8}  {'us/row':>7}  {'bytes':>9}",
+    ]
+    for line in lines:
+        interval = f"[{line.ci_low:.4f}, {line.ci_high:.4f}]"
+        against = (
+            f"{line.mark:>10}  {'':>8}  {'':>17}"
+            if line.difference is None
+            else f"{line.difference:+10.4f}  {line.corrected_p:8.2g}  "
+            f"{f'{line.wins}/{line.ties}/{line.losses}':>17}"
+        )
+        costs = [
+            "" if value is None else form.format(value)
+            for value, form in (
+                (line.train_seconds, "{:.2f}"),
+                (line.predict_microseconds, "{:.2f}"),
+                (line.model_bytes, "{:.0f}"),
+            )
+        ]
+        text.append(
+            f"{line.system:<{width}}  {line.mean:7.4f}  {interval:>18}  {against}  "
+            f"{costs[0]:>8}  {costs[1]:>7}  {costs[2]:>9}".rstrip()
+        )
+    return "\n".join([*text, comparison.verdict(name)])
