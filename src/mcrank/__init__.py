@@ -28,6 +28,7 @@ _HOMES = {
     "RegressionRanker": "mcrank.rankers.regression",
     "BestFeature": "mcrank.rankers.best_feature",
     "AdaRank": "mcrank.rankers.adarank",
+    "RankSVM": "mcrank.rankers.ranksvm",
     "load": "mcrank.models.file",
     "NDCG": "mcrank.metrics.measure",
     "evaluate": "mcrank.metrics.evaluate",
@@ -106,6 +107,7 @@ if TYPE_CHECKING:
     from mcrank.rankers.best_feature import BestFeature as BestFeature
     from mcrank.rankers.mcrank import McRank as McRank
     from mcrank.rankers.mcrank import OrdinalMcRank as OrdinalMcRank
+    from mcrank.rankers.ranksvm import RankSVM as RankSVM
     from mcrank.rankers.regression import RegressionRanker as RegressionRanker
 
 

@@ -80,6 +80,14 @@ def use_trainers() -> None:
         McRank(**options, **way, n_jobs=2).fit(many, grades, qid=queries)
 
 
+def use_linear() -> None:
+    """Train the rankers whose scorer is linear."""
+    from mcrank import RankSVM, make_artificial
+
+    train, valid, _ = make_artificial(n_train=5, n_valid=5, n_test=1, docs_per_query=10, n_features=3)
+    RankSVM().fit(train, valid=valid)
+
+
 def use_scorers() -> None:
     """Score a few rows and many, with one output and with several."""
     import numpy as np
@@ -130,6 +138,7 @@ def use_measures() -> None:
 AREAS: dict[str, Callable[[], None]] = {
     "training": use_trainers,
     "reading": use_readers,
+    "linear": use_linear,
     "scoring": use_scorers,
     "measuring": use_measures,
 }

@@ -10,4 +10,5 @@ RANKERS: dict[str, str] = {
     "regression": "mcrank.rankers.regression:RegressionRanker",
     "best-feature": "mcrank.rankers.best_feature:BestFeature",
     "adarank": "mcrank.rankers.adarank:AdaRank",
+    "ranksvm": "mcrank.rankers.ranksvm:RankSVM",
 }

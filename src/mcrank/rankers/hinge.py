@@ -1,0 +1,280 @@
+"""The hinge loss of all pairs of a query, without pairs.
+
+With the rows of a query sorted by score, the rows that a row has to beat by a margin but does not are a run
+at one end. A tree of sums over grade levels (Fenwick's), fed while walking down the scores, counts those of
+lower grade: O(n log n) for any number of grades, where pairs would be O(n^2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit, types
+
+from mcrank.data.dataset import Dataset
+from mcrank.metrics.layout import Layout
+from mcrank.metrics.ties import rank
+
+FloatArray = npt.NDArray[np.float64]
+
+_F = types.float64[::1]
+_I = types.int64[::1]
+_ORDER = types.int32[::1]
+
+
+@njit(types.void(_F, _I, _F, _F, types.float64, types.float64, _F, _F, _F, _F), nogil=True, cache=True)
+def sums_above(key, level, weight, value, low, high, tree_n, tree_v, count, total):  # type: ignore[no-untyped-def]
+    """For each row, count rows of lower level and a key beyond its own minus ``high``, not minus ``low``.
+
+    ``total`` is the same sum with each row's ``value`` as a factor.
+    """
+    # IN: key (falling), level, weight, value, low, high
+    # OUT: tree_n, tree_v (scratch), count, total
+    n = key.shape[0]
+    n_levels = tree_n.shape[0]
+    for k in range(n_levels):
+        tree_n[k] = 0.0
+        tree_v[k] = 0.0
+    enter = 0
+    leave = 0
+    for i in range(n):
+        while enter < n and key[enter] > key[i] - high:
+            k = level[enter] + 1
+            while k < n_levels:
+                tree_n[k] += weight[enter]
+                tree_v[k] += weight[enter] * value[enter]
+                k += k & -k
+            enter += 1
+        while leave < enter and key[leave] > key[i] - low:
+            k = level[leave] + 1
+            while k < n_levels:
+                tree_n[k] -= weight[leave]
+                tree_v[k] -= weight[leave] * value[leave]
+                k += k & -k
+            leave += 1
+        sum_n = 0.0
+        sum_v = 0.0
+        k = level[i]
+        while k > 0:
+            sum_n += tree_n[k]
+            sum_v += tree_v[k]
+            k -= k & -k
+        count[i] = sum_n
+        total[i] = sum_v
+
+
+@njit(types.float64(_ORDER, _I, _I, _I, _F, _F, _F, types.float64, types.float64, _F), nogil=True, cache=True)
+def hinge(order, offsets, levels, n_levels, weight, pair_weight, scores, width, curve, gradient):  # type: ignore[no-untyped-def]
+    """Return the loss of all pairs and fill its derivative by each score.
+
+    A pair whose margin is m costs ``curve * (1 - m)^2`` where ``1 - width < m < 1`` and, from there on, the
+    line that continues it.
+    """
+    # IN: order (rows by falling score), offsets, levels, n_levels by query, weight, pair_weight by query,
+    #     scores, width, curve  OUT: gradient
+    longest = 0
+    most = 0
+    for q in range(offsets.shape[0] - 1):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+        most = max(most, n_levels[q])
+    key_ = np.empty(longest)
+    level_ = np.empty(longest, np.int64)
+    weight_ = np.empty(longest)
+    part = np.empty((4, longest))
+    trees = np.empty((2, most))
+    loss = 0.0
+    slope = 2.0 * curve * width if width < np.inf else 0.0
+    for q in range(offsets.shape[0] - 1):
+        s = offsets[q]
+        n = offsets[q + 1] - s
+        K = n_levels[q]
+        for side in range(2):
+            # From below, the world is the same with scores and levels turned round.
+            for i in range(n):
+                row = order[s + i] if side == 0 else order[s + n - 1 - i]
+                key_[i] = scores[row] if side == 0 else -scores[row]
+                level_[i] = levels[row] if side == 0 else K - 1 - levels[row]
+                weight_[i] = weight[row]
+            key, level, wt = key_[:n], level_[:n], weight_[:n]
+            tree_n, tree_v = trees[0, :K], trees[1, :K]
+            sums_above(
+                key, level, wt, key, 1.0 - width, np.float64(1.0), tree_n, tree_v, part[0, :n], part[1, :n]
+            )
+            if slope > 0.0:
+                sums_above(
+                    key,
+                    level,
+                    wt,
+                    key,
+                    np.float64(-np.inf),
+                    1.0 - width,
+                    tree_n,
+                    tree_v,
+                    part[2, :n],
+                    part[3, :n],
+                )
+            for i in range(n):
+                row = order[s + i] if side == 0 else order[s + n - 1 - i]
+                short = part[0, i] * (1.0 - key[i]) + part[1, i]  # sum of 1 - m
+                push = 2.0 * curve * short
+                # (1 - m)^2 = (1 - m) - m (1 - m), and m (1 - m) adds up from both sides of each pair.
+                cost = -0.5 * push * key[i]
+                if side == 0:
+                    cost += curve * short
+                if slope > 0.0:
+                    push += slope * part[2, i]
+                    if side == 0:
+                        far = part[2, i] * (1.0 - key[i]) + part[3, i]
+                        cost += slope * (far - 0.5 * width * part[2, i])
+                loss += pair_weight[q] * wt[i] * cost
+                push *= pair_weight[q] * wt[i]
+                gradient[row] = -push if side == 0 else gradient[row] + push
+    return loss
+
+
+@njit(
+    types.void(_ORDER, _I, _I, _I, _F, _F, _F, types.float64, types.float64, _F, _F), nogil=True, cache=True
+)
+def hinge_curvature(  # type: ignore[no-untyped-def]
+    order, offsets, levels, n_levels, weight, pair_weight, scores, width, curve, moved, out
+):
+    """Fill ``out`` with the second derivative of `hinge` by the scores, times the vector ``moved``."""
+    # IN: as `hinge`, and moved  OUT: out
+    longest = 0
+    most = 0
+    for q in range(offsets.shape[0] - 1):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+        most = max(most, n_levels[q])
+    key_ = np.empty(longest)
+    level_ = np.empty(longest, np.int64)
+    values = np.empty((4, longest))
+    trees = np.empty((2, most))
+    for q in range(offsets.shape[0] - 1):
+        s = offsets[q]
+        n = offsets[q + 1] - s
+        K = n_levels[q]
+        for side in range(2):
+            for i in range(n):
+                row = order[s + i] if side == 0 else order[s + n - 1 - i]
+                key_[i] = scores[row] if side == 0 else -scores[row]
+                level_[i] = levels[row] if side == 0 else K - 1 - levels[row]
+                values[0, i] = weight[row]
+                values[1, i] = moved[row]
+            wt, move, count, total = values[0, :n], values[1, :n], values[2, :n], values[3, :n]
+            sums_above(
+                key_[:n],
+                level_[:n],
+                wt,
+                move,
+                1.0 - width,
+                np.float64(1.0),
+                trees[0, :K],
+                trees[1, :K],
+                count,
+                total,
+            )
+            for i in range(n):
+                row = order[s + i] if side == 0 else order[s + n - 1 - i]
+                change = 2.0 * curve * pair_weight[q] * wt[i] * (count[i] * move[i] - total[i])
+                out[row] = change if side == 0 else out[row] + change
+
+
+@dataclass(frozen=True, eq=False)
+class PairedRows:
+    """The rows of all queries that have pairs (rows of different grade), as `hinge` wants them.
+
+    Attributes
+    ----------
+    queries : ndarray of bool
+        Which queries of the data those are.
+    layout : Layout
+        Their rows.
+    levels, n_levels : ndarray of int64
+        Place of each row's grade among the grades of its query, and how many there are.
+    weight : ndarray
+        Row weights: a pair weighs their product, so that a weight of 2 acts as two equal rows.
+    pair_weight : ndarray
+        Weight of the pairs of each query.
+    total : float
+        Weight of all pairs: the loss when all scores are equal.
+    """
+
+    queries: npt.NDArray[np.bool_]
+    layout: Layout
+    offsets: npt.NDArray[np.int64]
+    levels: npt.NDArray[np.int64]
+    n_levels: npt.NDArray[np.int64]
+    weight: FloatArray
+    pair_weight: FloatArray
+    total: float
+
+    @classmethod
+    def of(cls, data: Dataset, by_query: bool = False) -> PairedRows | None:
+        """Find them; None when there is no pair. ``by_query``: the pairs of a query weigh 1 together."""
+        starts = data.offsets[:-1]
+        queries = np.maximum.reduceat(data.y, starts) > np.minimum.reduceat(data.y, starts)
+        if not queries.any():
+            return None
+        chosen = data.select(queries)
+        weight = _relative(data.weight, data.n_rows)[np.repeat(queries, data.sizes)]
+        pair_weight = _relative(data.query_weight, data.n_queries)[queries]
+        levels, n_levels, pairs = _levels(chosen, weight)
+        if by_query:
+            np.divide(pair_weight, pairs, out=pair_weight, where=pairs > 0)
+        total = float(pairs @ pair_weight)
+        if not total > 0:
+            return None
+        offsets = np.array(chosen.offsets)
+        return cls(queries, Layout.of(chosen), offsets, levels, n_levels, weight, pair_weight, total)
+
+    def order(self, scores: FloatArray) -> npt.NDArray[np.int32]:
+        """Rows of each query by falling score."""
+        return rank(self.layout, scores, self.layout.longest).order
+
+    def loss(
+        self, order: npt.NDArray[np.int32], scores: FloatArray, width: float, curve: float
+    ) -> tuple[float, FloatArray]:
+        """Return the loss of all pairs (see `hinge`) and its derivative by each score."""
+        out = np.empty_like(scores)
+        value = hinge(
+            order, self.offsets, self.levels, self.n_levels, self.weight, self.pair_weight, scores, width,
+            curve, out,
+        )  # fmt: skip
+        return float(value), out
+
+    def curvature(
+        self, order: npt.NDArray[np.int32], scores: FloatArray, width: float, curve: float, moved: FloatArray
+    ) -> FloatArray:
+        """Return the second derivative of `loss` by the scores, times ``moved``."""
+        out = np.empty_like(scores)
+        hinge_curvature(
+            order, self.offsets, self.levels, self.n_levels, self.weight, self.pair_weight, scores, width,
+            curve, moved, out,
+        )  # fmt: skip
+        return out
+
+
+def _relative(weight: FloatArray | None, count: int) -> FloatArray:
+    """Weights, the largest being 1: only their ratios matter."""
+    return np.ones(count) if weight is None else np.asarray(weight / weight.max())
+
+
+def _levels(data: Dataset, weight: FloatArray) -> tuple[Any, Any, FloatArray]:
+    """Level of each row inside its query, levels of each query, and the weight of its pairs."""
+    query = np.repeat(np.arange(data.n_queries), data.sizes)
+    order = np.lexsort((data.y, query))
+    new = np.ones(data.n_rows, dtype=bool)
+    new[1:] = (np.diff(data.y[order]) > 0) | (np.diff(query[order]) > 0)
+    group = np.cumsum(new) - 1
+    first = group[data.offsets[:-1]]
+    levels = np.empty(data.n_rows, dtype=np.int64)
+    levels[order] = group - first[query]
+    n_levels = np.diff(np.append(first, group[-1] + 1))
+    by_level = np.bincount(group, weights=weight[order])
+    below = np.cumsum(by_level) - by_level  # of all queries; what lies before the own query is taken off
+    below -= np.repeat(below[first], n_levels)
+    pairs = np.add.reduceat(by_level * below, first)
+    return levels, n_levels.astype(np.int64), pairs

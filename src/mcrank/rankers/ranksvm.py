@@ -1,0 +1,221 @@
+"""RankSVM (Herbrich and others 2000, Joachims 2002) in the primal, after Chapelle and Keerthi: a linear
+scorer and the hinge loss of pairs.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mcrank.data.dataset import Dataset
+from mcrank.errors import ModelFileError
+from mcrank.options import fitted, option
+from mcrank.rankers.base import Card, FloatArray
+from mcrank.rankers.hinge import PairedRows
+from mcrank.rankers.linear import LinearRanker
+from mcrank.rankers.rounds import Rounds
+from mcrank.rankers.scaling import Scaling
+
+PATH = tuple(10.0**power for power in range(-6, 5))  # C of the path, as in the apples-to-apples paper
+_NARROWER = 0.25  # each smoothing of the plain hinge is so much narrower than the one before
+_NARROWEST = 1e-9
+
+
+class RankSVM(LinearRanker):
+    """Linear RankSVM: half the squared length of the weights, plus C times the hinge loss of all pairs.
+
+    Pairs are never made: gradients and second derivatives come from sorted scores, in O(n log n).
+
+    Attributes
+    ----------
+    C_ : float
+        Cost of the model kept.
+
+    Examples
+    --------
+    >>> import mcrank
+    >>> train, valid, test = mcrank.make_artificial(n_train=40, n_valid=20, n_test=20, seed=1)
+    >>> ranker = mcrank.RankSVM().fit(train, valid=valid)
+    >>> bool(ranker.score(test) > 0.3)
+    True
+    """
+
+    name: ClassVar[str] = "ranksvm"
+    card: ClassVar[Card] = Card("pairwise", "hinge, squared or plain", "linear", False)
+
+    C: float | None = option(
+        default=None,
+        low=0,
+        high=1e12,
+        open_low=True,
+        help="cost of a pair; None: the best of 1e-6 to 1e4 on validation data, and without any the cost at "
+        "which the pairs of a query weigh 1 on average",
+    )
+    loss: str = option(
+        default="squared", choices=("squared", "plain"), help="squared hinge, or plain as in SVM-rank"
+    )
+    pairs: str = option(
+        default="pair",
+        choices=("pair", "query"),
+        help="every pair weighs 1, or all pairs of a query together",
+    )
+    tol: float = option(
+        default=1e-3, low=0, high=1, open_low=True, help="stop this close to the least objective, as a share"
+    )
+    max_iter: int = option(default=1000, low=1, high=2**31 - 1, help="most Newton steps for one C")
+    C_: float = fitted()
+
+    def _fit(
+        self,
+        data: Dataset,
+        valid: Dataset | None,
+        options: dict[str, Any],
+        callback: Callable[[Any], Any] | None,
+    ) -> None:
+        self.scaling_ = Scaling.fit(data.X, options["scaling"])
+        paired = PairedRows.of(data, options["pairs"] == "query")
+        problem = None if paired is None else Problem(data, self.scaling_, paired)
+        path = (options["C"],) if options["C"] is not None else PATH
+        if options["C"] is None and valid is None:
+            path = (1.0 if problem is None else len(problem.paired.n_levels) / problem.paired.total,)
+        held_out = None if valid is None else self.scaling_.apply(valid.X)
+        rounds = Rounds(valid, options, len(path), callback)
+        weights = np.zeros(data.n_features)
+        try:
+            for C in path:
+                objective = 0.0
+                if problem is not None:
+                    weights, objective = problem.solve(C, weights, options)
+                scores = None if held_out is None else held_out @ weights
+                stop = rounds.after(scores, C=C, objective=objective)
+                if rounds.improved:
+                    self.weights_, self.C_ = weights, C
+                if stop or problem is None:
+                    break
+        except KeyboardInterrupt:
+            if rounds.n_rounds == 0:
+                raise
+            warnings.warn(f"RankSVM was interrupted; it keeps C = {self.C_:g}.", stacklevel=3)
+        self.best_round_, self.n_rounds_ = rounds.best_round, rounds.n_rounds
+        self.history_ = rounds.history
+
+    def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return everything a model file needs: JSON values and arrays."""
+        meta, arrays = super().state()
+        return meta | {"C": self.C_}, arrays
+
+    def _restore(self, meta: dict[str, Any]) -> None:
+        C = meta["C"]
+        if not isinstance(C, float) or not C > 0:
+            raise ModelFileError(f"C must be a number > 0, got {C!r}.")
+        self.C_ = C
+
+
+class Problem:
+    """The objective of RankSVM on one data set, for any C."""
+
+    def __init__(self, data: Dataset, scaling: Scaling, paired: PairedRows) -> None:
+        self.paired = paired
+        chosen = data if paired.queries.all() else data.select(paired.queries)
+        X: FloatArray = scaling.apply(chosen.X)
+        # Only differences inside a query count; small numbers keep their sums exact.
+        starts, sizes = chosen.offsets[:-1], chosen.sizes
+        X -= np.repeat(np.add.reduceat(X, starts, axis=0) / sizes[:, None], sizes, axis=0)
+        self.X = X
+
+    def solve(self, C: float, start: FloatArray, options: dict[str, Any]) -> tuple[FloatArray, float]:
+        """Return the weights for one C, and the objective there.
+
+        The plain hinge has no second derivative; it is replaced by smooth ones, below it by at most half
+        their width, that get narrower until the two objectives differ by less than the tolerance.
+        """
+        tol, squared = options["tol"], options["loss"] == "squared"
+        if squared:
+            return Newton(self, C, np.inf, 1.0).least(start, tol, options["max_iter"])
+        weights, width = start, 1.0
+        while True:
+            smooth = Newton(self, C, width, 0.5 / width)
+            # A quarter of the tolerance is for the smooth problem, the rest for its distance.
+            weights, below = smooth.least(weights, 0.25 * tol, options["max_iter"])
+            objective = Newton(self, C, _NARROWEST, 0.5 / _NARROWEST).value(weights)[0]
+            if objective - below <= 0.75 * tol * objective or width <= _NARROWEST:
+                return weights, objective
+            width *= _NARROWER
+
+
+class Newton:
+    """One smooth objective, and its least value by a trust-region Newton method.
+
+    Everything is divided by the objective at 0, so that tolerances mean the same for every C.
+    """
+
+    def __init__(self, problem: Problem, C: float, width: float, curve: float) -> None:
+        self.X, self.paired = problem.X, problem.paired
+        self.C, self.width, self.curve = C, width, curve
+        at_zero = curve if width >= 1.0 else 1.0 - 0.5 * width
+        self.unit = C * at_zero * self.paired.total
+        self._at: FloatArray | None = None
+
+    def value(self, weights: FloatArray) -> tuple[float, FloatArray]:
+        """Return the objective and its gradient."""
+        self._move(weights)
+        return self._value, self._gradient
+
+    def _move(self, weights: FloatArray) -> None:
+        if self._at is not None and np.array_equal(self._at, weights):
+            return
+        scores = self.X @ weights
+        self._order = self.paired.order(scores)
+        loss, push = self.paired.loss(self._order, scores, self.width, self.curve)
+        self._at, self._scores = weights.copy(), scores
+        self._value = 0.5 * float(weights @ weights) + self.C * loss
+        self._gradient = weights + self.C * (push @ self.X)
+
+    def _curvature(self, weights: FloatArray, direction: FloatArray) -> FloatArray:
+        self._move(weights)
+        moved = self.X @ direction
+        bent = self.paired.curvature(self._order, self._scores, self.width, self.curve, moved)
+        return np.asarray((direction + self.C * (bent @ self.X)) / self.unit)
+
+    def least(self, start: FloatArray, tol: float, max_iter: int) -> tuple[FloatArray, float]:
+        """Return the weights where the objective is least, to a share ``tol`` of it, and its value.
+
+        The objective curves at least as much as half the squared length of the weights does, so half the
+        squared length of the gradient bounds what is left to gain.
+        """
+        from scipy.optimize import minimize
+
+        def near() -> bool:
+            return bool(0.5 * (self._gradient @ self._gradient) <= tol * self._value)
+
+        def scaled(weights: FloatArray) -> tuple[float, FloatArray]:
+            value, gradient = self.value(weights)
+            return value / self.unit, gradient / self.unit
+
+        def stop_when_near(intermediate_result: Any) -> None:
+            self._move(intermediate_result.x)
+            if near():
+                raise StopIteration
+
+        self._move(start)
+        if near():
+            return start, self._value
+        found = minimize(
+            scaled,
+            start,
+            jac=True,
+            hessp=self._curvature,
+            method="trust-ncg",
+            callback=stop_when_near,
+            options={
+                "gtol": 1e-14,
+                "maxiter": max_iter,
+                "initial_trust_radius": max(1.0, float(np.linalg.norm(start))),
+                "max_trust_radius": 1e100,
+            },
+        )
+        self._move(found.x)
+        return found.x, self._value
