@@ -125,21 +125,19 @@ def _load(root: Path) -> Comparison:
         raise DataError(f"{root} was written by another version of mcrank; run the comparison again.")
     systems = tuple(System(**system) for system in results["systems"])
     keys = [system.key for system in systems]
-    with np.load(root / "test.npz") as test, np.load(root / "values.npz") as kept:
-        rows = TestRows(
-            test["grades"],
-            test["offsets"],
-            _unpacked(test, "qids"),
-            _unpacked(test, "doc_ids") if _has(test, "doc_ids") else None,
-            test.get("query_weight"),
-        )
-        fold_of_query, tables = test["fold_of_query"], kept["values"]
-    with np.load(root / "scores.npz") as kept:
-        scores, levels = kept["scores"], kept["levels"]
-        by_system = [
-            {key: kept[f"{name}_{at}"] for at, key in enumerate(keys) if f"{name}_{at}" in kept}
-            for name in ("probabilities", "importances")
-        ]
+    test, kept = read_npz(root / "test.npz"), read_npz(root / "scores.npz")
+    tables, scores = read_npz(root / "values.npz")["values"], kept["scores"]
+    rows = TestRows(
+        test["grades"],
+        test["offsets"],
+        _unpacked(test, "qids"),
+        _unpacked(test, "doc_ids") if {"doc_ids", "doc_ids_text"} & set(test) else None,
+        test.get("query_weight"),
+    )
+    by_system = [
+        {key: kept[f"{name}_{at}"] for at, key in enumerate(keys) if f"{name}_{at}" in kept}
+        for name in ("probabilities", "importances")
+    ]
     measures = tuple(results["measures"])
     if (
         scores.shape != (len(keys), len(rows.y))
@@ -151,7 +149,7 @@ def _load(root: Path) -> Comparison:
         systems=systems,
         folds=tuple(FoldFacts(**fold) for fold in results["folds"]),
         rows=rows,
-        fold_of_query=fold_of_query,
+        fold_of_query=test["fold_of_query"],
         measures=measures,
         values=dict(zip(measures, tables, strict=True)),
         means={
@@ -160,7 +158,7 @@ def _load(root: Path) -> Comparison:
         scores=scores,
         feature_names=tuple(results["features"]),
         features=_features(root),
-        levels=levels,
+        levels=kept["levels"],
         probabilities=by_system[0],
         importances=by_system[1],
         curves=_cells(read_json(root / "curves.json"), _curve),
@@ -244,6 +242,17 @@ def npz_bytes(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
     return stream.getvalue()
 
 
+def read_npz(path: Path) -> dict[str, npt.NDArray[Any]]:
+    """Read all arrays of an npz file."""
+    with np.load(io.BytesIO(path.read_bytes())) as kept:
+        return {name: _read_only(kept[name]) for name in kept.files}
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    array.setflags(write=False)
+    return array
+
+
 def npy_bytes(array: npt.NDArray[Any]) -> bytes:
     """Bytes of an npy file."""
     stream = io.BytesIO()
@@ -260,14 +269,9 @@ def _packed(name: str, ids: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
     return {f"{name}_text": np.frombuffer(b"".join(texts), dtype=np.uint8), f"{name}_ends": ends}
 
 
-def _has(kept: Any, name: str) -> bool:
-    return name in kept or f"{name}_text" in kept
-
-
-def _unpacked(kept: Any, name: str) -> npt.NDArray[Any]:
+def _unpacked(kept: Mapping[str, npt.NDArray[Any]], name: str) -> npt.NDArray[Any]:
     if name in kept:
-        integers: npt.NDArray[Any] = kept[name]
-        return integers
+        return kept[name]
     text, ends = kept[f"{name}_text"].tobytes(), kept[f"{name}_ends"].tolist()
     ids = np.empty(len(ends) - 1, dtype=object)
     ids[:] = [text[start:end].decode() for start, end in itertools.pairwise(ends)]
