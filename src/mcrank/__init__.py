@@ -26,6 +26,7 @@ _HOMES = {
     "McRank": "mcrank.rankers.mcrank",
     "OrdinalMcRank": "mcrank.rankers.mcrank",
     "RegressionRanker": "mcrank.rankers.regression",
+    "LambdaMART": "mcrank.rankers.lambdamart",
     "BestFeature": "mcrank.rankers.best_feature",
     "AdaRank": "mcrank.rankers.adarank",
     "RankSVM": "mcrank.rankers.ranksvm",
@@ -105,6 +106,7 @@ if TYPE_CHECKING:
     from mcrank.models.file import load as load
     from mcrank.rankers.adarank import AdaRank as AdaRank
     from mcrank.rankers.best_feature import BestFeature as BestFeature
+    from mcrank.rankers.lambdamart import LambdaMART as LambdaMART
     from mcrank.rankers.mcrank import McRank as McRank
     from mcrank.rankers.mcrank import OrdinalMcRank as OrdinalMcRank
     from mcrank.rankers.ranksvm import RankSVM as RankSVM

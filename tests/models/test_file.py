@@ -23,6 +23,7 @@ RANKER_CLASSES = [
     mcrank.McRank,
     mcrank.OrdinalMcRank,
     mcrank.RegressionRanker,
+    mcrank.LambdaMART,
     mcrank.BestFeature,
     mcrank.AdaRank,
     mcrank.RankSVM,

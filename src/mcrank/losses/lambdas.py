@@ -34,7 +34,7 @@ from mcrank.losses.pairwise import QueryLoss
 from mcrank.metrics.binary import AveragePrecision, BestGrade
 from mcrank.metrics.bound import Bound
 from mcrank.metrics.cascade import Cascade
-from mcrank.metrics.dcg import DiscountedSum
+from mcrank.metrics.dcg import DiscountedSum, ideal_sums
 from mcrank.metrics.kendall import KendallTau
 from mcrank.metrics.swap_rows import (
     average_precision_row,
@@ -56,6 +56,7 @@ _FORMS: dict[type[Any], int] = {
 }
 _DISCOUNTED, _PRECISION, _CASCADE, _BEST, _KENDALL = range(5)
 _FEW = 32  # ranks up to which picking them out is quicker than sorting
+_DISCOUNT_STEPS = 2.0**32  # to which the leading digits of a discount are rounded
 _NEAR = 0.01  # added to the distance of two scores by which ``norm`` divides, as LightGBM does
 
 
@@ -100,19 +101,17 @@ def measure_arrays(bound: Bound, truncation: int | None = None) -> MeasureArrays
         raise MeasureError(f"{bound.measure.name} has no compiled swap changes; choose another measure.")
     longest = max(layout.longest, 1)
     own_discount = isinstance(form, DiscountedSum) and form.own_discount
-    ranked = getattr(form, "discount", getattr(form, "weight", np.empty(0)))
-    discount = ranked
-    if not own_discount:
-        discount = np.zeros(longest)
-        discount[: len(ranked)] = ranked
     # Own discounts are laid out like the rows of all queries.
     depth = longest if own_discount else min(form.depth, longest)
+    discount, norm = _discount_and_norm(bound)
+    if not own_discount:
+        discount = np.pad(discount, (0, longest - len(discount)))
     return MeasureArrays(
         form=_FORMS[type(form)],
         worth=np.take(form.worth, layout.levels),
         discount=discount,
         own_discount=own_discount,
-        norm=bound.norm,
+        norm=norm,
         depth=depth,
         top=depth if truncation is None else min(truncation, depth),
         single=bound.measure.switches.score == "float32",
@@ -121,6 +120,23 @@ def measure_arrays(bound: Bound, truncation: int | None = None) -> MeasureArrays
         ends=layout.ends,
         longest=longest,
     )
+
+
+def _discount_and_norm(bound: Bound) -> tuple[FloatArray, FloatArray]:
+    """Discount (weight) by rank, and norm by query.
+
+    A normalised sum does not depend on the unit of its discounts. Measuring them by the first one, and
+    rounding what the logarithms of two bases leave different, makes dialects that mean the same train to the
+    same model.
+    """
+    form = bound.form
+    if not (isinstance(form, DiscountedSum) and bound.prepared.normalized and not form.own_discount):
+        return getattr(form, "discount", getattr(form, "weight", np.empty(0))), bound.norm
+    fraction, exponent = np.frexp(form.discount / form.discount[:1])
+    discount = np.ldexp(np.rint(fraction * _DISCOUNT_STEPS), exponent) / _DISCOUNT_STEPS
+    ideal = ideal_sums(bound.layout, form.worth, discount)
+    counts = (bound.norm > 0.0) & (ideal > 0.0)
+    return discount, np.divide(1.0, ideal, out=np.zeros_like(ideal), where=counts)
 
 
 def _tie_order(bound: Bound) -> RowArray:

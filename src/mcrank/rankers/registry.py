@@ -8,6 +8,7 @@ RANKERS: dict[str, str] = {
     "mcrank": "mcrank.rankers.mcrank:McRank",
     "ordinal": "mcrank.rankers.mcrank:OrdinalMcRank",
     "regression": "mcrank.rankers.regression:RegressionRanker",
+    "lambdamart": "mcrank.rankers.lambdamart:LambdaMART",
     "best-feature": "mcrank.rankers.best_feature:BestFeature",
     "adarank": "mcrank.rankers.adarank:AdaRank",
     "ranksvm": "mcrank.rankers.ranksvm:RankSVM",
