@@ -111,6 +111,8 @@ class AdaRank(LinearRanker):
 
         try:
             boosting.learn(after)
+            if valid is None:
+                self.weights_ = boosting.weights  # the last round may have been undone
         except KeyboardInterrupt:
             if rounds.best_round == 0:
                 raise

@@ -26,7 +26,7 @@ def column(data: Dataset, scaling: Scaling, feature: int) -> FloatArray:
     >>> column(data, Scaling.fit(data.X, "none"), 0).tolist()
     [1.0, 3.0, 2.0]
     """
-    return _columns(data, scaling, feature, feature + 1)[0]
+    return np.asarray(_columns(data, scaling, feature, feature + 1)[0])
 
 
 def _columns(data: Dataset, scaling: Scaling, start: int, end: int) -> FloatArray:
