@@ -110,26 +110,35 @@ def boost(
     """
     began = time.perf_counter()
     with ThreadPoolExecutor(options.n_jobs) as pool:
-        booster = _Booster(data, loss, options, pool, sequential)
+        booster = _booster(data, loss, options, pool, sequential)
         watch = _Watch(valid, loss, options)
         done = 0
         interrupted = False
         try:
             for done in range(1, options.n_estimators + 1):
                 trees = booster.round(done)
+                booster.keep(trees)
                 scores = watch.after(done, trees, booster.run)
                 event = RoundEvent(done, options.n_estimators, scores, time.perf_counter() - began)
                 if (callback is not None and callback(event)) or watch.finished(done):
                     break
         except KeyboardInterrupt:
             # The round under way is dropped; the pool's exit waits for its threads.
-            done = watch.complete(booster.builder.n_trees // loss.n_outputs)
+            done = watch.complete(booster.builder.n_trees // loss.trees_per_round)
             if done == 0:
                 raise
             interrupted = True
     best = min(watch.best_round, done) if valid is not None else done
-    booster.builder.keep_first(best * loss.n_outputs)
+    booster.builder.keep_first(best * loss.trees_per_round)
     return Boosted(booster.builder.build(), booster.bins, done, best, interrupted, watch.history)
+
+
+def _booster(data: Dataset, loss: Any, *rest: Any) -> Booster:
+    if loss.adaptive:
+        from mcrank.boosting.adaptive import AdaptiveBooster
+
+        return AdaptiveBooster(data, loss, *rest)
+    return Booster(data, loss, *rest)
 
 
 class _Watch:
@@ -151,11 +160,11 @@ class _Watch:
                     "choose another measure or other data."
                 )
 
-    def after(self, done: int, trees: list[dict[str, Any]], run: Any) -> dict[str, float]:
+    def after(self, done: int, trees: list[tuple[int, dict[str, Any]]], run: Any) -> dict[str, float]:
         if self.valid is None:
             return {}
         X = self.valid.data.X
-        run(lambda k: _walk(X, _NONE, trees[k], self._raw[k]), range(len(trees)))
+        run(lambda i: _walk(X, _NONE, trees[i][1], self._raw[trees[i][0]]), range(len(trees)))
         value = float(self._bound.mean(self.valid.rank(self._raw)))
         name = self.valid.measure.name
         self.history[name].append(value)
@@ -180,7 +189,7 @@ def _walk(X: Any, rows: npt.NDArray[np.int64], tree: dict[str, Any], scores: Flo
     )  # fmt: skip
 
 
-class _Booster:
+class Booster:
     """State of training: binned rows, scores, gradients and one workspace per thread."""
 
     def __init__(
@@ -190,7 +199,7 @@ class _Booster:
         self.bins = find_bins(data.X, options.max_bins, options.binning, options.n_jobs)
         self.grounds = Grounds.of(bin_dataset(data, self.bins, options.n_jobs))
         self.gradients = loss.allocate(options.split)
-        self.scores = np.repeat(loss.base[:, None], data.n_rows, axis=1)
+        self.scores = self._start()
         derived = options.split == "newton" and loss.derived_curvature
         lanes = 2 if derived or len(self.gradients.weights) else 1
         bits = gradient_bits(data.n_rows)
@@ -207,15 +216,19 @@ class _Booster:
             self.gradients.lane_unit = 2.0 ** -min(2 * bits, LANE_BITS)
         self.spaces = [
             Workspace.allocate(self.grounds, data.n_rows, self.rules)
-            for _ in range(min(options.n_jobs, max(1, loss.n_outputs)))
+            for _ in range(min(options.n_jobs, max(1, loss.trees_per_round)))
         ]
         self.builder = ForestBuilder(data.n_features, loss.base)
         self.query_keys = query_keys(data.qids) if options.subsample < 1 else None
         self.feature_keys = np.arange(data.n_features, dtype=np.uint64)
         narrow = self.rules.lanes == 1 and not self.bins.wide
         self.roots: SharedRoots | None = None
-        if narrow and not sequential and loss.n_outputs - loss.balanced > 1:
-            self.roots = SharedRoots(self.grounds, loss.n_outputs, loss.balanced, self.rules.count_bits)
+        if narrow and not sequential and loss.trees_per_round - loss.balanced > 1:
+            self.roots = SharedRoots(self.grounds, loss.trees_per_round, loss.balanced, self.rules.count_bits)
+
+    def _start(self) -> FloatArray:
+        """Scores before the first round, which trees move."""
+        return np.repeat(self.loss.base[:, None], self.data.n_rows, axis=1)
 
     def run(self, task: Callable[[int], Any], items: Sequence[int]) -> None:
         """Run a task over items on the pool and raise what any of them raised."""
@@ -225,47 +238,53 @@ class _Booster:
         else:
             list(self.pool.map(task, items))
 
-    def round(self, number: int) -> list[dict[str, Any]]:
-        """Grow and apply the trees of one round; return their arrays in output order."""
+    def round(self, number: int) -> list[tuple[int, dict[str, Any]]]:
+        """Grow and apply the trees of one round; return each one's output and arrays."""
         rows, rest = self._sample(number)
-        n_outputs = self.loss.n_outputs
-        trees: list[dict[str, Any]] = [{} for _ in range(n_outputs)]
         if self.sequential:
             # As printed in Algorithm 1: each class tree sees the scores the one before it moved.
-            for k in range(n_outputs):
+            trees = []
+            for k in range(self.loss.trees_per_round):
                 self.loss.fill(self.scores, self.gradients, self.run)
-                trees[k] = self._tree(number, k, rows, rest, False, self.spaces[0], self._everyone())
+                trees.append(self._tree(number, k, rows, rest, False, self.spaces[0], self._everyone()))
         else:
             self.loss.fill(self.scores, self.gradients, self.run)
-            ready = self.roots is not None and len(rows) == 0
-            if self.roots is not None and ready:
-                self.roots.fill(self.gradients.q, self._everyone(), self.run)
-            for k, tree in self._grow_all(number, rows, rest, ready):
-                trees[k] = tree
-        for k, tree in enumerate(trees):
-            self.builder.append(output=k, **tree)
-        return trees
+            trees = self._trees(number, rows, rest)
+        return list(enumerate(trees))
+
+    def keep(self, trees: list[tuple[int, dict[str, Any]]]) -> None:
+        """Add the trees of a round to the forest."""
+        for output, tree in trees:
+            self.builder.append(output=output, **tree)
+
+    def _trees(self, number: int, rows: Any, rest: Any) -> list[dict[str, Any]]:
+        """Grow a tree for each row of the gradients, and move the scores."""
+        ready = self.roots is not None and len(rows) == 0
+        if self.roots is not None and ready:
+            self.roots.fill(self.gradients.q, self._everyone(), self.run)
+        grown = dict(self._grow_all(number, rows, rest, ready))
+        return [grown[k] for k in range(self.loss.trees_per_round)]
 
     def _everyone(self) -> int:
         """Threads that may share one tree."""
         return self.options.n_jobs if self.data.n_rows >= _SHARED_ROWS else 1
 
     def _grow_all(self, number: int, rows: Any, rest: Any, ready: bool) -> list[tuple[int, dict[str, Any]]]:
-        n_outputs, n_jobs = self.loss.n_outputs, self.options.n_jobs
+        n_trees, n_jobs = self.loss.trees_per_round, self.options.n_jobs
         threads = len(self.spaces)
         # Threads beyond one per tree help with a tree each; trees that do not fill a last turn of all
         # threads are grown by everyone together. Both pay only where a node is worth a hand-over.
-        team = max(1, self._everyone() // n_outputs)
-        left_over = n_outputs % n_jobs if 1 < self._everyone() < n_outputs else 0
+        team = max(1, self._everyone() // n_trees)
+        left_over = n_trees % n_jobs if 1 < self._everyone() < n_trees else 0
         grown: list[tuple[int, dict[str, Any]]] = []
-        waiting = iter(range(n_outputs - left_over))  # trees differ in size: a free thread takes the next one
+        waiting = iter(range(n_trees - left_over))  # trees differ in size: a free thread takes the next one
 
         def chain(thread: int) -> None:
             for k in waiting:
                 grown.append((k, self._tree(number, k, rows, rest, ready, self.spaces[thread], team)))
 
         self.run(chain, range(threads))
-        for k in range(n_outputs - left_over, n_outputs):
+        for k in range(n_trees - left_over, n_trees):
             grown.append((k, self._tree(number, k, rows, rest, ready, self.spaces[0], n_jobs)))
         return grown
 

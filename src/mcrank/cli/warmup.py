@@ -73,6 +73,7 @@ def use_trainers() -> None:
             ranker_class(**options, **way).fit(train, valid=valid)
         ranker_class(**options, subsample=0.5, colsample=0.5).fit(weighted, valid=valid)
     McRank(**options, sequential=True).fit(train)
+    McRank(**options, base_class="adaptive").fit(weighted)
     RegressionRanker(**options, loss="lad").fit(train)
     many = train.X.repeat(_SHARED_ROWS // train.n_rows + 1, axis=0)
     grades, queries = train.y.repeat(len(many) // train.n_rows), train.qid.repeat(len(many) // train.n_rows)

@@ -22,7 +22,7 @@ class LeafRule(IntEnum):
 
 
 class Loss(ABC):
-    """A loss of scores against grades, with one tree per output and round.
+    """A loss of scores against grades.
 
     Attributes
     ----------
@@ -36,18 +36,26 @@ class Loss(ABC):
         Whether the second lane of ``split="newton"`` is |g|(1-|g|), derived from q by the engine.
     balanced : bool
         Whether the rounded gradients of a row sum to zero over the outputs.
+    adaptive : bool
+        Whether rounds have a base class to choose; see `mcrank.losses.abc`.
     """
 
     leaf_rule: ClassVar[LeafRule] = LeafRule.CURVATURE
     leaf_factor: float = 1.0
     derived_curvature: bool = False
     balanced: bool = False
+    adaptive: ClassVar[bool] = False
     base: FloatArray
 
     @property
     def n_outputs(self) -> int:
-        """Trees a round."""
+        """Outputs of the forest."""
         return len(self.base)
+
+    @property
+    def trees_per_round(self) -> int:
+        """Trees a round: one for each output, in their order, unless the loss says otherwise."""
+        return self.n_outputs
 
     @property
     def rule(self) -> LeafRule:

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from mcrank.data.dataset import Dataset
-from mcrank.errors import ModelFileError, OptionError
+from mcrank.errors import DataError, ModelFileError, OptionError
 from mcrank.losses.base import Loss
-from mcrank.losses.classes import ClassLoss
 from mcrank.losses.multiclass import MulticlassLoss
 from mcrank.losses.ordinal import OrdinalLoss
 from mcrank.options import fitted, option
 from mcrank.rankers.base import Card, FloatArray
 from mcrank.rankers.trees import TreeRanker, relative_weight
+
+if TYPE_CHECKING:
+    from mcrank.losses.abc import AdaptiveLoss
+    from mcrank.losses.classes import ClassLoss
 
 Relevance = str | Sequence[float] | npt.NDArray[np.float64]
 
@@ -47,15 +50,19 @@ class GradeRanker(TreeRanker):
         self.grades_, classes = np.unique(data.y, return_inverse=True)
         if len(self.grades_) == 1:
             return None
-        loss = self._class_loss(classes.astype(np.int32), len(self.grades_), relative_weight(data))
+        loss = self._class_loss(classes.astype(np.int32), len(self.grades_), relative_weight(data), options)
         if options["init"] == "prior":
             loss.start_from_prior()
         return loss
 
     @abstractmethod
     def _class_loss(
-        self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None
-    ) -> ClassLoss:
+        self,
+        classes: npt.NDArray[np.int32],
+        n_classes: int,
+        weight: FloatArray | None,
+        options: dict[str, Any],
+    ) -> ClassLoss | AdaptiveLoss:
         """Return the loss on class codes."""
 
     @abstractmethod
@@ -152,6 +159,10 @@ class McRank(GradeRanker):
 
     Parameters
     ----------
+    base_class : {"none", "adaptive"}
+        "adaptive" is ABC-boost: scores sum to zero, a base grade (chosen by trial, see ``base_search`` and
+        ``base_gap``) has no tree, and the others' trees are fitted against it; one tree fewer a round.
+        With two grades it is the same model as "none".
     sequential : bool
         Refresh the probabilities before each class tree, as Algorithm 1 is printed, rather than once a
         round, as Friedman's algorithm (and everyone's implementation) does.
@@ -175,22 +186,64 @@ class McRank(GradeRanker):
     sequential: bool = option(
         default=False, help="refresh probabilities before each class tree, as Algorithm 1 is printed"
     )
+    base_class: str = option(
+        default="none",
+        choices=("none", "adaptive"),
+        help="a tree for every grade, or for every grade but an adaptive base one (ABC-boost)",
+    )
+    base_search: int = option(
+        default=2,
+        low=1,
+        high=2**31 - 1,
+        help="grades tried as base: those of the largest loss (s of ABC-boost)",
+    )
+    base_gap: int = option(
+        default=5,
+        low=0,
+        high=2**31 - 1,
+        help="rounds between two searches for the base grade (g of ABC-boost)",
+    )
 
     def _class_loss(
-        self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None
-    ) -> ClassLoss:
-        if n_classes == 2 and not self.sequential:
+        self,
+        classes: npt.NDArray[np.int32],
+        n_classes: int,
+        weight: FloatArray | None,
+        options: dict[str, Any],
+    ) -> ClassLoss | AdaptiveLoss:
+        adaptive = options["base_class"] == "adaptive"
+        if adaptive and options["sequential"]:
+            raise OptionError(
+                "sequential of McRank must be False with base_class='adaptive', whose trees of a round all "
+                "start from one base; got True."
+            )
+        if n_classes == 2 and not options["sequential"]:
             return OrdinalLoss(classes, 2, weight)  # one tree instead of two mirror images
-        return MulticlassLoss(classes, n_classes, weight)
+        if not adaptive:
+            return MulticlassLoss(classes, n_classes, weight)
+        from mcrank.losses.abc import MOST_CLASSES, AdaptiveLoss
+
+        if n_classes > MOST_CLASSES:
+            raise DataError(
+                f"The training data has {n_classes} grades; base_class='adaptive' of McRank takes at most "
+                f"{MOST_CLASSES}."
+            )
+        return AdaptiveLoss(classes, n_classes, weight, options["base_search"], options["base_gap"])
 
     def _outputs(self) -> int:
         n_classes = len(self.grades_)
-        return 1 if n_classes == 1 or (n_classes == 2 and not self.sequential) else n_classes
+        if n_classes == 1 or (n_classes == 2 and not self.sequential):
+            return 1
+        return n_classes * (n_classes - 1) if self.base_class == "adaptive" else n_classes
 
     def _probabilities(self, raw: FloatArray) -> FloatArray:
         if len(raw) == 1:
             above = sigmoid(raw[0])
             return np.stack([1 - above, above])
+        if self.base_class == "adaptive":
+            from mcrank.losses.abc import class_scores
+
+            raw = class_scores(raw)
         powers = np.exp(raw - raw.max(axis=0))
         return np.asarray(powers / powers.sum(axis=0))
 
@@ -218,7 +271,11 @@ class OrdinalMcRank(GradeRanker):
     card: ClassVar[Card] = Card("pointwise", "cumulative logistic, one per grade boundary", "trees", False)
 
     def _class_loss(
-        self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None
+        self,
+        classes: npt.NDArray[np.int32],
+        n_classes: int,
+        weight: FloatArray | None,
+        options: dict[str, Any],
     ) -> ClassLoss:
         return OrdinalLoss(classes, n_classes, weight)
 

@@ -1,0 +1,68 @@
+"""Boosting with an adaptive base class: rounds of K - 1 trees, and the search for the base (ABC-boost)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.boosting.boost import Booster
+from mcrank.losses.abc import AdaptiveLoss, class_scores
+from mcrank.losses.quantize import FloatArray
+
+
+class AdaptiveBooster(Booster):
+    """Training with an `AdaptiveLoss`.
+
+    Class scores (`totals`) wait until the base is chosen; `scores` are what the trees of one candidate move.
+    """
+
+    loss: AdaptiveLoss
+
+    def _start(self) -> FloatArray:
+        start = class_scores(self.loss.base[:, None])
+        self.totals = np.repeat(start, self.data.n_rows, axis=1)
+        self._moves = [np.empty((self.loss.trees_per_round, self.data.n_rows)) for _ in range(2)]
+        return self._moves[0]
+
+    def round(self, number: int) -> list[tuple[int, dict[str, Any]]]:
+        """Grow the trees of each candidate; keep and apply those of the base with the smallest loss."""
+        rows, rest = self._sample(number)
+        loss = self.loss
+        candidates = self._candidates(number)
+        smallest = np.inf
+        base, kept = candidates[0], []
+        for candidate in candidates:
+            loss.base_class = candidate
+            trees = self._grow(number, rows, rest)
+            if len(candidates) > 1:
+                left = float(loss.losses(self.totals, self.run, self.scores).sum())
+                if left >= smallest:
+                    continue
+                smallest = left
+            base, kept = candidate, trees
+            self._moves.reverse()  # the next candidate moves the other array
+        loss.base_class = base
+        self._apply(self._moves[1])
+        return [(loss.output_of(loss.trained_class(i), base), tree) for i, tree in enumerate(kept)]
+
+    def _candidates(self, number: int) -> list[int]:
+        """Classes to try as base: those of the largest loss where a search is due, else the base in force."""
+        loss = self.loss
+        if (number - 1) % (loss.gap + 1):
+            return [loss.base_class]
+        worst_first = np.argsort(-loss.losses(self.totals, self.run), kind="stable")
+        return [int(k) for k in worst_first[: loss.search]]
+
+    def _grow(self, number: int, rows: npt.NDArray[np.int64], rest: npt.NDArray[np.int64]) -> list[Any]:
+        self.scores = self._moves[0]
+        self.scores[:] = 0.0
+        self.loss.fill(self.totals, self.gradients, self.run)
+        return self._trees(number, rows, rest)
+
+    def _apply(self, moves: FloatArray) -> None:
+        loss = self.loss
+        for tree in range(loss.trees_per_round):
+            self.totals[loss.trained_class(tree)] += moves[tree]
+            self.totals[loss.base_class] -= moves[tree]

@@ -1,0 +1,232 @@
+"""Adaptive base class boosting (ABC-boost; Li 2009, 2010, and its fast search of 2022).
+
+Scores of a row sum to zero over the classes, so one class, the *base*, needs no tree of its own: it moves by
+minus what the others move. For a class k other than the base b
+
+    r = (1[y = k] - p[k]) - (1[y = b] - p[b]),    h = p[k](1 - p[k]) + p[b](1 - p[b]) + 2 p[k] p[b]
+
+and a leaf adds Σr / Σh. Which class is the base decides what the trees can say, so from time to time a few
+candidates are grown and the one that leaves the smallest training loss is kept.
+
+A tree of class k with base b adds to F[k] and takes from F[b]. The forest has one output for every such pair,
+K (K - 1) of them, so that no tree is stored twice; `class_scores` adds the pairs up.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import int32, njit, types
+
+from mcrank.losses.base import Loss
+from mcrank.losses.classes import SMALLEST_SHARE
+from mcrank.losses.exponential import exp_negative
+from mcrank.losses.quantize import (
+    LANE_BITS,
+    READ_ONLY,
+    ROWS_PER_TASK,
+    FloatArray,
+    Gradients,
+    Run,
+    gradient_bits,
+    round_lane,
+    starts,
+)
+
+MOST_CLASSES = 16  # 240 outputs; every row scored has a number for each
+_NO_WEIGHT = np.empty(0)
+
+_RESIDUALS = types.void(
+    types.float64[:, ::1], types.int32[::1], READ_ONLY, types.int64, types.int64, types.int64, types.float64,
+    types.int32[:, ::1], types.float64[:, ::1],
+)  # fmt: skip
+
+
+@njit(_RESIDUALS, nogil=True, cache=True, error_model="numpy")
+def base_residuals(scores, classes, weight, base, start, end, unit, q, curvature):  # type: ignore[no-untyped-def]
+    """``q = rint(w r / unit)`` and ``w h`` of every class but the base, for rows ``start`` up to ``end``."""
+    # IN: scores, classes, weight (empty: all 1), base, start, end, unit  OUT: q, curvature (K - 1 rows)
+    n_classes = scores.shape[0]
+    p = np.empty(n_classes)
+    for i in range(start, end):
+        top = scores[0, i]
+        for k in range(1, n_classes):
+            top = max(top, scores[k, i])
+        total = 0.0
+        for k in range(n_classes):
+            p[k] = exp_negative(scores[k, i] - top)
+            total += p[k]
+        w = weight[i] if weight.shape[0] > 0 else 1.0
+        at_base = p[base] / total
+        base_residual = (1.0 if classes[i] == base else 0.0) - at_base
+        for j in range(n_classes - 1):
+            k = j + (j >= base)
+            here = p[k] / total
+            residual = (1.0 if classes[i] == k else 0.0) - here
+            q[j, i] = int32(np.rint(w * (residual - base_residual) / unit))
+            curvature[j, i] = w * (here * (1 - here) + at_base * (1 - at_base) + 2 * here * at_base)
+
+
+_LOSSES = types.void(
+    types.float64[:, ::1], types.float64[:, ::1], types.int64, types.int32[::1], READ_ONLY, types.int64,
+    types.int64, types.float64[::1],
+)  # fmt: skip
+
+
+@njit(_LOSSES, nogil=True, cache=True, error_model="numpy")
+def class_losses(scores, moves, base, classes, weight, start, end, out):  # type: ignore[no-untyped-def]
+    """Sum -w log p[y] by class of y, after ``moves`` of the classes other than ``base`` (none: as it is)."""
+    # IN: scores, moves (K - 1 rows; no columns: none), base, classes, weight, start, end  OUT: out (added to)
+    n_classes = scores.shape[0]
+    f = np.empty(n_classes)
+    for i in range(start, end):
+        for k in range(n_classes):
+            f[k] = scores[k, i]
+        if moves.shape[1] > 0:
+            for j in range(n_classes - 1):
+                f[j + (j >= base)] += moves[j, i]
+                f[base] -= moves[j, i]
+        top = f[0]
+        for k in range(1, n_classes):
+            top = max(top, f[k])
+        total = 0.0
+        for k in range(n_classes):
+            total += exp_negative(f[k] - top)
+        w = weight[i] if weight.shape[0] > 0 else 1.0
+        out[classes[i]] += w * (np.log(total) - (f[classes[i]] - top))
+
+
+class AdaptiveLoss(Loss):
+    """Softmax loss of class codes 0..K-1 (K at least 3) with an adaptive base class.
+
+    Parameters
+    ----------
+    classes : ndarray of int32
+        Class of each row.
+    n_classes : int
+        K.
+    weight : ndarray, optional
+        Row weights, the largest being 1.
+    search : int
+        Candidates tried (s): the classes with the largest loss. 1 is the worst class, K all of them.
+    gap : int
+        Rounds between searches (g); the base is kept meanwhile.
+
+    Attributes
+    ----------
+    base_class : int
+        The base in force.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.losses.abc import AdaptiveLoss
+    >>> loss = AdaptiveLoss(np.array([0, 1, 2], dtype=np.int32), 3)
+    >>> loss.n_outputs, loss.trees_per_round
+    (6, 2)
+    """
+
+    adaptive = True
+
+    def __init__(
+        self,
+        classes: npt.NDArray[np.int32],
+        n_classes: int,
+        weight: FloatArray | None = None,
+        search: int = 2,
+        gap: int = 5,
+    ) -> None:
+        self.classes, self.n_classes, self.weight = classes, n_classes, weight
+        self.search, self.gap = search, gap
+        self.base_class = 0
+        self.base = np.zeros(n_classes * (n_classes - 1))
+
+    @property
+    def trees_per_round(self) -> int:
+        """One tree for every class but the base."""
+        return self.n_classes - 1
+
+    def start_from_prior(self) -> None:
+        """Start from the logarithms of the shares, moved to sum to zero; written as if class 0 were base."""
+        counts = np.bincount(self.classes, weights=self.weight, minlength=self.n_classes)
+        logs = np.log(np.maximum(counts / counts.sum(), SMALLEST_SHARE))
+        for k in range(1, self.n_classes):
+            self.base[self.output_of(k, 0)] = logs[k] - logs.mean()
+
+    def output_of(self, k: int, base: int) -> int:
+        """Output of the forest that trees of class ``k`` with this base add to."""
+        return k * (self.n_classes - 1) + base - (base > k)
+
+    def trained_class(self, tree: int) -> int:
+        """Class of a round's tree: the classes in order, without the base."""
+        return tree + (tree >= self.base_class)
+
+    def allocate(self, split: str) -> Gradients:
+        """Return the arrays `fill` writes."""
+        k, n = self.trees_per_round, len(self.classes)
+        gradients = Gradients(np.empty((k, n), dtype=np.int32))
+        gradients.curvature = np.empty((k, n))
+        gradients.lane_is_curvature = split == "newton"
+        gradients.lane_unit = 1.0 / (1 << LANE_BITS)  # neither h nor a weight passes 1
+        if gradients.lane_is_curvature:
+            gradients.weights = np.empty((k, n), dtype=np.int64)
+        elif self.weight is not None:
+            gradients.weights = np.empty((1, n), dtype=np.int64)
+            round_lane(self.weight, gradients.lane_unit, gradients.weights[0])
+        return gradients
+
+    def fill(self, scores: FloatArray, gradients: Gradients, run: Run) -> None:
+        """Write the gradients of every row and class but the base, of class scores (K x rows)."""
+        n = len(self.classes)
+        gradients.unit = 2.0 / (1 << gradient_bits(n))  # |r| may reach 2
+
+        def part(start: int) -> None:
+            base_residuals(
+                scores, self.classes, self._weight, self.base_class, start, min(start + ROWS_PER_TASK, n),
+                gradients.unit, gradients.q, gradients.curvature,
+            )  # fmt: skip
+
+        def lane(tree: int) -> None:
+            round_lane(gradients.curvature[tree], gradients.lane_unit, gradients.weights[tree])
+
+        run(part, starts(n))
+        if gradients.lane_is_curvature:
+            run(lane, range(self.trees_per_round))
+
+    def losses(self, scores: FloatArray, run: Run, moves: FloatArray | None = None) -> FloatArray:
+        """Training loss by class, after what a round's trees would move; the same for any threads."""
+        n = len(self.classes)
+        moved = np.empty((self.trees_per_round, 0)) if moves is None else moves
+        parts = np.zeros((len(starts(n)), self.n_classes))
+
+        def part(start: int) -> None:
+            class_losses(
+                scores, moved, self.base_class, self.classes, self._weight, start,
+                min(start + ROWS_PER_TASK, n), parts[start // ROWS_PER_TASK],
+            )  # fmt: skip
+
+        run(part, starts(n))
+        return np.asarray(parts.sum(axis=0))
+
+    @property
+    def _weight(self) -> FloatArray:
+        return _NO_WEIGHT if self.weight is None else self.weight
+
+
+def class_scores(raw: FloatArray) -> FloatArray:
+    """Class scores (K x rows) of a forest's outputs (K (K - 1) x rows): what was added less what was taken.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.losses.abc import class_scores
+    >>> class_scores(np.array([[0.0], [0.0], [1.0], [0.0], [3.0], [0.0]])).ravel().tolist()
+    [-4.0, 1.0, 3.0]
+    """
+    n_classes = round((1 + (1 + 4 * len(raw)) ** 0.5) / 2)
+    pairs = raw.reshape(n_classes, n_classes - 1, -1)
+    out = pairs.sum(axis=1)
+    for k in range(n_classes):
+        for j in range(n_classes - 1):
+            out[j + (j >= k)] -= pairs[k, j]
+    return np.asarray(out)
