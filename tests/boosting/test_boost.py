@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcrank import NDCG, Dataset
-from mcrank.boosting.boost import BoostOptions, Validation, _Booster, boost
+from mcrank.boosting.boost import Booster, BoostOptions, Validation, boost
 from mcrank.boosting.predict import predict_raw
 from mcrank.losses.multiclass import MulticlassLoss
 from mcrank.losses.ordinal import OrdinalLoss
@@ -120,7 +120,7 @@ def test_scores_in_training_are_the_forest_s(changed, seed, loss, weighted, sequ
     data = Dataset(X, classes, np.arange(rows) // 7)
     chosen = options(**changed)
     with ThreadPoolExecutor(chosen.n_jobs) as pool:
-        booster = _Booster(data, made, chosen, pool, sequential)
+        booster = Booster(data, made, chosen, pool, sequential)
         for number in (1, 2, 3):
             booster.round(number)
     forest = booster.builder.build()

@@ -269,7 +269,7 @@ def test_ctrl_c_before_the_first_round_is_passed_on(kind, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mcrank.boosting.boost._Booster.round", interrupted)
+    monkeypatch.setattr("mcrank.boosting.boost.Booster.round", interrupted)
     with pytest.raises(KeyboardInterrupt):
         ranker.fit(train)
     assert not ranker.__sklearn_is_fitted__()

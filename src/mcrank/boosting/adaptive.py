@@ -45,7 +45,8 @@ class AdaptiveBooster(Booster):
             self._moves.reverse()  # the next candidate moves the other array
         loss.base_class = base
         self._apply(self._moves[1])
-        return [(loss.output_of(loss.trained_class(i), base), tree) for i, tree in enumerate(kept)]
+        outputs = [loss.output_of(loss.trained_class(tree), base) for tree in range(loss.trees_per_round)]
+        return self._keep(list(zip(outputs, kept, strict=True)))
 
     def _candidates(self, number: int) -> list[int]:
         """Classes to try as base: those of the largest loss where a search is due, else the base in force."""

@@ -117,7 +117,6 @@ def boost(
         try:
             for done in range(1, options.n_estimators + 1):
                 trees = booster.round(done)
-                booster.keep(trees)
                 scores = watch.after(done, trees, booster.run)
                 event = RoundEvent(done, options.n_estimators, scores, time.perf_counter() - began)
                 if (callback is not None and callback(event)) or watch.finished(done):
@@ -250,12 +249,13 @@ class Booster:
         else:
             self.loss.fill(self.scores, self.gradients, self.run)
             trees = self._trees(number, rows, rest)
-        return list(enumerate(trees))
+        return self._keep(list(enumerate(trees)))
 
-    def keep(self, trees: list[tuple[int, dict[str, Any]]]) -> None:
+    def _keep(self, trees: list[tuple[int, dict[str, Any]]]) -> list[tuple[int, dict[str, Any]]]:
         """Add the trees of a round to the forest."""
         for output, tree in trees:
             self.builder.append(output=output, **tree)
+        return trees
 
     def _trees(self, number: int, rows: Any, rest: Any) -> list[dict[str, Any]]:
         """Grow a tree for each row of the gradients, and move the scores."""
