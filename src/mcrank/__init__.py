@@ -31,6 +31,8 @@ _HOMES = {
     "AdaRank": "mcrank.rankers.adarank",
     "RankSVM": "mcrank.rankers.ranksvm",
     "load": "mcrank.models.file",
+    "compare": "mcrank.compare",
+    "Comparison": "mcrank.compare.result",
     "NDCG": "mcrank.metrics.measure",
     "evaluate": "mcrank.metrics.evaluate",
     "DCG": "mcrank.metrics.measure",
@@ -66,6 +68,8 @@ __all__ = ["__version__", *_HOMES]
 if TYPE_CHECKING:
     from mcrank import datasets as datasets
     from mcrank import stats as stats
+    from mcrank.compare.experiment import compare as compare
+    from mcrank.compare.result import Comparison as Comparison
     from mcrank.data.artificial import make_artificial as make_artificial
     from mcrank.data.dataset import Dataset as Dataset
     from mcrank.data.doctor import diagnose as diagnose

@@ -42,7 +42,8 @@ class Standing:
     wins, ties, losses : int or None
         Queries where it is better than, equal to and worse than the best (the baseline).
     train_seconds, predict_microseconds, model_bytes : float or None
-        Mean per fold; per row for prediction. None where there was nothing to measure.
+        Median over folds (the first one trained may have had to compile), per row for prediction; mean for
+        bytes. None where there was nothing to measure.
     """
 
     rank: int
@@ -133,19 +134,19 @@ def _beats(other: float, mean: float, measure: str) -> bool:
 
 
 def _costs(comparison: Comparison, key: str) -> tuple[float | None, float | None, float | None]:
-    """Mean seconds of training, microseconds per row of prediction, and bytes of the model."""
+    """Seconds of training, microseconds per row of prediction, and bytes of the model."""
     cells = [(key, fold.name) for fold in comparison.folds]
     timings = [comparison.timings.get(cell) for cell in cells]
     train = [t.train_seconds for t in timings if t is not None and t.train_seconds is not None]
     predict = [
-        (t.predict_seconds, fold.test["rows"])
+        1e6 * t.predict_seconds / fold.test["rows"]
         for t, fold in zip(timings, comparison.folds, strict=True)
         if t is not None and t.predict_seconds is not None
     ]
     sizes = [comparison.sizes[cell] for cell in cells if cell in comparison.sizes]
     return (
-        float(np.mean(train)) if train else None,
-        1e6 * sum(p for p, _ in predict) / sum(rows for _, rows in predict) if predict else None,
+        float(np.median(train)) if train else None,
+        float(np.median(predict)) if predict else None,
         float(np.mean(sizes)) if sizes else None,
     )
 
