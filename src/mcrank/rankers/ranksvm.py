@@ -89,7 +89,7 @@ class RankSVM(LinearRanker):
                 objective = 0.0
                 if problem is not None:
                     weights, objective = problem.solve(C, weights, options)
-                scores = None if held_out is None else held_out @ weights
+                scores = None if held_out is None else np.einsum("ij,j->i", held_out, weights)
                 stop = rounds.after(scores, C=C, objective=objective)
                 if rounds.improved:
                     self.weights_, self.C_ = weights, C
@@ -167,18 +167,18 @@ class Newton:
     def _move(self, weights: FloatArray) -> None:
         if self._at is not None and np.array_equal(self._at, weights):
             return
-        scores = self.X @ weights
+        scores = np.einsum("ij,j->i", self.X, weights)  # one thread, so that threads change nothing
         self._order = self.paired.order(scores)
         loss, push = self.paired.loss(self._order, scores, self.width, self.curve)
         self._at, self._scores = weights.copy(), scores
         self._value = 0.5 * float(weights @ weights) + self.C * loss
-        self._gradient = weights + self.C * (push @ self.X)
+        self._gradient = weights + self.C * np.einsum("i,ij->j", push, self.X)
 
     def _curvature(self, weights: FloatArray, direction: FloatArray) -> FloatArray:
         self._move(weights)
-        moved = self.X @ direction
+        moved = np.einsum("ij,j->i", self.X, direction)
         bent = self.paired.curvature(self._order, self._scores, self.width, self.curve, moved)
-        return np.asarray((direction + self.C * (bent @ self.X)) / self.unit)
+        return np.asarray((direction + self.C * np.einsum("i,ij->j", bent, self.X)) / self.unit)
 
     def least(self, start: FloatArray, tol: float, max_iter: int) -> tuple[FloatArray, float]:
         """Return the weights where the objective is least, to a share ``tol`` of it, and its value.
