@@ -1,0 +1,125 @@
+"""Dialect flips: the order of the systems under every known dialect, and why it changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mcrank.metrics.dialects import DIALECTS
+from mcrank.metrics.measure import Measure, parse_measure
+from mcrank.metrics.rosetta import Reading, Rosetta, rosetta
+
+if TYPE_CHECKING:
+    from mcrank.compare.result import Comparison, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class DialectOrder:
+    """The systems under one dialect.
+
+    Attributes
+    ----------
+    dialect : str
+        Name of the dialect.
+    values : ndarray (systems)
+        Mean of each system; NaN where the tool refuses.
+    places : ndarray of int (systems)
+        Place of each system, from 1; systems of equal means stay in the order of the definition.
+    moved : ndarray of int (systems)
+        Places gained (positive) or lost against the definition.
+    tool, caveat : str
+        The tool in a few words, and what it refuses or what had to be changed to get a number.
+    why : tuple of (str, str)
+        For each pair of systems that changes places, what happens and which conventions do it.
+    """
+
+    dialect: str
+    values: FloatArray
+    places: IntArray
+    moved: IntArray
+    tool: str
+    caveat: str
+    why: tuple[tuple[str, str], ...]
+
+
+def dialect_orders(comparison: Comparison, measure: str | Measure | None = None) -> list[DialectOrder]:
+    """Return the order of the systems under every known dialect, the definition first."""
+    asked = parse_measure(comparison.measures[0] if measure is None else measure)
+    definition = replace(asked, dialect=DIALECTS["standard"])
+    tables = [rosetta(scores, comparison.rows, definition) for scores in comparison.scores]
+    higher = definition.higher_is_better
+    base = _reading_values(tables, 0)
+    base_places = _places(base, np.arange(len(base)), higher)
+    orders = []
+    for number in range(len(DIALECTS)):
+        readings = [table.readings[number] for table in tables]
+        values = _reading_values(tables, number)
+        places = _places(values, base_places, higher)
+        moved = base_places - places
+        reason = tuple(_why(comparison.keys, readings, base, values, base_places, places))
+        orders.append(
+            DialectOrder(
+                list(DIALECTS)[number], values, places, moved, readings[0].note, readings[0].refusal, reason
+            )
+        )
+    return orders
+
+
+def _reading_values(tables: list[Rosetta], number: int) -> FloatArray:
+    values = [table.readings[number].value for table in tables]
+    return np.array([np.nan if value is None else value for value in values])
+
+
+def _places(values: FloatArray, before: IntArray, higher: bool) -> IntArray:
+    """Places from 1; equal means keep the order they had, so that nothing moves without a reason."""
+    # Sums of the same queries in another order differ in the last bits; that is no reason to change places.
+    rounded = np.round(values, 10)
+    order = np.lexsort((before, np.where(np.isnan(rounded), np.inf, -rounded if higher else rounded)))
+    places = np.empty(len(values), dtype=np.int64)
+    places[order] = np.arange(1, len(values) + 1)
+    return places
+
+
+def _why(
+    keys: tuple[str, ...],
+    readings: list[Reading],
+    base: FloatArray,
+    values: FloatArray,
+    base_places: IntArray,
+    places: IntArray,
+) -> list[tuple[str, str]]:
+    """Say for each pair that changes places which conventions did it, the strongest change first."""
+    flips = []
+    for a, b in combinations(range(len(keys)), 2):
+        first, second = (a, b) if base_places[a] < base_places[b] else (b, a)
+        if places[first] > places[second] and not np.isnan(values[[first, second]]).any():
+            lead, now = base[first] - base[second], values[first] - values[second]
+            flips.append((abs(now - lead), first, second, lead, now))
+    flips.sort(key=lambda flip: (-flip[0], flip[1], flip[2]))
+    return [
+        (
+            f"{keys[first]} leads {keys[second]} by {abs(lead):.4f} in the definition and trails by "
+            f"{abs(now):.4f} here",
+            _moves(readings[first], readings[second]),
+        )
+        for _, first, second, lead, now in flips
+    ]
+
+
+def _moves(first: Reading, second: Reading) -> str:
+    """Say which steps treat the two systems differently."""
+    steps = dict(first.steps)
+    others = dict(second.steps)
+    names = [*steps, *(name for name in others if name not in steps)]
+    moves = [(name, steps.get(name, 0.0), others.get(name, 0.0)) for name in names]
+    moves = [move for move in moves if abs(move[1] - move[2]) > 5e-6]
+    return (
+        "; ".join(
+            f"“{name}” moves them by {mine:+.4f} and {other:+.4f}".replace("-0.", "−0.")
+            for name, mine, other in moves
+        )
+        or "the means differ only by rounding"
+    )

@@ -1,0 +1,419 @@
+"""The report: a comparison as one HTML file that needs nothing else, ever.
+
+Everything printed is computed here; the page's script only chooses, sorts and draws what it finds there.
+The same comparison gives the same bytes (leave out the times to compare two runs of it).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from dataclasses import dataclass, replace
+from importlib import resources
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mcrank import stats
+from mcrank.compare import charts, contents
+from mcrank.compare.drilldown import add_documents, choose_documents
+from mcrank.compare.figures import draw
+from mcrank.compare.flips import DialectOrder, dialect_orders
+from mcrank.compare.payload import Payload, decimals_for, packed_size, quantize
+from mcrank.compare.shapes import Figure
+from mcrank.compare.verdict import by_query
+from mcrank.metrics.dialects import DIALECTS
+from mcrank.metrics.measure import parse_measure
+
+if TYPE_CHECKING:
+    import jinja2
+
+    from mcrank.compare.result import Comparison, System
+
+_WIDE, _SMALL = (500, 320), (330, 230)
+
+
+@dataclass(frozen=True)
+class Room:
+    """How much a page may hold.
+
+    Attributes
+    ----------
+    documents : int
+        Queries whose documents are included.
+    rows : int
+        Documents in all.
+    bytes : int
+        Size that per-query values of further measures must not push the page above; the main measure is
+        always there.
+    """
+
+    documents: int
+    rows: int
+    bytes: int
+
+    @classmethod
+    def for_queries(cls, queries: int, documents: int | None = None) -> Room:
+        """Room for a number of queries: below 1 MB for 2,000, and in proportion beyond."""
+        wanted = 200 if documents is None else documents
+        return cls(wanted, 30 * wanted, 940_000 + 300 * max(0, queries - 2_000))
+
+
+def write_report(
+    comparison: Comparison,
+    path: str | os.PathLike[str],
+    *,
+    times: bool = True,
+    documents: int | None = None,
+    title: str = "Comparison of rankers",
+) -> Path:
+    """Write the report of a comparison as one HTML file and return its path.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `mcrank.compare` returned, or `Comparison.load` loaded.
+    path : path
+        The file; written whole or not at all.
+    times : bool
+        Show seconds; without them equal comparisons give equal bytes.
+    documents : int, optional
+        Queries whose documents are included for looking at (default 200), those that differ most first.
+    title : str
+        Heading of the page.
+
+    Examples
+    --------
+    >>> import mcrank
+    >>> from mcrank.compare.report import write_report
+    >>> comparison = mcrank.compare.Comparison.load("results")  # doctest: +SKIP
+    >>> write_report(comparison, "report.html")  # doctest: +SKIP
+    PosixPath('report.html')
+    """
+    from mcrank.compare.store import write_file
+
+    target = Path(path)
+    page = render_report(comparison, times=times, documents=documents, title=title)
+    write_file(target, page.encode())
+    return target
+
+
+def render_report(
+    comparison: Comparison,
+    *,
+    times: bool = True,
+    documents: int | None = None,
+    title: str = "Comparison of rankers",
+) -> str:
+    """Return the page that `write_report` writes."""
+    environment = _environment()
+    orders = dialect_orders(comparison)
+    found = charts.calibrations(comparison)
+    boards = {name: _board(comparison, name, times) for name in comparison.measures}
+    script, style = _template("report.js"), _template("style.css")
+    page: dict[str, Any] = {
+        "title": title,
+        "script": script,
+        "style": style,
+        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        "comparison": comparison,
+        "times": times,
+        "main": comparison.measures[0],
+        "boards": boards,
+        "switch": _switch(comparison.measures),
+        "columns": _board_columns(times),
+        "figures": _figures(comparison, orders, found),
+        "tables": {table.key: table for table in _detail_tables(comparison, orders, found)},
+        "orders": orders,
+        "flips": [order for order in orders if order.moved.any() and np.isfinite(order.values).all()],
+        "found": found,
+        "pair": _first_pair(comparison),
+        "data": _data(comparison),
+        "repeat": _repeat(comparison),
+    }
+    page["first"] = _pair_facts(comparison, comparison.measures[0])["pairs"]
+    fragments = environment.get_template("fragments.html").module
+    facts = _facts(comparison, boards, fragments)
+    room = Room.for_queries(comparison.n_queries, documents)
+    template = environment.get_template("report.html")
+    bare = len(template.render(**page, payload="", cut=_Cut(0, 0, (), room)).encode())
+    payload, cut = _payload(comparison, facts, room, bare)
+    return template.render(**page, payload=payload, cut=cut)
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """What a page holds of what there is, for the sentences that say so."""
+
+    documents: int
+    rows: int
+    without_values: tuple[str, ...]
+    room: Room
+
+
+def _template(name: str) -> str:
+    return (resources.files("mcrank.compare") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _environment() -> jinja2.Environment:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_template),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["count"] = lambda value: f"{value:,}"
+    environment.filters["fixed"] = lambda value, digits=4: contents.number(float(value), digits).text
+    environment.globals["raw"] = repr
+    return environment
+
+
+def _figures(comparison: Comparison, orders: list[DialectOrder], found: Any) -> dict[str, dict[str, Any]]:
+    main = comparison.measures[0]
+    a, b = _first_pair(comparison)
+    drawn = [
+        (charts.cutoff_figure(comparison, charts.cutoffs(comparison)), _WIDE),
+        (charts.training_figure(comparison), _SMALL),
+        (charts.flip_figure(comparison, orders), _bump_size(comparison, orders)),
+        (charts.reliability_figure(found), (400, 320)),
+        (charts.position_figure(found), (400, 260)),
+        (charts.importance_figure(comparison), _SMALL),
+    ]
+    if len(comparison.systems) > 1:
+        drawn.append((charts.difference_figure(comparison, main, a, b), (500, 240)))
+        drawn.append((charts.wins_figure(comparison, main), (500, 0)))
+    return {figure.key: _drawn(figure, size) for figure, size in drawn}
+
+
+def _bump_size(comparison: Comparison, orders: list[DialectOrder]) -> tuple[int, int]:
+    shown = sum(bool(np.isfinite(order.values).all()) for order in orders)
+    return min(1112, 220 + 60 * shown), 120 + 26 * len(comparison.keys)
+
+
+def _drawn(figure: Figure, size: tuple[int, int]) -> dict[str, Any]:
+    panels = [
+        {"title": panel.title, "svg": draw(panel, f"{figure.key}-{number}", figure.text, size)}
+        for number, panel in enumerate(figure.panels)
+    ]
+    return {"title": figure.title, "text": figure.text, "panels": panels}
+
+
+def _detail_tables(comparison: Comparison, orders: list[DialectOrder], found: Any) -> list[Any]:
+    return [
+        contents.cutoff_table(comparison, charts.cutoffs(comparison)),
+        contents.choice_table(comparison),
+        contents.calibration_table(found),
+        contents.position_table(found),
+    ]
+
+
+def _switch(measures: tuple[str, ...]) -> dict[str, list[dict[str, str]]]:
+    """Measures by their standard name, each with the dialects there are: the page's two switches."""
+    switch: dict[str, list[dict[str, str]]] = {}
+    for name in measures:
+        measure = parse_measure(name)
+        base = replace(measure, dialect=DIALECTS["standard"]).name
+        switch.setdefault(base, []).append({"dialect": measure.switches.name, "name": name})
+    return switch
+
+
+def _board_columns(times: bool) -> list[dict[str, Any]]:
+    """Columns of the leaderboard as the page shows it; the interval stands for three of the table's."""
+    columns = [
+        ("#", "place by mean", "number"),
+        ("System", "", "text"),
+        ("Mean", "mean over all test queries", "number"),
+        ("95% interval", "bootstrap over queries", "number middle"),
+        ("Difference", "mean difference from the best", "number"),
+        ("p", "paired t test against the best, corrected by Holm's rule", "number starred"),
+        ("W / T / L", "queries won, tied and lost against the best", "number"),
+    ]
+    if times:
+        columns += [
+            ("Train s", "seconds of training, mean of the folds", "number"),
+            ("µs / row", "microseconds to score a row", "number"),
+        ]
+    columns.append(("Size", "bytes of a model file, mean of the folds", "number"))
+    return [
+        {"name": name, "meaning": meaning, "css": css, "kind": css.split()[0]}
+        for name, meaning, css in columns
+    ]
+
+
+def _board(comparison: Comparison, measure: str, times: bool) -> dict[str, Any]:
+    lines = comparison.leaderboard(measure)
+    low = min((line.ci_low for line in lines), default=0.0)
+    high = max((line.ci_high for line in lines), default=1.0)
+    span = (high - low) or 1.0
+
+    def place(value: float) -> str:
+        return f"{100.0 * (value - low) / span:.1f}"
+
+    systems = {system.key: system for system in comparison.systems}
+    rows = [
+        {
+            "line": line,
+            "about": _about(systems[line.system]),
+            "number": comparison.place(line.system),
+            "left": place(line.ci_low),
+            "width": f"{100.0 * (line.ci_high - line.ci_low) / span:.1f}",
+            "middle": place(line.mean),
+            "mean": contents.number(line.mean),
+            "low": contents.number(line.ci_low),
+            "high": contents.number(line.ci_high),
+            "difference": contents.number(line.difference, sign=True),
+            "p": contents.probability(line.corrected_p),
+            "train": contents.seconds(line.train_seconds),
+            "predict": contents.seconds(line.predict_microseconds),
+            "size": contents.size(line.model_bytes),
+        }
+        for line in lines
+    ]
+    return {
+        "name": measure,
+        "rows": rows,
+        "times": times,
+        "verdict": comparison.verdict(measure),
+        "definition": parse_measure(measure).definition,
+        "counts": contents.win_counts(comparison, measure).tolist(),
+        "keys": comparison.keys,
+        "queries": comparison.n_queries,
+    }
+
+
+def _about(system: System) -> str:
+    """A system in a few words: its title where that says more than its key, and what it is made of."""
+    parts = [] if system.title.lower() == system.key.lower() else [system.title]
+    if system.card:
+        parts.append("{family}: {loss}, {scorer}".format(**system.card))
+    if system.train_dialect:
+        parts.append(f"trained towards {system.train_dialect}")
+    if system.kind != "ranker":
+        parts.append(f"{system.kind} from {system.source or 'a file'}")
+    return " · ".join(parts)
+
+
+def _first_pair(comparison: Comparison) -> tuple[int, int]:
+    """The pair a page opens with: the best, and the one that comes next."""
+    lines = comparison.leaderboard()
+    best = comparison.place(lines[0].system)
+    return best, comparison.place(lines[1].system) if len(lines) > 1 else best
+
+
+def _pair_facts(comparison: Comparison, measure: str) -> dict[str, Any]:
+    """Every pair of systems: difference, tests, wins, and the histogram of differences."""
+    values = comparison.per_query(measure)
+    known = by_query(comparison, measure)
+    pairs = list(combinations(range(len(comparison.keys)), 2))
+    tests = [stats.paired_t(known[comparison.keys[a]], known[comparison.keys[b]]) for a, b in pairs]
+    corrected = stats.holm([test.p for test in tests])
+    edges = charts.difference_edges(values)
+    counts = contents.win_counts(comparison, measure)
+    return {
+        "edge": float(edges[-1]),
+        "pairs": {
+            f"{a},{b}": {
+                "difference": contents.number(test.difference, sign=True).text,
+                "reverse": contents.number(-test.difference, sign=True).text,
+                "p": contents.probability(test.p).text,
+                "corrected": contents.probability(p).text,
+                "real": bool(p < 0.05),
+                "sign": int(np.sign(test.difference)),
+                "counts": counts[a, b].tolist(),
+                "columns": charts.difference_counts(values, a, b, edges).tolist(),
+            }
+            for (a, b), test, p in zip(pairs, tests, corrected, strict=True)
+        },
+    }
+
+
+def _facts(comparison: Comparison, boards: dict[str, Any], fragments: Any) -> dict[str, Any]:
+    return {
+        "systems": list(comparison.keys),
+        "folds": [fold.name for fold in comparison.folds],
+        "qids": [str(query) for query in comparison.qids.tolist()],
+        "measures": {
+            name: {
+                "board": str(fragments.board_rows(board)),
+                "wins": str(fragments.win_rows(board)),
+                "verdict": board["verdict"],
+                "definition": board["definition"],
+                **_pair_facts(comparison, name),
+            }
+            for name, board in boards.items()
+        },
+    }
+
+
+def _payload(comparison: Comparison, facts: dict[str, Any], room: Room, bare: int) -> tuple[str, _Cut]:
+    """Pack what the page's script needs: the main measure and documents, then measures while they fit."""
+    payload = Payload()
+    payload.add("sizes", np.diff(comparison.offsets).astype(np.uint32))
+    payload.add("folds", comparison.fold_of_query.astype(np.uint16))
+    main = comparison.measures[0]
+    documents = choose_documents(comparison, main, room.documents, room.rows)
+    facts["documents"] = add_documents(comparison, documents, payload)
+    _add_values(comparison, main, payload, facts)
+    used = bare + len(payload.text(facts))
+    left_out = []
+    for name in comparison.measures[1:]:
+        used += _add_values(comparison, name, payload, facts)
+        if used > room.bytes:
+            used -= packed_size(payload.arrays.pop(f"values {name}"))
+            del facts["measures"][name]["decimals"]
+            left_out.append(name)
+    text = payload.text(facts)
+    return text, _Cut(len(documents.queries), len(documents.rows), tuple(left_out), room)
+
+
+def _add_values(comparison: Comparison, name: str, payload: Payload, facts: dict[str, Any]) -> int:
+    """Add the values of every query; return the bytes they take in the page."""
+    values = comparison.per_query(name)
+    decimals = decimals_for(values)
+    facts["measures"][name]["decimals"] = decimals
+    payload.add(f"values {name}", quantize(values, decimals))
+    return packed_size(payload.arrays[f"values {name}"])
+
+
+def _data(comparison: Comparison) -> dict[str, Any]:
+    """What the doctor says of the test rows of all folds together, and the sizes of every part."""
+    from mcrank.data.dataset import Dataset
+    from mcrank.data.doctor import diagnose
+
+    if comparison.features is None:
+        return {"diagnosis": None}
+    rows = np.repeat(np.arange(comparison.n_queries), np.diff(comparison.offsets))
+    data = Dataset(
+        np.asarray(comparison.features),
+        y=comparison.grades,
+        qid=comparison.qids[rows],
+        feature_names=list(comparison.feature_names),
+        doc_ids=comparison.doc_ids,
+    )
+    return {"diagnosis": diagnose(data, names=["test rows"])}
+
+
+def _repeat(comparison: Comparison) -> list[tuple[str, str]]:
+    """Versions, seeds and the like, flattened to names and values."""
+    lines: list[tuple[str, str]] = []
+
+    def walk(name: str, value: Any) -> None:
+        if isinstance(value, dict) or hasattr(value, "items"):
+            for key, inner in value.items():
+                walk(f"{name} {key}".strip(), inner)
+        elif isinstance(value, (list, tuple)) and value and isinstance(value[0], dict):
+            for number, inner in enumerate(value, start=1):
+                walk(f"{name} {number}", inner)
+        else:
+            text = " ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+            lines.append((name, text))
+
+    for key, value in comparison.environment.items():
+        walk(key, value)
+    return lines

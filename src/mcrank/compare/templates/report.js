@@ -1,0 +1,402 @@
+// The page's script: chooses, sorts and draws what is in the page. It computes no result of its own.
+"use strict";
+(() => {
+  const $ = (id) => document.getElementById(id);
+  const ROW = 30, HEAD = 34;
+  const state = { measure: "", first: 0, second: 0, active: 0, open: -1, shown: [] };
+  let facts = null;
+  let arrays = null;
+  const values = new Map();
+
+  // ---- the data inside the page ------------------------------------------------------------------------
+  const TYPES = { uint8: Uint8Array, uint16: Uint16Array, int16: Int16Array, uint32: Uint32Array, float32: Float32Array };
+
+  async function unpack() {
+    const text = atob($("payload").textContent.trim());
+    const packed = Uint8Array.from(text, (c) => c.charCodeAt(0));
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+    const whole = await new Response(stream).arrayBuffer();
+    const length = new DataView(whole).getUint32(0, true);
+    const head = JSON.parse(new TextDecoder().decode(new Uint8Array(whole, 4, length)));
+    facts = head.facts;
+    arrays = {};
+    for (const [name, [type, at, count]] of Object.entries(head.arrays)) {
+      arrays[name] = new TYPES[type](whole, 4 + length + at, count);
+    }
+  }
+
+  // Values of a measure, systems x queries, as whole numbers of 10^-decimals; NaN where there is none.
+  function valuesOf(measure) {
+    if (!values.has(measure)) {
+      const cells = arrays["values " + measure];
+      if (!cells) return null;
+      const n = cells.length / 2, queries = facts.qids.length, found = new Float64Array(n), last = new Float64Array(queries);
+      for (let i = 0; i < n; i++) {
+        const folded = cells[i] | (cells[n + i] << 8);
+        if (folded === 65535) { found[i] = NaN; continue; }
+        last[i % queries] += folded % 2 ? -(folded + 1) / 2 : folded / 2;
+        found[i] = last[i % queries];
+      }
+      values.set(measure, found);
+    }
+    return values.get(measure);
+  }
+
+  const valueAt = (table, system, query) => table[system * facts.qids.length + query];
+  const minus = (text) => text.replace("-", "−");
+  function shown(value, decimals, sign = false) {
+    if (Number.isNaN(value)) return "–";
+    const text = (value / 10 ** decimals).toFixed(decimals);
+    return minus(sign && value > 0 ? "+" + text : text);
+  }
+
+  function element(tag, attributes = {}, ...children) {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (name === "style") made.style.cssText = value;
+      else made.setAttribute(name, value);
+    }
+    made.append(...children);
+    return made;
+  }
+
+  // ---- leaderboard -------------------------------------------------------------------------------------
+  function sortBoard(header, direction) {
+    const table = $("board"), column = [...header.parentNode.children].indexOf(header);
+    for (const other of header.parentNode.children) other.removeAttribute("aria-sort");
+    header.setAttribute("aria-sort", direction);
+    const numeric = header.dataset.kind === "number", sign = direction === "ascending" ? 1 : -1;
+    const key = (row) => {
+      const text = row.children[column].dataset.value;
+      return numeric ? (text === undefined ? Infinity * sign : Number(text)) : (text || "").toLowerCase();
+    };
+    const rows = [...table.tBodies[0].rows].map((row, at) => [key(row), at, row]);
+    rows.sort((a, b) => (a[0] < b[0] ? -sign : a[0] > b[0] ? sign : a[1] - b[1]));
+    table.tBodies[0].append(...rows.map((entry) => entry[2]));
+  }
+
+  function sortable() {
+    for (const header of $("board").tHead.rows[0].cells) {
+      header.querySelector("button").addEventListener("click", () => {
+        const up = header.getAttribute("aria-sort") === "ascending";
+        sortBoard(header, up ? "descending" : "ascending");
+      });
+    }
+  }
+
+  // ---- measure and dialect -----------------------------------------------------------------------------
+  function dialectsOf(base) {
+    return Object.keys(facts.measures).filter((name) => name.replace(/\[.*\]$/, "") === base);
+  }
+
+  function fillDialects() {
+    const names = dialectsOf($("measure").value);
+    const options = names.map((name) => {
+      const dialect = (name.match(/\[(.*)\]$/) || [0, "standard"])[1];
+      return element("option", { value: name }, dialect);
+    });
+    $("dialect").replaceChildren(...options);
+    $("dialect").disabled = names.length < 2;
+  }
+
+  function showMeasure() {
+    state.measure = $("dialect").value;
+    const found = facts.measures[state.measure];
+    $("board").tBodies[0].innerHTML = found.board;
+    const sorted = document.querySelector("#board th[aria-sort]");
+    if (sorted) sortBoard(sorted, sorted.getAttribute("aria-sort"));
+    $("verdict").textContent = found.verdict;
+    $("definition").textContent = found.definition;
+    $("board-measure").textContent = state.measure;
+    if (!$("pair")) return;
+    $("wins").tBodies[0].innerHTML = found.wins;
+    $("wins-measure").textContent = state.measure;
+    showPair();
+  }
+
+  // ---- two systems -------------------------------------------------------------------------------------
+  const p = (text) => (text.startsWith("<") ? "p " + text : "p = " + text);
+
+  function showPair() {
+    const { first, second, measure } = state;
+    const found = facts.measures[measure], forward = first < second;
+    const names = facts.systems;
+    const words = $("pair-words");
+    if (first === second) {
+      words.textContent = "Choose two different systems.";
+    } else {
+      const pair = found.pairs[forward ? `${first},${second}` : `${second},${first}`];
+      const counts = forward ? pair.counts : [...pair.counts].reverse();
+      words.replaceChildren(
+        element("b", {}, names[first]), " minus ", element("b", {}, names[second]),
+        `: ${forward ? pair.difference : pair.reverse} ${measure} on average, paired t test ${p(pair.p)}, after correction for all ` +
+        `${Object.keys(found.pairs).length} pairs ${p(pair.corrected)}: ${pair.real ? "a real difference" : "may be luck"}. ` +
+        `It wins ${counts[0]}, ties ${counts[1]} and loses ${counts[2]} of ${facts.qids.length} queries.`,
+      );
+      showHistogram(forward ? pair.columns : [...pair.columns].reverse(), found.edge, `${names[first]} minus ${names[second]}, ${measure}`);
+    }
+    $("head-first").textContent = names[first];
+    $("head-second").textContent = names[second];
+    chooseQueries();
+    if (state.open >= 0) showQuery(state.open);
+  }
+
+  // The drawing is Python's; only heights and the numbers on the axis change.
+  function showHistogram(columns, edge, label) {
+    const svg = $("histogram").querySelector("svg");
+    const bars = [...svg.querySelectorAll(".column")], axis = svg.querySelector(".axis");
+    const bottom = Number(axis.getAttribute("y1")), room = bottom - 26, most = Math.max(1, ...columns);
+    bars.forEach((bar, at) => {
+      const height = (columns[at] / most) * room;
+      bar.setAttribute("y", bottom - height);
+      bar.setAttribute("height", height);
+    });
+    const left = Number(axis.getAttribute("x1")), right = Number(axis.getAttribute("x2"));
+    svg.querySelectorAll(".tick").forEach((tick) => tick.remove());
+    const step = niceStep(edge / 4);
+    for (let at = -Math.floor(edge / step); at * step <= edge; at++) {
+      const text = document.createElementNS(svg.namespaceURI, "text");
+      text.setAttribute("x", left + ((at * step + edge) / (2 * edge)) * (right - left));
+      text.setAttribute("y", bottom + 17);
+      text.setAttribute("text-anchor", "middle");
+      text.setAttribute("class", "tick");
+      text.textContent = minus(String(Number((at * step).toPrecision(6))));
+      svg.append(text);
+    }
+    const titles = svg.querySelectorAll(".axis-title");
+    titles[titles.length - 1].textContent = label;
+    svg.querySelector("title").textContent = label;
+  }
+
+  function niceStep(raw) {
+    const magnitude = 10 ** Math.floor(Math.log10(raw));
+    return [1, 2, 5, 10].find((m) => m * magnitude >= raw * 0.999) * magnitude;
+  }
+
+  // ---- list of queries: only the rows in sight exist ---------------------------------------------------
+  function chooseQueries() {
+    const table = valuesOf(state.measure);
+    const find = $("find").value.trim().toLowerCase(), show = $("show").value, order = $("order").value;
+    state.shown = [];
+    if (table) {
+      const differences = new Float64Array(facts.qids.length);
+      for (let q = 0; q < differences.length; q++) {
+        const d = valueAt(table, state.first, q) - valueAt(table, state.second, q);
+        differences[q] = Number.isNaN(d) ? 0 : d;
+      }
+      const keep = {
+        all: () => true, first: (q) => differences[q] > 0, second: (q) => differences[q] < 0,
+        differ: (q) => differences[q] !== 0, equal: (q) => differences[q] === 0, documents: (q) => documentsOf(q) >= 0,
+      }[show];
+      for (let q = 0; q < differences.length; q++) {
+        if (keep(q) && (!find || facts.qids[q].toLowerCase().includes(find))) state.shown.push(q);
+      }
+      const key = {
+        spread: (q) => -Math.abs(differences[q]), first: (q) => -differences[q], second: (q) => differences[q], file: () => 0,
+      }[order];
+      state.shown.sort((a, b) => key(a) - key(b) || a - b);
+    }
+    state.active = 0;
+    $("list").setAttribute("aria-rowcount", state.shown.length + 1);
+    $("list").scrollTop = 0;
+    $("list-body").style.height = state.shown.length * ROW + "px";
+    const left = state.shown.length.toLocaleString("en"), all = facts.qids.length.toLocaleString("en");
+    $("shown").textContent = table ? `${left} of ${all} queries` : `The values of ${state.measure} by query are not in this page.`;
+    drawList();
+  }
+
+  function drawList() {
+    const list = $("list"), table = valuesOf(state.measure);
+    const decimals = facts.measures[state.measure].decimals;
+    const from = Math.max(0, Math.floor(list.scrollTop / ROW) - 4);
+    const to = Math.min(state.shown.length, Math.ceil((list.scrollTop + list.clientHeight) / ROW) + 4);
+    const rows = [];
+    for (let at = from; at < to; at++) {
+      const q = state.shown[at], a = valueAt(table, state.first, q), b = valueAt(table, state.second, q), d = a - b;
+      const cell = (text, css = "") => element("span", { role: "gridcell", class: css }, text);
+      const row = element("div", {
+        role: "row", id: "q" + at, class: "list-row" + (at === state.active ? " active" : "") + (q === state.open ? " open" : ""),
+        "aria-rowindex": at + 2, "aria-selected": String(q === state.open), style: `top:${at * ROW}px`, "data-at": at,
+      },
+      cell(facts.qids[q]), cell(String(arrays.sizes[q]), "number"),
+      cell(shown(a, decimals), "number"), cell(shown(b, decimals), "number"),
+      cell(shown(d, decimals, true), "number " + (d > 0 ? "plus" : d < 0 ? "minus" : "")));
+      row.dataset.query = facts.qids[q];
+      rows.push(row);
+    }
+    $("list-body").replaceChildren(...rows);
+    if (state.shown.length) list.setAttribute("aria-activedescendant", "q" + state.active);
+    else list.removeAttribute("aria-activedescendant");
+  }
+
+  function moveTo(at) {
+    const list = $("list"), last = state.shown.length - 1;
+    state.active = Math.max(0, Math.min(last, at));
+    const top = state.active * ROW, room = list.clientHeight - HEAD;
+    if (top < list.scrollTop) list.scrollTop = top;
+    else if (top + ROW > list.scrollTop + room) list.scrollTop = top + ROW - room;
+    drawList();
+  }
+
+  function listKeys(event) {
+    const page = Math.floor(($("list").clientHeight - HEAD) / ROW) - 1;
+    const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
+    if (event.key in moves) moveTo(state.active + moves[event.key]);
+    else if ((event.key === "Enter" || event.key === " ") && state.shown.length) showQuery(state.shown[state.active]);
+    else return;
+    event.preventDefault();
+  }
+
+  // ---- one query ---------------------------------------------------------------------------------------
+  function documentsOf(query) {
+    const all = arrays.doc_queries;
+    let low = 0, high = all.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (all[middle] < query) low = middle + 1; else high = middle;
+    }
+    return all[low] === query ? low : -1;
+  }
+
+  function showQuery(query) {
+    state.open = query;
+    drawList();
+    const table = valuesOf(state.measure), measure = facts.measures[state.measure];
+    const parts = [element("h3", {}, `Query ${facts.qids[query]}`)];
+    if (table) {
+      const systems = facts.systems.map((name, s) => `${name} ${shown(valueAt(table, s, query), measure.decimals)}`);
+      parts.push(element("p", { class: "quiet" }, `${facts.folds[arrays.folds[query]]}, ${arrays.sizes[query]} rows. ${state.measure}: ${systems.join(", ")}.`));
+    }
+    const place = documentsOf(query);
+    if (place < 0) {
+      parts.push(element("p", { class: "note" }, "The documents of this query are not in this page: it holds those of the queries on which the systems differ most."));
+    } else {
+      parts.push(element("div", { class: "rankings" }, ranking(place, state.first, state.second), ranking(place, state.second, state.first)));
+      if (facts.documents.features.length && state.first !== state.second) parts.push(...differing(place));
+    }
+    $("query").replaceChildren(...parts);
+  }
+
+  function ranking(place, system, other) {
+    const { names, levels, depth } = facts.documents, total = arrays.doc_grades.length;
+    const start = arrays.doc_offsets[place], stop = arrays.doc_offsets[place + 1];
+    const positionOf = (s, row) => arrays.doc_positions[s * total + row];
+    const rows = [];
+    for (let row = start; row < stop; row++) if (positionOf(system, row) < depth) rows.push(row);
+    rows.sort((a, b) => positionOf(system, a) - positionOf(system, b));
+    const block = facts.documents.probabilities.indexOf(system);
+    const heads = ["#", "Document", "Grade", "Score", "Other"];
+    if (block >= 0) heads.push(`P(${levels.join(" ")}) %`);
+    const top = Math.max(1, ...arrays.doc_grades);
+    const body = rows.map((row) => {
+      const mine = positionOf(system, row), theirs = positionOf(other, row), grade = arrays.doc_grades[row];
+      const moved = theirs > mine ? ["up", "▲"] : theirs < mine ? ["down", "▼"] : ["", "="];
+      const cells = [
+        element("td", { class: "number" }, String(mine + 1)),
+        element("th", { scope: "row", class: "doc", title: names[row] }, names[row]),
+        element("td", {}, element("span", { class: "grade", style: `--level:${grade / top}` }, String(grade))),
+        element("td", { class: "number" }, minus(Number(arrays.doc_scores[system * total + row].toPrecision(4)).toString())),
+        element("td", { class: "number " + moved[0] }, `${moved[1]} ${theirs + 1}`),
+      ];
+      if (block >= 0) {
+        const at = (block * total + row) * levels.length;
+        const shares = levels.map((_, k) => Math.round(arrays.doc_probabilities[at + k] / 10));
+        cells.push(element("td", { class: "number" }, shares.join(" ")));
+      }
+      return element("tr", { "data-row": row }, ...cells);
+    });
+    const head = element("tr", {}, ...heads.map((name, at) => element("th", { scope: "col", class: at === 1 || at === 2 ? "" : "number" }, name)));
+    return element("div", { class: "scroll" }, element("table", {}, element("caption", {}, facts.systems[system]), element("thead", {}, head), element("tbody", {}, ...body)));
+  }
+
+  // Which features are higher on top of the one ranking than of the other; the means are Python's.
+  function differing(place) {
+    const { features, fine } = facts.documents, systems = facts.systems.length, d = features.length;
+    const mean = (s, j) => arrays.doc_features[(place * systems + s) * d + j];
+    const found = features.map((name, j) => [name, (mean(state.first, j) - mean(state.second, j)) / fine]);
+    found.sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
+    const top = found.slice(0, 6).filter((entry) => entry[1] !== 0), widest = Math.abs(top.length ? top[0][1] : 1);
+    if (!top.length) return [];
+    const rows = top.map(([name, value]) => {
+      const share = (Math.abs(value) / widest) * 50, css = value > 0 ? "plus" : "minus";
+      const bar = element("i", { class: css, style: `width:${share}%;left:${value > 0 ? 50 : 50 - share}%` });
+      return element("tr", {}, element("th", { scope: "row" }, name),
+        element("td", { class: "number" }, minus((value > 0 ? "+" : "") + value.toFixed(2))), element("td", {}, element("div", { class: "track", "aria-hidden": "true" }, bar)));
+    });
+    const caption = `Mean over the first ${facts.documents.depth} positions, weighted by their discounts: ${facts.systems[state.first]} minus ${facts.systems[state.second]}, in standard deviations of the feature.`;
+    return [element("h3", { style: "font-size:14px;margin-top:24px" }, "Features that differ most"),
+      element("table", { class: "differ" }, element("caption", {}, caption), element("tbody", {}, ...rows))];
+  }
+
+  function markSame(event) {
+    const row = event.target.closest("tr[data-row]");
+    for (const other of $("query").querySelectorAll("tr[data-row]")) {
+      other.classList.toggle("same", Boolean(row) && other.dataset.row === row.dataset.row);
+    }
+  }
+
+  // ---- the page ----------------------------------------------------------------------------------------
+  function themes() {
+    const names = ["auto", "light", "dark"], words = ["as the system", "light", "dark"];
+    $("theme").addEventListener("click", () => {
+      const root = document.documentElement, at = (names.indexOf(root.dataset.theme) + 1) % 3;
+      root.dataset.theme = names[at];
+      $("theme").setAttribute("aria-label", "Colours: " + words[at]);
+      $("theme").querySelector("span").textContent = names[at];
+    });
+  }
+
+  function printing() {
+    let closed = [];
+    addEventListener("beforeprint", () => {
+      closed = [...document.querySelectorAll("details[data-print]:not([open])")];
+      closed.forEach((details) => (details.open = true));
+    });
+    addEventListener("afterprint", () => closed.forEach((details) => (details.open = false)));
+  }
+
+  function listen() {
+    $("measure").addEventListener("change", () => { fillDialects(); showMeasure(); });
+    $("dialect").addEventListener("change", showMeasure);
+    if (!$("pair")) return;
+    const chosen = () => { state.first = Number($("first").value); state.second = Number($("second").value); showPair(); };
+    $("first").addEventListener("change", chosen);
+    $("second").addEventListener("change", chosen);
+    $("swap").addEventListener("click", () => { [$("first").value, $("second").value] = [$("second").value, $("first").value]; chosen(); });
+    for (const id of ["find", "show", "order"]) $(id).addEventListener("input", chooseQueries);
+    $("list").addEventListener("scroll", drawList);
+    $("list").addEventListener("keydown", listKeys);
+    $("list-body").addEventListener("click", (event) => {
+      const row = event.target.closest(".list-row");
+      if (row) { state.active = Number(row.dataset.at); showQuery(state.shown[state.active]); }
+    });
+    $("query").addEventListener("mouseover", markSame);
+    $("query").addEventListener("mouseleave", markSame);
+  }
+
+  async function start() {
+    themes();
+    printing();
+    sortable();
+    try {
+      await unpack();
+    } catch (error) {
+      $("failed").hidden = false;
+      return;
+    }
+    document.documentElement.classList.add("has-js");
+    state.measure = Object.keys(facts.measures)[0];
+    fillDialects();
+    $("dialect").value = state.measure;
+    if ($("pair")) {
+      state.first = Number($("first").value);
+      state.second = Number($("second").value);
+      $("head-first").textContent = facts.systems[state.first];
+      $("head-second").textContent = facts.systems[state.second];
+    }
+    listen();
+    if ($("pair")) chooseQueries();
+    document.documentElement.dataset.ready = "yes";
+  }
+  start();
+})();
