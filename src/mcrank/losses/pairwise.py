@@ -18,6 +18,7 @@ import numpy.typing as npt
 from numba import njit
 
 from mcrank.losses.base import LeafRule, Loss
+from mcrank.losses.exponential import exp_negative
 from mcrank.losses.pairs import (
     FloatArray,
     RowArray,
@@ -119,22 +120,25 @@ def fidelity_query(order, worth, scores, factor, sigma, space, slopes, curves): 
     # IN: order, worth, scores, factor, sigma  OUT: space, slopes, curves
     n = len(order)
     far = gather(order, scores, worth, sigma, space)
-    change = space.change[:n]
-    for k in range(n):
-        change[k] = 1.0
     first = 0
     for i in range(n):
         while first < n and space.worth[first] == space.worth[i]:
             first += 1
         if first == n:
             break
-        weigh_pairs(i, first, n, far, sigma, space)
+        power, score = space.power[first:n], space.score[first:n]
         pair, bend = space.pair[first:n], space.bend[first:n]
-        for j in range(len(pair)):  # pair is 1 - P here: i is the better row of all these pairs
-            right = 1.0 - pair[j]
-            gain = 0.5 * factor * np.sqrt(right) * pair[j]
-            pair[j] = gain
-            bend[j] = 0.5 * gain * (1.0 + right)
+        for j in range(len(pair)):  # i is the better row of all these pairs
+            if far:
+                lead = sigma * (space.score[i] - score[j])
+                small = exp_negative(-abs(lead))
+                right = (1.0 if lead > 0 else small) / (1.0 + small)
+                wrong = (small if lead > 0 else 1.0) / (1.0 + small)
+            else:
+                right = space.power[i] / (space.power[i] + power[j])
+                wrong = power[j] / (space.power[i] + power[j])
+            pair[j] = 0.5 * factor * np.sqrt(right) * wrong
+            bend[j] = 0.5 * pair[j] * (1.0 + right)
         add_pairs(i, first, n, space)
     scatter(order, sigma, sigma * sigma, space, slopes, curves)
 
