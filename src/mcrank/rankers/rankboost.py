@@ -1,0 +1,326 @@
+"""RankBoost (Freund, Iyer, Schapire and Singer 2003): boosting of stumps on the exponential loss of pairs.
+
+No pair is stored. The weight of a pair, exp(H_j - H_i) for grades y_i > y_j, is a product of something of i
+and something of j, so that sums over grades give each row its pull
+
+    π_i = Σ_{j below} exp(H_j - H_i) - Σ_{j above} exp(H_i - H_j)
+
+in time proportional to the rows, and the pairs a stump orders well minus those it orders badly weigh the sum
+of π over the rows above its threshold.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from mcrank.boosting.binning import BINNINGS
+from mcrank.boosting.trees import ForestBuilder
+from mcrank.data.dataset import Dataset
+from mcrank.errors import DataError
+from mcrank.losses.pairwise import PairArrays, pair_arrays
+from mcrank.options import option
+from mcrank.rankers.base import Card, FloatArray
+from mcrank.rankers.forest import ForestRanker
+from mcrank.rankers.rounds import Rounds
+from mcrank.rankers.stumps import NET, ROOTS, SIZE, Stump, StumpGround, sum_bins
+
+_RULES = {"r": NET, "abs": SIZE, "z": ROOTS}
+# A stump that orders every pair well would have an infinite alpha: its r counts as this much below 1.
+_PERFECT = 1.0 - 1e-9
+# Added to W+ and W-, as a share of Z: a stump without badly ordered pairs has a finite alpha.
+_SMOOTH = 1e-4
+# With less than this share of the first loss left there is nothing to learn, only rounding.
+_NOTHING = 1e-12
+
+
+class RankBoost(ForestRanker):
+    """Boosting of stumps 1[x > threshold] on Σ exp(H_j - H_i) over the pairs with grades y_i > y_j.
+
+    With W+ and W- the weight of the pairs a stump orders well and badly and Z that of all pairs, it takes the
+    stump with the largest r = (W+ - W-)/Z (RankLib) or |r| (the paper's third method) with
+    α = ½ ln((1 + r)/(1 - r)), or the one that makes the loss itself smallest, with
+    α = ½ ln(W+/W-), smoothed.
+
+    A pair weighs the product of the weights of its two rows, times the weight of its query. A missing value
+    is below every threshold.
+
+    Attributes
+    ----------
+    forest_ : Forest
+        The stumps kept, as trees of two leaves.
+    history_ : dict of list
+        After each round: the measure on the validation data, and ``loss``, that of the training data as a
+        share of the loss before the first round.
+
+    Examples
+    --------
+    >>> import mcrank
+    >>> train, valid, test = mcrank.make_artificial(n_train=40, n_valid=20, n_test=20, seed=1)
+    >>> ranker = mcrank.RankBoost(n_estimators=50).fit(train, valid=valid)
+    >>> ranker.forest_.n_trees == ranker.best_round_
+    True
+    """
+
+    name: ClassVar[str] = "rankboost"
+    card: ClassVar[Card] = Card("pairwise", "exponential of pairs", "stumps", False)
+
+    n_estimators: int = option(default=300, low=1, high=2**31 - 1, help="rounds, each adding a stump")
+    criterion: str = option(
+        default="abs",
+        choices=tuple(_RULES),
+        help="which stump is best: largest r, largest |r|, or smallest loss after it",
+    )
+    pairs: str = option(
+        default="all",
+        choices=("all", "query"),
+        help="what has equal weight at the start: every pair, or the pairs of every query together",
+    )
+    thresholds: int | None = option(
+        default=None,
+        low=1,
+        high=65534,
+        help="thresholds of equal distance a feature may be cut at, 10 in RankLib; None for all between bins",
+    )
+    max_bins: int = option(default=256, low=2, high=65536, help="most bins of a feature")
+    binning: str = option(default="adaptive", choices=BINNINGS, help="how features are cut into bins")
+    early_stopping_rounds: int | None = option(
+        default=None,
+        low=1,
+        high=2**31 - 1,
+        help="stop after so many rounds without a better validation measure",
+    )
+
+    def _fit(
+        self,
+        data: Dataset,
+        valid: Dataset | None,
+        options: dict[str, Any],
+        callback: Callable[[Any], Any] | None,
+    ) -> None:
+        if data.n_rows > 2**31 - 1:
+            raise DataError(f"The training data has {data.n_rows} rows; RankBoost takes at most {2**31 - 1}.")
+        rounds = Rounds(valid, options, options["n_estimators"], callback, options["early_stopping_rounds"])
+        held_out = np.zeros(0 if valid is None else valid.n_rows)
+        builder = ForestBuilder(data.n_features, [0.0])
+        try:
+            with ThreadPoolExecutor(options["n_jobs"]) as pool:
+                boosting = _Boosting(data, options, pool)
+                for _ in range(options["n_estimators"]):
+                    stump = boosting.best()
+                    if stump is None:
+                        break
+                    alpha = boosting.add(stump, builder)
+                    if valid is not None:
+                        held_out[valid.X[:, stump.feature] > np.float32(stump.threshold)] += alpha
+                    if rounds.after(held_out, loss=boosting.loss / boosting.first_loss):
+                        break
+        except KeyboardInterrupt:
+            if rounds.best_round == 0:
+                raise
+            warnings.warn(
+                f"{type(self).__name__} was interrupted; it keeps {rounds.best_round} rounds.", stacklevel=3
+            )
+        builder.keep_first(rounds.best_round)
+        self.forest_ = builder.build()
+        self.best_round_, self.n_rounds_, self.history_ = rounds.best_round, rounds.n_rounds, rounds.history
+
+
+class _Boosting:
+    """State of training: binned rows, scores, and the pull of the pairs on every row."""
+
+    def __init__(self, data: Dataset, options: dict[str, Any], pool: ThreadPoolExecutor) -> None:
+        self.rule, self.pool = _RULES[options["criterion"]], pool
+        self.ground = StumpGround.of(data, options, options["thresholds"])
+        self.net = self.ground.room()
+        self.total = self.ground.room() if self.rule == ROOTS else np.empty(0)
+        self.scores = np.zeros(data.n_rows)
+        self.pull, self.up, self.down = np.zeros((3, data.n_rows))
+        self.layout = pair_arrays(data.y, data.offsets, options["pairs"] == "query")
+        self.weight, self.factor = _weights(data, self.layout)
+        self.by_bin = self._sort_bins(data) if self.rule == ROOTS else np.empty((0, 0), dtype=np.int32)
+        self.levels = _levels(self.layout) if self.rule == ROOTS else np.empty(0, dtype=np.int64)
+        self.loss = self._pull()
+        self.first_loss = self.loss
+
+    def _sort_bins(self, data: Dataset) -> npt.NDArray[np.int32]:
+        """Rows of every query by falling bin, for each feature."""
+        queries = np.repeat(np.arange(data.n_queries), data.sizes)
+        out = np.empty(self.ground.columns.shape, dtype=np.int32)
+        for f, column in enumerate(self.ground.columns):
+            out[f] = np.argsort((queries << 16) - column.astype(np.int64), kind="stable")
+        return out
+
+    def _pull(self) -> float:
+        layout = self.layout
+        return float(
+            pull_rows(
+                layout.order, layout.worth, layout.starts, layout.ends, self.factor, self.weight, self.scores,
+                self.up, self.down, self.pull,
+            )
+        )  # fmt: skip
+
+    def best(self) -> Stump | None:
+        """The best stump under the weights in force, None when none helps."""
+        if not self.loss > _NOTHING * self.first_loss:
+            return None
+        ground, layout = self.ground, self.layout
+
+        def fill(start: int, end: int) -> None:
+            sum_bins(ground.columns, self.pull, ground.places, start, end, self.net)
+            if self.rule == ROOTS:
+                sum_separated(
+                    ground.columns, self.by_bin, self.levels, layout.starts, layout.ends, self.factor,
+                    self.up, self.down, layout.longest, ground.places, start, end, self.total,
+                )  # fmt: skip
+
+        ground.over_features(self.pool, fill)
+        stumps = ground.best(self.net, self.total, self.rule)
+        return stumps[0] if stumps and stumps[0].merit > _NOTHING * self.loss else None
+
+    def add(self, stump: Stump, builder: ForestBuilder) -> float:
+        """Add a stump with its alpha, and find the new pull of the pairs."""
+        if self.rule == ROOTS:
+            good, bad = max(stump.total + stump.net, 0.0) / 2, max(stump.total - stump.net, 0.0) / 2
+            small = _SMOOTH * self.loss
+            alpha = 0.5 * np.log((good + small) / (bad + small))
+        else:
+            r = np.clip(stump.net / self.loss, -_PERFECT, _PERFECT)
+            alpha = 0.5 * np.log((1.0 + r) / (1.0 - r))
+        above = self.ground.above(stump)
+        self.scores[above] += alpha
+        self.ground.append(builder, stump, alpha, int(above.sum()), len(above))
+        self.loss = self._pull()
+        return float(alpha)
+
+
+def _weights(data: Dataset, layout: PairArrays) -> tuple[FloatArray, FloatArray]:
+    """Row weights and query factors, the largest of each being 1: only their ratios matter."""
+    row = np.ones(data.n_rows) if data.weight is None else data.weight / max(data.weight.max(), 1e-300)
+    query = np.ones(data.n_queries)
+    if data.query_weight is not None:
+        query = data.query_weight / max(data.query_weight.max(), 1e-300)
+    factor = layout.factor * query
+    return row, factor / max(factor.max(), 1e-300)
+
+
+def _levels(layout: PairArrays) -> npt.NDArray[np.int64]:
+    """Place of each row's grade among the grades of its query, from the lowest, 0."""
+    queries = np.repeat(np.arange(len(layout.starts)), layout.ends - layout.starts)
+    order = (layout.starts[queries] + layout.order)[::-1]  # the last query first, grades rising
+    first = np.r_[True, queries[order][1:] != queries[order][:-1]]
+    step = np.r_[False, layout.worth[order][1:] != layout.worth[order][:-1]] & ~first
+    count = np.cumsum(step)
+    out = np.empty(len(order), dtype=np.int64)
+    out[order] = count - np.repeat(count[first], np.diff(np.r_[np.flatnonzero(first), len(order)]))
+    return out
+
+
+@njit(
+    "float64(int32[::1], float64[::1], int64[::1], int64[::1], float64[::1], float64[::1], float64[::1],"
+    " float64[::1], float64[::1], float64[::1])",
+    nogil=True,
+    cache=True,
+)
+def pull_rows(order, worth, starts, ends, factor, weight, scores, up, down, pull):  # type: ignore[no-untyped-def]
+    """Fill the pull of all pairs on every row, and return the weight of all pairs.
+
+    Scores are centred in each query before they go into an exponential. Where they are too far apart even for
+    that, the pairs of the query are taken one by one.
+    """
+    # IN: order (places by falling grade), worth, starts, ends, factor of each query, weight, scores
+    # OUT: up (w exp(H)), down (w exp(-H)), centred; pull
+    total = 0.0
+    for q in range(len(starts)):
+        s, n = starts[q], ends[q] - starts[q]
+        low, high = np.inf, -np.inf
+        for i in range(s, s + n):
+            pull[i] = 0.0
+            low, high = min(low, scores[i]), max(high, scores[i])
+        middle = low + (high - low) / 2
+        for i in range(s, s + n):
+            e = np.exp(min(max(scores[i] - middle, -300.0), 300.0))
+            up[i] = weight[i] * e
+            down[i] = weight[i] / e
+        if factor[q] == 0.0:
+            continue
+        mass = 0.0
+        if high - low <= 600.0:
+            above = 0.0  # Σ down of the higher grades
+            waiting = 0.0  # of this grade, until it is done
+            for k in range(n):
+                i = s + order[s + k]
+                if k > 0 and worth[i] != worth[s + order[s + k - 1]]:
+                    above += waiting
+                    waiting = 0.0
+                pull[i] -= up[i] * above
+                waiting += down[i]
+            below = 0.0
+            waiting = 0.0
+            for k in range(n - 1, -1, -1):
+                i = s + order[s + k]
+                if k < n - 1 and worth[i] != worth[s + order[s + k + 1]]:
+                    below += waiting
+                    waiting = 0.0
+                pull[i] += down[i] * below
+                mass += down[i] * below
+                waiting += up[i]
+        else:
+            for a in range(n):
+                i = s + order[s + a]
+                for b in range(a + 1, n):
+                    j = s + order[s + b]
+                    if worth[i] > worth[j]:
+                        pair = weight[i] * weight[j] * np.exp(min(scores[j] - scores[i], 600.0))
+                        pull[i] += pair
+                        pull[j] -= pair
+                        mass += pair
+        for i in range(s, s + n):
+            pull[i] *= factor[q]
+        total += mass * factor[q]
+    return total
+
+
+@njit(nogil=True, cache=True)
+def sum_separated(  # type: ignore[no-untyped-def]
+    columns, by_bin, levels, starts, ends, factor, up, down, longest, places, start, end, out
+):
+    """Change of the weight of all pairs a threshold separates when it falls below each bin, by feature.
+
+    A row that comes above the threshold is now apart from those below it and no longer from those above.
+    """
+    # IN: columns, by_bin, levels, starts, ends, factor, up, down, longest, places, start, end  OUT: out
+    high_up, high_down, low_up, low_down = np.zeros((4, longest))
+    for f in range(start, end):
+        sums = out[places[f] : places[f + 1]]
+        sums[:] = 0.0
+        for q in range(len(starts)):
+            if factor[q] == 0.0:
+                continue
+            count = 0
+            for i in range(starts[q], ends[q]):
+                count = max(count, levels[i] + 1)
+            for m in range(count):
+                high_up[m] = high_down[m] = low_up[m] = low_down[m] = 0.0
+            for i in range(starts[q], ends[q]):
+                low_up[levels[i]] += up[i]
+                low_down[levels[i]] += down[i]
+            for k in range(starts[q], ends[q]):
+                i = by_bin[f, k]
+                level = levels[i]
+                low_up[level] -= up[i]
+                low_down[level] -= down[i]
+                change = 0.0
+                for m in range(level):
+                    change += down[i] * (low_up[m] - high_up[m])
+                for m in range(level + 1, count):
+                    change += up[i] * (low_down[m] - high_down[m])
+                high_up[level] += up[i]
+                high_down[level] += down[i]
+                sums[columns[f, i]] += factor[q] * change

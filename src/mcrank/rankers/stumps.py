@@ -1,0 +1,164 @@
+"""Stumps on bins: one feature, one threshold, 1 above it and 0 below; missing values are below.
+
+Rankers that boost stumps (RankBoost, FRank) ask for the best threshold of sums over rows or pairs; every
+threshold of a feature is tried in one pass over its bins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from mcrank.boosting.binning import Bins, bin_dataset, find_bins
+from mcrank.boosting.trees import ForestBuilder
+from mcrank.data.dataset import Dataset
+
+FloatArray = npt.NDArray[np.float64]
+# How a threshold is judged from N = W+ - W- and T = W+ + W-, W the weight of pairs it orders well and badly.
+NET, SIZE, ROOTS = 0, 1, 2  # N, |N|, or (√W+ - √W-)²: what the best step takes from an exponential loss
+
+
+class Stump(NamedTuple):
+    """A threshold found: rows whose bin is ``first`` or higher are above it."""
+
+    feature: int
+    first: int
+    threshold: float
+    net: float
+    total: float
+    merit: float
+
+
+def equal_width_bins(X: npt.NDArray[np.float32], count: int) -> Bins:
+    """Return bins cut at ``count`` thresholds of equal distance, from the lowest value of a feature upwards.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.rankers.stumps import equal_width_bins
+    >>> equal_width_bins(np.array([[0.0], [1.0], [4.0]], dtype=np.float32), 4).edges.tolist()
+    [0.0, 1.0, 2.0, 3.0]
+    """
+    edges, missing = [], []
+    for f in range(X.shape[1]):
+        known = X[~np.isnan(X[:, f]), f].astype(np.float64)
+        low, high = (known.min(), known.max()) if len(known) else (0.0, 0.0)
+        cuts = np.unique((low + (high - low) * np.arange(count) / count).astype(np.float32))
+        edges.append(cuts[cuts < np.float32(high)])  # above the highest value there is nothing
+        missing.append(len(known) < len(X))
+    offsets = np.r_[0, np.cumsum([len(cuts) for cuts in edges])].astype(np.int64)
+    nothing = np.empty(0, dtype=np.float32)  # the ends of bins serve other layouts than these
+    return Bins(np.concatenate(edges), offsets, np.array(missing, dtype=np.uint8), nothing, nothing)
+
+
+@dataclass(frozen=True, eq=False)
+class StumpGround:
+    """Binned features, and room for sums over their bins: feature ``f`` owns ``places[f]:places[f + 1]``."""
+
+    bins: Bins
+    columns: npt.NDArray[Any]
+    places: npt.NDArray[np.int64]
+    n_jobs: int
+
+    @classmethod
+    def of(cls, data: Dataset, options: dict[str, Any], thresholds: int | None = None) -> StumpGround:
+        """Bin a data set: all ``thresholds`` between bins as the options say, or a few of equal distance."""
+        n_jobs = options["n_jobs"]
+        if thresholds is None:
+            bins = find_bins(data.X, options["max_bins"], options["binning"], n_jobs)
+        else:
+            bins = equal_width_bins(data.X, thresholds)
+        binned = bin_dataset(data, bins, n_jobs)
+        places = np.r_[0, np.cumsum(bins.counts)].astype(np.int64)
+        return cls(bins, binned.wide_columns if bins.wide else binned.columns, places, n_jobs)
+
+    def room(self) -> FloatArray:
+        """Return zeros, one for each bin of each feature."""
+        return np.zeros(int(self.places[-1]))
+
+    def over_features(self, pool: ThreadPoolExecutor, task: Callable[[int, int], None]) -> None:
+        """Run a task on parts of the features, one for each thread."""
+        cuts = np.linspace(0, self.bins.n_features, self.n_jobs + 1).astype(int).tolist()
+        parts = [(a, b) for a, b in pairwise(cuts) if a < b]
+        if len(parts) == 1:
+            task(*parts[0])
+        else:
+            list(pool.map(lambda part: task(*part), parts))
+
+    def best(self, net: FloatArray, total: FloatArray, rule: int) -> list[Stump]:
+        """Return the best threshold of every feature that has one of merit, the best feature first.
+
+        ``net`` and ``total`` hold, at each bin, what changes when the threshold falls below it.
+        """
+        n = self.bins.n_features
+        first, found = np.zeros(n, dtype=np.int64), np.zeros((3, n))
+        best_cuts(net, total, self.places, self.bins.missing, rule, first, found)
+        order = np.argsort(-found[2], kind="stable")
+        stumps = []
+        for f in order[found[2][order] > 0.0].tolist():
+            edge = self.bins.offsets[f] + first[f] - 1 - int(self.bins.missing[f])
+            threshold = float(self.bins.edges[edge])
+            stumps.append(Stump(f, int(first[f]), threshold, *(float(x) for x in found[:, f])))
+        return stumps
+
+    def above(self, stump: Stump) -> npt.NDArray[np.bool_]:
+        """Return whether each training row is above the threshold."""
+        return np.asarray(self.columns[stump.feature] >= stump.first)
+
+    def append(self, builder: ForestBuilder, stump: Stump, value: float, above: int, rows: int) -> None:
+        """Append the stump to a forest as a tree of two leaves, 0 and ``value``."""
+        builder.append(
+            feature=[stump.feature, -1, -1], threshold=[stump.threshold, 0.0, 0.0], missing_left=[1, 0, 0],
+            left=[1, -1, -1], right=[2, -1, -1], value=[0.0, 0.0, value], gain=[stump.merit, 0.0, 0.0],
+            rows=[rows, rows - above, above],
+        )  # fmt: skip
+
+
+@njit(nogil=True, cache=True)
+def sum_bins(columns, values, places, start, end, out):  # type: ignore[no-untyped-def]
+    """Sum a value of every row over the bins of features ``start`` up to ``end``."""
+    # IN: columns, values, places, start, end  OUT: out (overwritten for these features)
+    for f in range(start, end):
+        sums = out[places[f] : places[f + 1]]
+        sums[:] = 0.0
+        column = columns[f]
+        for i in range(len(values)):
+            sums[column[i]] += values[i]
+
+
+@njit(
+    "void(float64[::1], float64[::1], int64[::1], uint8[::1], int64, int64[::1], float64[:, ::1])",
+    nogil=True,
+    cache=True,
+)
+def best_cuts(net, total, places, missing, rule, first, found):  # type: ignore[no-untyped-def]
+    """Lower a threshold through the bins of each feature and keep the best; the highest of equals."""
+    # IN: net, total (empty unless the rule asks for it), places, missing, rule
+    # OUT: first (lowest bin above), found[0..2] (N, T and merit; merit 0 where no threshold has any)
+    for f in range(len(first)):
+        n = 0.0
+        t = 0.0
+        first[f] = 0
+        found[:, f] = 0.0
+        for b in range(places[f + 1] - places[f] - 1, missing[f], -1):
+            n += net[places[f] + b]
+            merit = n
+            if rule == 1:
+                merit = abs(n)
+            elif rule == 2:
+                t += total[places[f] + b]
+                good = max(t + n, 0.0)
+                bad = max(t - n, 0.0)
+                merit = (np.sqrt(good) - np.sqrt(bad)) ** 2 / 2
+            if merit > found[2, f]:
+                first[f] = b
+                found[0, f] = n
+                found[1, f] = t
+                found[2, f] = merit
