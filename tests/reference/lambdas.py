@@ -54,13 +54,13 @@ def lambdas(
     return slopes, curves
 
 
-def measure_change(grades: Sequence[float], label: str, k: int | None, scores: Sequence[float]):
+def measure_change(grades: Sequence[float], label: str, k: int | None):
     """Change of a measure by its formula."""
 
     def change(order: list[int], a: int, b: int) -> float:
         ranked = [grades[i] for i in order]
         if label == "kendall":
-            falling = [scores[i] for i in order]
+            falling = list(range(len(order), 0, -1))  # ties stand in the order of their ranks
             swapped = list(ranked)
             swapped[a], swapped[b] = swapped[b], swapped[a]
             return abs(measures.kendall(falling, swapped) - measures.kendall(falling, ranked))

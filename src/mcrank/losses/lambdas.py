@@ -188,7 +188,7 @@ def rank_query(score, base, depth, space):  # type: ignore[no-untyped-def]
 @njit(nogil=True, cache=True)
 def fill_change(measure, i, n, discount, space):  # type: ignore[no-untyped-def]
     """Change of the measure, before its norm, when rank ``i`` swaps with each lower rank."""
-    # IN: measure, i, n, discount by rank, space.score, worth  OUT: space.change
+    # IN: measure, i, n, discount by rank, space.worth  OUT: space.change
     worth, change = space.worth[:n], space.change[:n]
     if measure.form == _DISCOUNTED:
         discounted_row(i, worth, discount, change)
@@ -199,7 +199,7 @@ def fill_change(measure, i, n, discount, space):  # type: ignore[no-untyped-def]
     elif measure.form == _BEST:
         best_grade_row(i, worth, measure.depth, change)
     else:
-        kendall_row(i, space.used[:n], worth, change)
+        kendall_row(i, worth, change)
 
 
 @njit(nogil=True, cache=True)
@@ -230,9 +230,7 @@ def lambda_query(measure, q, scores, sigma, norm, space, slopes, curves):  # typ
     discount = measure.discount[start:end] if measure.own_discount else measure.discount[:n]
     factor = measure.norm[q]
     if measure.form == _KENDALL:
-        for k in range(n):
-            used[k] = np.float64(np.float32(space.score[k])) if measure.single else space.score[k]
-        scale = kendall_scale(used, space.worth[:n])
+        scale = kendall_scale(space.worth[:n])
         factor = factor / scale if scale > 0.0 else 0.0
     total = 0.0
     score = space.score[:n]

@@ -70,37 +70,29 @@ def best_grade_row(i, grade, depth, change):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def kendall_row(i, score, grade, change):  # type: ignore[no-untyped-def]
-    """Kendall's tau-b, before its scale; see `kendall_swaps`."""
-    # IN: i, score by rank (falling), grade by rank  OUT: change below rank i
-    n = len(score)
-    first = i
-    while first > 0 and score[first - 1] == score[i]:
-        first -= 1
-    last = i
-    for j in range(i + 1, n):
-        last = max(last, j)
-        while last + 1 < n and score[last + 1] == score[j]:
-            last += 1
-        total = 0.0
-        for m in range(first, last + 1):
-            with_i = np.sign(grade[i] - grade[m])
-            with_j = np.sign(grade[j] - grade[m])
-            above = np.sign(score[i] - score[m])
-            below = np.sign(score[j] - score[m])
-            total += (with_i - with_j) * (below - above)
-        change[j] = abs(total)
+def kendall_row(i, grade, change):  # type: ignore[no-untyped-def]
+    """Kendall's tau-b, before its scale, where no two rows share a rank.
+
+    Equal scores, too, are taken to stand in the order they are ranked in: a swap of two of them would
+    otherwise change nothing, and nothing would ever be learned from scores that are all equal.
+    """
+    # IN: i, grade by rank  OUT: change below rank i
+    mine = 0.0
+    for j in range(i + 1, len(grade)):
+        theirs = 0.0
+        for m in range(i + 1, j):
+            theirs += np.sign(grade[j] - grade[m])
+        change[j] = 2.0 * abs(mine - theirs + np.sign(grade[i] - grade[j]))
+        mine += np.sign(grade[i] - grade[j])
 
 
 @njit(nogil=True, cache=True)
-def kendall_scale(score, grade):  # type: ignore[no-untyped-def]
-    """Root of (pairs untied in score * pairs untied in grade)."""
-    # IN: score, grade
-    n = len(score)
-    untied_score = 0.0
-    untied_grade = 0.0
+def kendall_scale(grade):  # type: ignore[no-untyped-def]
+    """Root of (pairs * pairs untied in grade)."""
+    # IN: grade
+    n = len(grade)
+    untied = 0.0
     for i in range(n):
         for j in range(i + 1, n):
-            untied_score += score[i] != score[j]
-            untied_grade += grade[i] != grade[j]
-    return np.sqrt(untied_score * untied_grade)
+            untied += grade[i] != grade[j]
+    return np.sqrt(n * (n - 1) / 2.0 * untied)
