@@ -253,9 +253,10 @@ def _run(
         if read_cell(folder.cell(name)) is None
     ]
     ledger = Ledger(tasks, len(cells) - len(tasks), callback)
+    ledger.say()
     if tasks:
         run_tasks(ledger, source, len(tasks), jobs)
-    ledger.say()
+        ledger.say()
 
 
 def _chosen(candidates: Sequence[Candidate], folder: RunFolder) -> tuple[Outcome, bytes | None]:
