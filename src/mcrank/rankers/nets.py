@@ -1,0 +1,235 @@
+"""RankNet (Burges et al. 2005) and LambdaRank (Burges et al. 2006): a small net times the logistic loss of
+pairs, plain or weighted by the change of a measure.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.data.dataset import Dataset
+from mcrank.errors import ModelFileError, OptionError
+from mcrank.losses.lambdas import LambdaLoss
+from mcrank.losses.pairwise import PairwiseLogistic
+from mcrank.metrics.measure import Kendall, Measure
+from mcrank.options import fitted, option
+from mcrank.rankers.base import Card, FloatArray, Ranker, available_cores
+from mcrank.rankers.descent import OPTIMIZERS, Descent
+from mcrank.rankers.mlp import ACTIVATIONS, layer_sizes, n_weights, net_reach, net_scores
+from mcrank.rankers.rounds import Rounds
+from mcrank.rankers.scaling import SCALINGS, Scaling
+from mcrank.rankers.trees import relative_weight
+
+_MOST_HALVINGS = 30  # of the rate before training gives up
+
+
+class NetRanker(Ranker):
+    """A ranker whose scorer is a net with one to three hidden layers and one linear output.
+
+    A subclass says which loss (`_loss`) and which measure of the training scores tells a step that was too
+    long (`_watched`).
+
+    Attributes
+    ----------
+    weights_ : ndarray
+        Weights and biases of all layers, one behind the other; see `mcrank.rankers.mlp`.
+    scaling_ : Scaling
+        How features were scaled, learned from the training rows.
+    """
+
+    hidden: str = option(default="32", help="units of each hidden layer, such as 32 or 64,32; up to 3 layers")
+    activation: str = option(default="tanh", choices=tuple(ACTIVATIONS), help="what a hidden unit computes")
+    epochs: int = option(default=200, low=1, high=2**31 - 1, help="passes over the training queries")
+    early_stopping_rounds: int | None = option(
+        default=20,
+        low=1,
+        high=2**31 - 1,
+        help="stop after so many epochs without a better validation measure",
+    )
+    optimizer: str = option(
+        default="adam", choices=OPTIMIZERS, help="Adam, or plain steps halved when the training error rises"
+    )
+    learning_rate: float = option(default=0.001, low=0, high=10, open_low=True, help="length of a step")
+    batch_queries: int = option(default=1, low=1, high=2**31 - 1, help="queries of each step")
+    l2: float = option(default=0.0, low=0, high=1, help="share of the weights lost with a step of rate 1")
+    scaling: str = option(
+        default="zscore",
+        choices=SCALINGS,
+        help="how features are scaled: not, to variance 1, to 0..1, or log(1 + |x|) to variance 1",
+    )
+    sigma: float = option(
+        default=1.0, low=0, high=1e6, open_low=True, help="steepness of the logistic curve of a pair"
+    )
+    random_state: int = option(
+        default=0, low=0, high=2**63 - 1, help="seed of first weights and of shuffling"
+    )
+    weights_: FloatArray = fitted()
+    scaling_: Scaling = fitted()
+
+    @abstractmethod
+    def _loss(self, data: Dataset, options: dict[str, Any]) -> PairwiseLogistic | LambdaLoss | None:
+        """Return the loss on this data; None when no pair of rows says anything."""
+
+    @abstractmethod
+    def _watched(self, options: dict[str, Any]) -> Measure:
+        """Return the measure of the training scores whose fall halves plain steps."""
+
+    def _fit(
+        self,
+        data: Dataset,
+        valid: Dataset | None,
+        options: dict[str, Any],
+        callback: Callable[[Any], Any] | None,
+    ) -> None:
+        sizes = self._sizes(options, data.n_features)
+        self.scaling_ = Scaling.fit(data.X, options["scaling"])
+        self.weights_ = np.zeros(n_weights(sizes))
+        self.best_round_, self.n_rounds_, self.history_ = 0, 0, {}
+        loss = self._loss(data, options)
+        if loss is None:
+            return  # every row has the score 0
+        rounds = Rounds(valid, options, options["epochs"], callback, options["early_stopping_rounds"])
+        descent = Descent(data, self.scaling_.apply(data.X, np.float32), loss, sizes, options)
+        try:
+            self._descend(descent, data, valid, options, rounds)
+        except KeyboardInterrupt:
+            if rounds.n_rounds == 0:
+                raise
+            warnings.warn(
+                f"{type(self).__name__} was interrupted; it keeps epoch {rounds.best_round}.", stacklevel=3
+            )
+        self.best_round_, self.n_rounds_, self.history_ = rounds.best_round, rounds.n_rounds, rounds.history
+
+    def _descend(
+        self,
+        descent: Descent,
+        data: Dataset,
+        valid: Dataset | None,
+        options: dict[str, Any],
+        rounds: Rounds,
+    ) -> None:
+        """Descend epoch by epoch, keeping the weights of the best one."""
+        watched = self._watched(options)
+        bound = watched.on(data)
+        last = -np.inf
+        halvings = 0
+        while rounds.n_rounds < options["epochs"]:
+            if not descent.epoch():
+                halvings += 1
+                if halvings > _MOST_HALVINGS:
+                    raise OptionError(
+                        f"learning_rate of {type(self).__name__} is {options['learning_rate']:g}: the "
+                        f"weights ran away however often it was halved; lower it, or choose another scaling."
+                    )
+                continue
+            value = float(bound.mean(descent.course.scores))
+            if value < last and options["optimizer"] == "sgd":
+                descent.rate /= 2
+            last = value
+            scores = None if valid is None else self._net_scores(valid.X, descent.course.weights, options)
+            stop = rounds.after(scores, **{f"training {watched.name}": value})
+            if rounds.improved:
+                self.weights_ = descent.course.weights.copy()
+            if stop:
+                return
+
+    def _sizes(self, options: dict[str, Any], n_features: int) -> npt.NDArray[np.int64]:
+        return layer_sizes(n_features, options["hidden"], f"hidden of {type(self).__name__}")
+
+    def _net_scores(
+        self, X: npt.NDArray[np.float32], weights: FloatArray, options: dict[str, Any]
+    ) -> FloatArray:
+        sizes = self._sizes(options, X.shape[1])
+        return net_scores(self.scaling_.apply, X, sizes, weights, options["activation"], options["n_jobs"])
+
+    def predict(self, X: Dataset | npt.ArrayLike) -> FloatArray:
+        """Return one score per row, in the caller's row order; within a query, higher ranks first."""
+        features = self._features(X, "predict")
+        n_jobs = self.declared_options["n_jobs"].check(self.n_jobs, type(self).__name__) or available_cores()
+        scores = self._net_scores(features, self.weights_, self.options_ | {"n_jobs": n_jobs})
+        return np.asarray(X.to_caller(scores)) if isinstance(X, Dataset) else scores
+
+    def state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """Return everything a model file needs: JSON values and arrays."""
+        return self._common_state(), {"net_weights": self.weights_, **self.scaling_.to_arrays()}
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Self:
+        """Return the fitted ranker that `state` described; what does not fit together is a
+        `ModelFileError`.
+        """
+        ranker = cls._from_common_state(meta)
+        ranker.scaling_ = Scaling.from_arrays(ranker.options_["scaling"], arrays, ranker.n_features_in_)
+        sizes = ranker._sizes(ranker.options_, ranker.n_features_in_)
+        weights = arrays["net_weights"]
+        if weights.dtype != np.float64 or weights.shape != (n_weights(sizes),):
+            raise ModelFileError(f"net_weights must be {n_weights(sizes)} float64 numbers.")
+        if not np.isfinite(net_reach(ranker.scaling_.reach, sizes, weights)):
+            raise ModelFileError("net_weights are so large that scores are not finite.")
+        ranker.weights_ = weights
+        return ranker
+
+
+class RankNet(NetRanker):
+    """A net that makes the logistic loss of all pairs of different grades small; the measure only picks the
+    epoch.
+
+    Examples
+    --------
+    >>> import mcrank
+    >>> train, valid, test = mcrank.make_artificial(n_train=40, n_valid=20, n_test=20, seed=1)
+    >>> ranker = mcrank.RankNet(epochs=30).fit(train, valid=valid)
+    >>> bool(ranker.score(test) > 0.4)
+    True
+    """
+
+    name: ClassVar[str] = "ranknet"
+    card: ClassVar[Card] = Card("pairwise", "logistic loss of pairs", "net", trains_on_measure=False)
+
+    def _loss(self, data: Dataset, options: dict[str, Any]) -> PairwiseLogistic | LambdaLoss | None:
+        loss = PairwiseLogistic(data.y, data.offsets, options["sigma"], weight=relative_weight(data))
+        return None if loss.is_empty else loss
+
+    def _watched(self, options: dict[str, Any]) -> Measure:
+        return Kendall()
+
+
+class LambdaRank(NetRanker):
+    """A net driven by lambdas: the logistic slope of every pair times the change of the measure when its two
+    rows swap ranks, found anew each time a query is met.
+
+    Examples
+    --------
+    >>> import mcrank
+    >>> train, valid, test = mcrank.make_artificial(n_train=40, n_valid=20, n_test=20, seed=1)
+    >>> ranker = mcrank.LambdaRank(measure="map", epochs=30).fit(train, valid=valid)
+    >>> bool(ranker.score(test) > 0.4)
+    True
+    """
+
+    name: ClassVar[str] = "lambdarank"
+    card: ClassVar[Card] = Card(
+        "listwise", "logistic loss of pairs x change of the measure", "net", trains_on_measure=True
+    )
+
+    truncation: int | None = option(
+        default=None,
+        low=1,
+        high=2**31 - 1,
+        help="only pairs with a row within so many ranks; None for all the measure looks at",
+    )
+
+    def _loss(self, data: Dataset, options: dict[str, Any]) -> PairwiseLogistic | LambdaLoss | None:
+        bound = options["measure"].on(data)
+        weight = relative_weight(data)
+        loss = LambdaLoss(bound, options["sigma"], options["truncation"], weight=weight)
+        return None if loss.is_empty else loss
+
+    def _watched(self, options: dict[str, Any]) -> Measure:
+        measure: Measure = options["measure"]
+        return measure
