@@ -30,6 +30,8 @@ _HOMES = {
     "BestFeature": "mcrank.rankers.best_feature",
     "AdaRank": "mcrank.rankers.adarank",
     "RankSVM": "mcrank.rankers.ranksvm",
+    "RankNet": "mcrank.rankers.nets",
+    "LambdaRank": "mcrank.rankers.nets",
     "load": "mcrank.models.file",
     "compare": "mcrank.compare",
     "Comparison": "mcrank.compare.result",
@@ -113,6 +115,8 @@ if TYPE_CHECKING:
     from mcrank.rankers.lambdamart import LambdaMART as LambdaMART
     from mcrank.rankers.mcrank import McRank as McRank
     from mcrank.rankers.mcrank import OrdinalMcRank as OrdinalMcRank
+    from mcrank.rankers.nets import LambdaRank as LambdaRank
+    from mcrank.rankers.nets import RankNet as RankNet
     from mcrank.rankers.ranksvm import RankSVM as RankSVM
     from mcrank.rankers.regression import RegressionRanker as RegressionRanker
 

@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "predict": ("mcrank.cli.predict", "Score every row of a data file with a model."),
     "evaluate": ("mcrank.cli.evaluate", "Measure scores or a run against the grades of a data file."),
     "describe": ("mcrank.cli.describe", "Show what a model file holds."),
+    "rankers": ("mcrank.cli.rankers", "List every ranker, or tell all about one."),
     "rosetta": ("mcrank.cli.rosetta", "Show one ranking in the dialect of every known tool."),
     "significance": ("mcrank.cli.significance", "Test whether one ranking is better than another."),
     "doctor": ("mcrank.cli.doctor", "Look for what is wrong with a data file."),

@@ -89,6 +89,15 @@ def use_linear() -> None:
     RankSVM().fit(train, valid=valid)
 
 
+def use_nets() -> None:
+    """Train nets for an epoch."""
+    from mcrank import LambdaRank, RankNet, make_artificial
+
+    train, valid, _ = make_artificial(n_train=4, n_valid=2, n_test=1, docs_per_query=10, n_features=3)
+    for ranker_class in (RankNet, LambdaRank):
+        ranker_class(epochs=1).fit(train, valid=valid)
+
+
 def use_scorers() -> None:
     """Score a few rows and many, with one output and with several."""
     import numpy as np
@@ -138,6 +147,7 @@ def use_measures() -> None:
 # The longest first, so that the others run beside it.
 AREAS: dict[str, Callable[[], None]] = {
     "training": use_trainers,
+    "nets": use_nets,
     "reading": use_readers,
     "linear": use_linear,
     "scoring": use_scorers,

@@ -12,4 +12,6 @@ RANKERS: dict[str, str] = {
     "best-feature": "mcrank.rankers.best_feature:BestFeature",
     "adarank": "mcrank.rankers.adarank:AdaRank",
     "ranksvm": "mcrank.rankers.ranksvm:RankSVM",
+    "ranknet": "mcrank.rankers.nets:RankNet",
+    "lambdarank": "mcrank.rankers.nets:LambdaRank",
 }
