@@ -26,12 +26,14 @@ _HOMES = {
     "McRank": "mcrank.rankers.mcrank",
     "OrdinalMcRank": "mcrank.rankers.mcrank",
     "RegressionRanker": "mcrank.rankers.regression",
+    "GBRank": "mcrank.rankers.gbrank",
     "LambdaMART": "mcrank.rankers.lambdamart",
     "BestFeature": "mcrank.rankers.best_feature",
     "AdaRank": "mcrank.rankers.adarank",
     "RankSVM": "mcrank.rankers.ranksvm",
     "RankNet": "mcrank.rankers.nets",
     "LambdaRank": "mcrank.rankers.nets",
+    "RankBoost": "mcrank.rankers.rankboost",
     "load": "mcrank.models.file",
     "compare": "mcrank.compare",
     "Comparison": "mcrank.compare.result",
@@ -113,10 +115,12 @@ if TYPE_CHECKING:
     from mcrank.rankers.adarank import AdaRank as AdaRank
     from mcrank.rankers.best_feature import BestFeature as BestFeature
     from mcrank.rankers.lambdamart import LambdaMART as LambdaMART
+    from mcrank.rankers.gbrank import GBRank as GBRank
     from mcrank.rankers.mcrank import McRank as McRank
     from mcrank.rankers.mcrank import OrdinalMcRank as OrdinalMcRank
     from mcrank.rankers.nets import LambdaRank as LambdaRank
     from mcrank.rankers.nets import RankNet as RankNet
+    from mcrank.rankers.rankboost import RankBoost as RankBoost
     from mcrank.rankers.ranksvm import RankSVM as RankSVM
     from mcrank.rankers.regression import RegressionRanker as RegressionRanker
 

@@ -23,12 +23,14 @@ RANKER_CLASSES = [
     mcrank.McRank,
     mcrank.OrdinalMcRank,
     mcrank.RegressionRanker,
+    mcrank.GBRank,
     mcrank.LambdaMART,
     mcrank.BestFeature,
     mcrank.AdaRank,
     mcrank.RankSVM,
     mcrank.RankNet,
     mcrank.LambdaRank,
+    mcrank.RankBoost,
 ]
 DATA = mcrank.make_artificial(n_train=12, n_valid=4, n_test=4, docs_per_query=15, n_features=4, seed=3)
 
