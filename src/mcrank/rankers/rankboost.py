@@ -11,7 +11,6 @@ of π over the rows above its threshold.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
@@ -21,23 +20,18 @@ import numpy.typing as npt
 from numba import njit
 
 from mcrank.boosting.binning import BINNINGS
-from mcrank.boosting.trees import ForestBuilder
 from mcrank.data.dataset import Dataset
-from mcrank.errors import DataError
-from mcrank.losses.pairwise import PairArrays, pair_arrays
+from mcrank.losses.pairwise import PairArrays
 from mcrank.options import option
-from mcrank.rankers.base import Card, FloatArray
+from mcrank.rankers.base import Card
 from mcrank.rankers.forest import ForestRanker
-from mcrank.rankers.rounds import Rounds
-from mcrank.rankers.stumps import NET, ROOTS, SIZE, Stump, StumpGround, sum_bins
+from mcrank.rankers.stumps import NET, NOTHING, ROOTS, SIZE, Stump, StumpBoosting, boost_stumps, sum_bins
 
 _RULES = {"r": NET, "abs": SIZE, "z": ROOTS}
 # A stump that orders every pair well would have an infinite alpha: its r counts as this much below 1.
 _PERFECT = 1.0 - 1e-9
 # Added to W+ and W-, as a share of Z: a stump without badly ordered pairs has a finite alpha.
 _SMOOTH = 1e-4
-# With less than this share of the first loss left there is nothing to learn, only rounding.
-_NOTHING = 1e-12
 
 
 class RankBoost(ForestRanker):
@@ -104,50 +98,21 @@ class RankBoost(ForestRanker):
         options: dict[str, Any],
         callback: Callable[[Any], Any] | None,
     ) -> None:
-        if data.n_rows > 2**31 - 1:
-            raise DataError(f"The training data has {data.n_rows} rows; RankBoost takes at most {2**31 - 1}.")
-        rounds = Rounds(valid, options, options["n_estimators"], callback, options["early_stopping_rounds"])
-        held_out = np.zeros(0 if valid is None else valid.n_rows)
-        builder = ForestBuilder(data.n_features, [0.0])
-        try:
-            with ThreadPoolExecutor(options["n_jobs"]) as pool:
-                boosting = _Boosting(data, options, pool)
-                for _ in range(options["n_estimators"]):
-                    stump = boosting.best()
-                    if stump is None:
-                        break
-                    alpha = boosting.add(stump, builder)
-                    if valid is not None:
-                        held_out[valid.X[:, stump.feature] > np.float32(stump.threshold)] += alpha
-                    if rounds.after(held_out, loss=boosting.loss / boosting.first_loss):
-                        break
-        except KeyboardInterrupt:
-            if rounds.best_round == 0:
-                raise
-            warnings.warn(
-                f"{type(self).__name__} was interrupted; it keeps {rounds.best_round} rounds.", stacklevel=3
-            )
-        builder.keep_first(rounds.best_round)
-        self.forest_ = builder.build()
-        self.best_round_, self.n_rounds_, self.history_ = rounds.best_round, rounds.n_rounds, rounds.history
+        boosted = boost_stumps(_Exponential, data, valid, options, callback, type(self).__name__)
+        self.forest_, self.history_ = boosted.forest, boosted.history
+        self.best_round_, self.n_rounds_ = boosted.best_round, boosted.n_rounds
 
 
-class _Boosting:
-    """State of training: binned rows, scores, and the pull of the pairs on every row."""
+class _Exponential(StumpBoosting):
+    """Boosting on the exponential loss of pairs."""
 
     def __init__(self, data: Dataset, options: dict[str, Any], pool: ThreadPoolExecutor) -> None:
-        self.rule, self.pool = _RULES[options["criterion"]], pool
-        self.ground = StumpGround.of(data, options, options["thresholds"])
-        self.net = self.ground.room()
-        self.total = self.ground.room() if self.rule == ROOTS else np.empty(0)
-        self.scores = np.zeros(data.n_rows)
-        self.pull, self.up, self.down = np.zeros((3, data.n_rows))
-        self.layout = pair_arrays(data.y, data.offsets, options["pairs"] == "query")
-        self.weight, self.factor = _weights(data, self.layout)
-        self.by_bin = self._sort_bins(data) if self.rule == ROOTS else np.empty((0, 0), dtype=np.int32)
-        self.levels = _levels(self.layout) if self.rule == ROOTS else np.empty(0, dtype=np.int64)
-        self.loss = self._pull()
-        self.first_loss = self.loss
+        super().__init__(data, options, pool)
+        self.rule = _RULES[options["criterion"]]
+        exact = self.rule == ROOTS
+        self.total = self.ground.room() if exact else np.empty(0)
+        self.by_bin = self._sort_bins(data) if exact else np.empty((0, 0), dtype=np.int32)
+        self.levels = _levels(self.layout) if exact else np.empty(0, dtype=np.int64)
 
     def _sort_bins(self, data: Dataset) -> npt.NDArray[np.int32]:
         """Rows of every query by falling bin, for each feature."""
@@ -157,7 +122,8 @@ class _Boosting:
             out[f] = np.argsort((queries << 16) - column.astype(np.int64), kind="stable")
         return out
 
-    def _pull(self) -> float:
+    def weigh(self) -> float:
+        """Fill the pull of all pairs on every row; the loss is their weight."""
         layout = self.layout
         return float(
             pull_rows(
@@ -166,10 +132,8 @@ class _Boosting:
             )
         )  # fmt: skip
 
-    def best(self) -> Stump | None:
-        """The best stump under the weights in force, None when none helps."""
-        if not self.loss > _NOTHING * self.first_loss:
-            return None
+    def next(self) -> tuple[Stump, float] | None:
+        """Return the best stump and its alpha, None when none helps."""
         ground, layout = self.ground, self.layout
 
         def fill(start: int, end: int) -> None:
@@ -182,32 +146,16 @@ class _Boosting:
 
         ground.over_features(self.pool, fill)
         stumps = ground.best(self.net, self.total, self.rule)
-        return stumps[0] if stumps and stumps[0].merit > _NOTHING * self.loss else None
+        if not stumps or stumps[0].merit <= NOTHING * self.loss:
+            return None
+        return stumps[0], self._alpha(stumps[0])
 
-    def add(self, stump: Stump, builder: ForestBuilder) -> float:
-        """Add a stump with its alpha, and find the new pull of the pairs."""
+    def _alpha(self, stump: Stump) -> float:
         if self.rule == ROOTS:
-            good, bad = max(stump.total + stump.net, 0.0) / 2, max(stump.total - stump.net, 0.0) / 2
+            good, bad = (max(stump.total + sign * stump.net, 0.0) / 2 for sign in (1, -1))
             small = _SMOOTH * self.loss
-            alpha = 0.5 * np.log((good + small) / (bad + small))
-        else:
-            r = np.clip(stump.net / self.loss, -_PERFECT, _PERFECT)
-            alpha = 0.5 * np.log((1.0 + r) / (1.0 - r))
-        above = self.ground.above(stump)
-        self.scores[above] += alpha
-        self.ground.append(builder, stump, alpha, int(above.sum()), len(above))
-        self.loss = self._pull()
-        return float(alpha)
-
-
-def _weights(data: Dataset, layout: PairArrays) -> tuple[FloatArray, FloatArray]:
-    """Row weights and query factors, the largest of each being 1: only their ratios matter."""
-    row = np.ones(data.n_rows) if data.weight is None else data.weight / max(data.weight.max(), 1e-300)
-    query = np.ones(data.n_queries)
-    if data.query_weight is not None:
-        query = data.query_weight / max(data.query_weight.max(), 1e-300)
-    factor = layout.factor * query
-    return row, factor / max(factor.max(), 1e-300)
+            return float(0.5 * np.log((good + small) / (bad + small)))
+        return float(np.arctanh(np.clip(stump.net / self.loss, -_PERFECT, _PERFECT)))
 
 
 def _levels(layout: PairArrays) -> npt.NDArray[np.int64]:

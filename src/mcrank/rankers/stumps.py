@@ -6,6 +6,8 @@ threshold of a feature is tried in one pass over its bins.
 
 from __future__ import annotations
 
+import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,10 +19,15 @@ import numpy.typing as npt
 from numba import njit
 
 from mcrank.boosting.binning import Bins, bin_dataset, find_bins
+from mcrank.boosting.boost import Boosted
 from mcrank.boosting.trees import ForestBuilder
 from mcrank.data.dataset import Dataset
+from mcrank.losses.pairwise import pair_arrays
+from mcrank.rankers.rounds import Rounds
 
 FloatArray = npt.NDArray[np.float64]
+# With less than this share of the first loss left there is nothing to learn, only rounding.
+NOTHING = 1e-12
 # How a threshold is judged from N = W+ - W- and T = W+ + W-, W the weight of pairs it orders well and badly.
 NET, SIZE, ROOTS = 0, 1, 2  # N, |N|, or (√W+ - √W-)²: what the best step takes from an exponential loss
 
@@ -119,6 +126,85 @@ class StumpGround:
             left=[1, -1, -1], right=[2, -1, -1], value=[0.0, 0.0, value], gain=[stump.merit, 0.0, 0.0],
             rows=[rows, rows - above, above],
         )  # fmt: skip
+
+
+class StumpBoosting(ABC):
+    """State of boosting stumps on a loss of pairs; a subclass says which stump comes next, and its value.
+
+    A pair weighs the product of the weights of its rows, times the weight of its query (divided by the
+    number of its pairs where ``pairs`` is "query"). Only ratios of weights matter: the largest are made 1.
+    """
+
+    loss: float
+
+    def __init__(self, data: Dataset, options: dict[str, Any], pool: ThreadPoolExecutor) -> None:
+        self.pool = pool
+        self.ground = StumpGround.of(data, options, options.get("thresholds"))
+        self.net = self.ground.room()
+        self.scores, self.pull, self.up, self.down = np.zeros((4, data.n_rows))
+        self.layout = pair_arrays(data.y, data.offsets, options["pairs"] == "query")
+        self.weight = np.ones(data.n_rows) if data.weight is None else _relative(data.weight)
+        query_weight = 1.0 if data.query_weight is None else _relative(data.query_weight)
+        self.factor = _relative(self.layout.factor * query_weight)
+        self.loss = self.first_loss = self.weigh()
+
+    @abstractmethod
+    def weigh(self) -> float:
+        """Weigh the pairs under the scores in force: fill `pull`, and return the loss."""
+
+    @abstractmethod
+    def next(self) -> tuple[Stump, float] | None:
+        """Return the best stump and its value, None when none helps."""
+
+    def learn(
+        self, builder: ForestBuilder, valid: Dataset | None, options: dict[str, Any], rounds: Rounds
+    ) -> None:
+        """Add stumps to a forest until there are enough of them."""
+        held_out = np.zeros(0 if valid is None else valid.n_rows)
+        for _ in range(options["n_estimators"]):
+            found = self.next() if self.loss > NOTHING * self.first_loss else None
+            if found is None:
+                return
+            stump, value = found
+            above = self.ground.above(stump)
+            self.scores[above] += value
+            self.ground.append(builder, stump, value, int(above.sum()), len(above))
+            if valid is not None:
+                held_out[valid.X[:, stump.feature] > np.float32(stump.threshold)] += value
+            self.loss = self.weigh()
+            if rounds.after(held_out, loss=self.loss / self.first_loss):
+                return
+
+
+def _relative(weight: FloatArray) -> FloatArray:
+    return np.asarray(weight / max(float(weight.max()), 1e-300))
+
+
+def boost_stumps(
+    kind: type[StumpBoosting],
+    data: Dataset,
+    valid: Dataset | None,
+    options: dict[str, Any],
+    callback: Callable[[Any], Any] | None,
+    owner: str,
+) -> Boosted:
+    """Boost stumps, keeping those up to the best round; Ctrl-C ends it after the rounds already done."""
+    rounds = Rounds(valid, options, options["n_estimators"], callback, options["early_stopping_rounds"])
+    builder = ForestBuilder(data.n_features, [0.0])
+    interrupted = False
+    with ThreadPoolExecutor(options["n_jobs"]) as pool:
+        boosting = kind(data, options, pool)
+        try:
+            boosting.learn(builder, valid, options, rounds)
+        except KeyboardInterrupt:
+            if rounds.best_round == 0:
+                raise
+            interrupted = True
+    if interrupted:
+        warnings.warn(f"{owner} was interrupted; it keeps {rounds.best_round} rounds.", stacklevel=4)
+    builder.keep_first(rounds.best_round)
+    bins = boosting.ground.bins
+    return Boosted(builder.build(), bins, rounds.n_rounds, rounds.best_round, interrupted, rounds.history)
 
 
 @njit(nogil=True, cache=True)
