@@ -181,11 +181,11 @@ SYSTEMS: dict[str, Callable[[Job], Callable[[int, bool], tuple[float, Any]]]] = 
 }
 
 
-def _serve(name: str, job: Job, pipe: Any) -> None:
+def _serve(system: str | Callable[[Any], Any], job: Job, pipe: Any) -> None:
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = str(job.threads)
     warnings.simplefilter("ignore")
-    run = SYSTEMS[name](job)
+    run = (SYSTEMS[system] if isinstance(system, str) else system)(job)
     run(3, False)  # compile, warm caches
     pipe.send("ready")
     while (request := pipe.recv()) is not None:
@@ -193,15 +193,15 @@ def _serve(name: str, job: Job, pipe: Any) -> None:
 
 
 class Worker:
-    """One system in a process of its own."""
+    """One system, by its name above or as a function of its own, in a process of its own."""
 
-    def __init__(self, name: str, job: Job) -> None:
+    def __init__(self, system: str | Callable[[Any], Any], job: Job) -> None:
         context = mp.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(name, job, theirs), daemon=True)
+        self.process = context.Process(target=_serve, args=(system, job, theirs), daemon=True)
         self.process.start()
         if self.pipe.recv() != "ready":
-            raise RuntimeError(f"{name} did not start")
+            raise RuntimeError(f"{system} did not start")
 
     def run(self, rounds: int, predict: bool = False) -> tuple[float, Any]:
         self.pipe.send((rounds, predict))

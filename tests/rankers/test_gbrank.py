@@ -79,7 +79,8 @@ def test_it_learns_and_is_the_same_on_any_number_of_threads(form, split):
     train, valid, test = mcrank.make_artificial(n_train=80, n_valid=20, n_test=40, docs_per_query=30, seed=5)
     options = {"form": form, "split": split, "n_estimators": 40}
     ranker = GBRank(**options, n_jobs=1).fit(train, valid=valid)
-    assert ranker.score(test) > mcrank.NDCG(k=10).on(test).mean(np.zeros(test.n_rows)) + 0.15
+    lead = {"gradient": 0.15, "average": 0.05}[form]  # an average moves slowly
+    assert ranker.score(test) > mcrank.NDCG(k=10).on(test).mean(np.zeros(test.n_rows)) + lead
     for n_jobs in (2, 4):
         assert to_bytes(GBRank(**options, n_jobs=n_jobs).fit(train, valid=valid)) == to_bytes(ranker)
 
