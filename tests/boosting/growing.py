@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from mcrank import Dataset
 from mcrank.boosting.binning import BinnedDataset, bin_dataset, find_bins
 from mcrank.boosting.grow import Grounds, Rules, Workspace, grow
-from mcrank.losses.quantize import count_bits, gradient_bits
+from mcrank.boosting.packing import Packing
+from mcrank.losses.quantize import gradient_bits
+from tests.reference.packing import narrow
 
 NONE = np.empty(0, dtype=np.int64)
 
@@ -31,9 +33,15 @@ class Plot:
         return len(self.q)
 
     def rules(self, num_leaves: int, min_rows: int, derived: bool = False) -> Rules:
-        lanes = 2 if derived or len(self.lane) else 1
-        bits = gradient_bits(self.rows) if derived else 0
-        return Rules(num_leaves, min_rows, count_bits(self.rows), lanes, bits)
+        return Rules(num_leaves, min_rows, self.packing(derived))
+
+    def packing(self, derived: bool = False) -> Packing:
+        wide = self.binned.bins.wide
+        return Packing.of(self.rows, given=len(self.lane) > 0, derived=derived, wide=wide)
+
+    def derived(self) -> tuple[np.ndarray, np.ndarray]:
+        """Gradients and curvatures as the Newton gain takes them, by the naive twin."""
+        return narrow(self.q, gradient_bits(self.rows), self.packing(True).bits)
 
     def grow(
         self,

@@ -10,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcrank.boosting.grow import Workspace, grow, grow_shared, tree_arrays
-from mcrank.losses.quantize import gradient_bits
 from tests.boosting.growing import CASES, NONE, plot, random_plot
 from tests.reference import grow as naive
-from tests.reference.histogram import derived_lane
 
 
 def check_nodes(nodes, wanted, entries):
@@ -51,8 +49,8 @@ def test_trees_with_a_second_lane(case, num_leaves, min_rows):
 def test_trees_by_the_newton_gain(case, num_leaves, min_rows):
     p = random_plot(*case)
     nodes, ws, _ = p.grow(num_leaves, min_rows, derived=True)
-    lane = derived_lane(p.q, gradient_bits(p.rows))
-    wanted = naive.grow(naive.features_of(p.binned), p.q, num_leaves, min_rows, lane=lane)
+    q, lane = p.derived()
+    wanted = naive.grow(naive.features_of(p.binned), q, num_leaves, min_rows, lane=lane)
     check_nodes(nodes, wanted, ws.entries)
 
 

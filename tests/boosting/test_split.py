@@ -6,22 +6,18 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcrank.losses.quantize import gradient_bits
 from tests.boosting.growing import CASES, plot, random_plot
 from tests.reference.grow import features_of
-from tests.reference.histogram import derived_lane
 from tests.reference.split import best_split, exact_gain, sides
 
 
 def check_root(p, min_rows, *, derived=False):
     """Compare the root's split with the naive one; return it."""
-    lane = derived_lane(p.q, gradient_bits(p.rows)) if derived else (p.lane if len(p.lane) else None)
+    q, lane = p.derived() if derived else (p.q, p.lane if len(p.lane) else None)
     nodes, _, rules = p.grow(2, min_rows, derived=derived)
     root = nodes[0]
     features = features_of(p.binned)
-    wanted = (
-        best_split(features, list(range(p.rows)), p.q, min_rows, lane) if p.rows >= 2 * min_rows else None
-    )
+    wanted = best_split(features, list(range(p.rows)), q, min_rows, lane) if p.rows >= 2 * min_rows else None
     if wanted is None:
         assert len(nodes) == 1
         assert root["gain"] == 0
@@ -32,12 +28,12 @@ def check_root(p, min_rows, *, derived=False):
     left, right = sides(features[wanted.feature], range(p.rows), int(root["bin"]), wanted.missing_left)
     assert (left, right) == (wanted.left, wanted.right)
     assert nodes["end"][1] - nodes["begin"][1] == len(left)
-    assert int(root["left_total"]) >> rules.count_bits == sum(int(p.q[r]) for r in left)
+    assert int(root["left_total"]) >> rules.packing.count_bits == sum(int(q[r]) for r in left)
     if lane is not None:
         assert root["left_weight"] == sum(int(lane[r]) for r in left)
     # The float gain is the true one, but for rounding.
-    total = exact_gain(left, right, p.q, lane)
-    size = abs(float(total)) + float(sum(int(v) for v in p.q)) ** 2 / (p.rows if lane is None else sum(lane))
+    total = exact_gain(left, right, q, lane)
+    size = abs(float(total)) + float(sum(int(v) for v in q)) ** 2 / (p.rows if lane is None else sum(lane))
     assert abs(float(root["gain"] - total)) <= 1e-12 * size
     return wanted
 

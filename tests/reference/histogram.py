@@ -27,13 +27,6 @@ def packed(column, rows, q, n_bins, count_bits, lane=None):
     return out.ravel()
 
 
-def derived_lane(q, bits, lane_bits=30):
-    """|q|(1 - |q|) in integers of scale ``2**bits``, at most ``lane_bits`` bits kept, never below 0."""
-    one = 1 << bits
-    drop = max(2 * bits - lane_bits, 0)
-    return np.array([max((abs(int(v)) * (one - abs(int(v)))) >> drop, 0) for v in q], dtype=np.int64)
-
-
 def unpack(counter, count_bits):
     """Sum and count of one counter."""
     return int(counter) >> count_bits, int(counter) & ((1 << count_bits) - 1)

@@ -19,13 +19,14 @@ import numpy.typing as npt
 from mcrank.boosting.binning import Bins, bin_dataset, find_bins
 from mcrank.boosting.grow import Grounds, Rules, Workspace, grow, grow_shared, tree_arrays
 from mcrank.boosting.leaves import leaf_values, move_rows, walk_rows
+from mcrank.boosting.packing import Packing
 from mcrank.boosting.roots import SharedRoots
 from mcrank.boosting.sampling import draw, query_keys
 from mcrank.boosting.trees import Forest, ForestBuilder
 from mcrank.data.dataset import Dataset
 from mcrank.errors import MeasureError
 from mcrank.losses.base import Loss
-from mcrank.losses.quantize import LANE_BITS, FloatArray, count_bits, gradient_bits
+from mcrank.losses.quantize import FloatArray
 from mcrank.metrics.measure import Measure
 
 # Below this many rows a node is done before a second thread has woken up.
@@ -199,20 +200,12 @@ class Booster:
         self.grounds = Grounds.of(bin_dataset(data, self.bins, options.n_jobs))
         self.gradients = loss.allocate(options.split)
         self.scores = self._start()
+        given = len(self.gradients.weights) > 0
         derived = options.split == "newton" and loss.derived_curvature
-        lanes = 2 if derived or len(self.gradients.weights) else 1
-        bits = gradient_bits(data.n_rows)
+        packing = Packing.of(data.n_rows, given=given, derived=derived, wide=self.bins.wide)
         # More leaves than the rows can fill would only cost memory.
         most = max(2, data.n_rows // options.min_samples_leaf)
-        self.rules = Rules(
-            min(options.num_leaves, most),
-            options.min_samples_leaf,
-            count_bits(data.n_rows),
-            lanes,
-            bits if derived else 0,
-        )
-        if derived:
-            self.gradients.lane_unit = 2.0 ** -min(2 * bits, LANE_BITS)
+        self.rules = Rules(min(options.num_leaves, most), options.min_samples_leaf, packing)
         self.spaces = [
             Workspace.allocate(self.grounds, data.n_rows, self.rules)
             for _ in range(min(options.n_jobs, max(1, loss.trees_per_round)))
@@ -220,10 +213,9 @@ class Booster:
         self.builder = ForestBuilder(data.n_features, loss.base)
         self.query_keys = query_keys(data.qids) if options.subsample < 1 else None
         self.feature_keys = np.arange(data.n_features, dtype=np.uint64)
-        narrow = self.rules.lanes == 1 and not self.bins.wide
         self.roots: SharedRoots | None = None
-        if narrow and not sequential and loss.trees_per_round - loss.balanced > 1:
-            self.roots = SharedRoots(self.grounds, loss.trees_per_round, loss.balanced, self.rules.count_bits)
+        if not (sequential or given or self.bins.wide) and loss.trees_per_round - loss.balanced > 1:
+            self.roots = SharedRoots(self.grounds, packing, loss.trees_per_round, loss.balanced)
 
     def _start(self) -> FloatArray:
         """Scores before the first round, which trees move."""
@@ -294,7 +286,7 @@ class Booster:
         """Grow one tree, find its leaf values and move the scores."""
         options, gradients = self.options, self.gradients
         if self.roots is not None and ready:
-            self.roots.pack(k, ws.hists[0])
+            self.roots.copy(k, ws.hists[0])
         features = self._features(number, k)
         arguments = (
             self.grounds, self.rules, gradients.q[k], rows, gradients.weights_of(k), features, ready, ws,
@@ -318,8 +310,8 @@ class Booster:
             nodes["left"].astype(np.int64), nodes["begin"].copy(), nodes["end"].copy(), ws.entries, values,
             self.scores[k],
         )  # fmt: skip
-        lane = 1.0 if self.rules.lanes == 1 else gradients.lane_unit
-        tree = tree_arrays(nodes, self.grounds, self.bins.edges, gradients.unit**2 / lane)
+        unit = self.rules.packing.gain_unit(gradients.unit, gradients.lane_unit)
+        tree = tree_arrays(nodes, self.grounds, self.bins.edges, unit)
         tree["value"] = values
         if len(rest):
             _walk(self.data.X, rest, tree, self.scores[k])

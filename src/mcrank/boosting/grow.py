@@ -15,7 +15,8 @@ import numpy.typing as npt
 from numba import njit
 
 from mcrank.boosting.binning import BLOCK, BinnedDataset
-from mcrank.boosting.histogram import fill_pairs, node_histogram
+from mcrank.boosting.histogram import node_histogram
+from mcrank.boosting.packing import Packing, aligned, fill_packs
 from mcrank.boosting.partition import fill_entries, partition, partition_root
 from mcrank.boosting.split import NODE, best_split
 
@@ -54,10 +55,17 @@ class Grounds(NamedTuple):
             bins.offsets[:-1] + np.arange(bins.n_features),
         )
 
-    @property
-    def n_blocks(self) -> int:
-        """Number of histogram blocks: 16 features each, or one when bins are wide."""
-        return int(self.wide_columns.shape[0] or -(-self.columns.shape[0] // BLOCK))
+    def cut(self, parts: int) -> list[int]:
+        """Features where the work on histograms is cut into about equal parts: 0, ..., number of features.
+
+        Blocks are read by halves of eight features, so cuts are at whole halves; wide bins have no blocks.
+        """
+        features = len(self.n_bins)
+        half = 1 if self.wide_columns.shape[0] else BLOCK // 2
+        places = np.r_[np.arange(0, features, half), features]
+        wanted = np.arange(1, parts) * features / parts
+        nearest = places[np.abs(places[:, None] - wanted).argmin(axis=0)]
+        return [int(place) for place in np.unique(np.r_[0, nearest, features])]
 
 
 class Rules(NamedTuple):
@@ -65,9 +73,20 @@ class Rules(NamedTuple):
 
     num_leaves: int
     min_rows: int
-    count_bits: int
-    lanes: int
-    derived_bits: int  # scale of q when the second lane is |q|(1 - |q|)
+    packing: Packing
+
+
+class Scratch(NamedTuple):
+    """Memory one thread needs for a node: prefix sums of a feature, and counters of a block in triples."""
+
+    work: npt.NDArray[np.float64]
+    triples: npt.NDArray[np.int64]
+
+    @classmethod
+    def allocate(cls, grounds: Grounds, packing: Packing) -> Scratch:
+        """Return memory for nodes on these grounds."""
+        longest = int(grounds.n_bins.max())
+        return cls(np.empty((4, longest)), aligned(BLOCK * 256 if packing.chunk_bits else 0))
 
 
 class Workspace(NamedTuple):
@@ -77,20 +96,21 @@ class Workspace(NamedTuple):
     hists: npt.NDArray[np.int64]
     entries: npt.NDArray[np.int64]
     spare: npt.NDArray[np.int64]
-    pairs: npt.NDArray[np.int64]
-    work: npt.NDArray[np.float64]
+    packs: npt.NDArray[np.int64]
+    scratch: Scratch
 
     @classmethod
     def allocate(cls, grounds: Grounds, rows: int, rules: Rules) -> Workspace:
         """Return memory for trees on ``rows`` rows; histograms end in room for a last block's padding."""
+        packing = rules.packing
         counters = int(grounds.bin_start[-1]) + (0 if grounds.wide_columns.shape[0] else 4 * 256)
         return cls(
             np.zeros(2 * rules.num_leaves - 1, dtype=NODE),
-            np.empty((max(1, rules.num_leaves - 1), counters * rules.lanes), dtype=np.int64),
+            aligned(max(1, rules.num_leaves - 1), counters * packing.lanes),
             np.empty(rows, dtype=np.int64),
             np.empty(rows, dtype=np.int64),
-            np.empty(2 * rows if rules.lanes == 2 else 0, dtype=np.int64),
-            np.empty((4, int(grounds.n_bins.max())), dtype=np.float64),
+            np.empty(packing.pack_lanes * rows, dtype=np.int64),
+            Scratch.allocate(grounds, packing),
         )
 
 
@@ -110,25 +130,27 @@ def _start_node(nodes, at, begin, end, total, weight, slot):  # type: ignore[no-
 
 
 @njit(nogil=True, cache=True)
-def start_root(grounds, rules, gradients, rows, weights, ready, ws):  # type: ignore[no-untyped-def]
+def start_root(rules, gradients, rows, weights, ready, ws):  # type: ignore[no-untyped-def]
     """Set up the root node; unless its histogram is ``ready``, also its entries."""
-    # IN: grounds, rules, gradients, rows, weights, ready  OUT: ws
+    # IN: rules, gradients, rows, weights, ready  OUT: ws
     n = len(rows) if len(rows) > 0 else len(gradients)
-    total = np.int64(0)
-    weight = np.int64(0)
-    if len(rows) > 0:
-        for i in range(n):
-            total += np.int64(gradients[rows[i]])
-    else:
-        for i in range(n):
-            total += np.int64(gradients[i])
+    none = np.int64(0)
     if not ready:
         fill_entries(gradients, rows, ws.entries)
-        if rules.lanes == 2:
-            fill_pairs(ws.entries, 0, n, rules.count_bits, weights, rules.derived_bits, ws.pairs)
-            for i in range(n):
-                weight += ws.pairs[2 * i + 1]
-    _start_node(ws.nodes, 0, 0, n, (total << rules.count_bits) + n, weight, 0)
+        fill_packs(ws.entries, none, n, rules.packing, weights, ws.packs)
+    _start_node(ws.nodes, none, none, n, none, none, none)
+
+
+@njit(nogil=True)
+def _sum_root(grounds, rules, f, hist, root):  # type: ignore[no-untyped-def]
+    """Sums of the root's rows: those of the bins of any feature."""
+    lanes = rules.packing.lanes
+    root.total = 0
+    root.weight = 0
+    for b in range(grounds.bin_start[f], grounds.bin_start[f + 1]):
+        root.total += hist[b * lanes]
+        if lanes == 2:
+            root.weight += hist[b * 2 + 1]
 
 
 @njit(nogil=True)
@@ -175,24 +197,22 @@ def _divide(grounds, rules, at, n_nodes, slot, gradients, from_root, ws):  # typ
 
 
 @njit(nogil=True)
-def _count(grounds, rules, node, first, last, ws):  # type: ignore[no-untyped-def]
-    """Histogram of a node for blocks ``first`` up to ``last``."""
+def _count(grounds, rules, node, low, high, scratch, ws):  # type: ignore[no-untyped-def]
+    """Histogram of a node for features ``low`` up to ``high``."""
     node_histogram(
-        grounds.columns, grounds.wide_columns, grounds.blocks, grounds.bin_start, first, last,
-        ws.entries, node.begin, node.end, rules.count_bits, rules.lanes, ws.pairs, ws.hists[node.slot],
+        grounds.columns, grounds.wide_columns, grounds.blocks, grounds.bin_start, low, high,
+        ws.entries, node.begin, node.end, rules.packing, ws.packs, scratch.triples, ws.hists[node.slot],
     )  # fmt: skip
 
 
 @njit(nogil=True)
-def _child_histograms(grounds, rules, small, large, first, last, ws):  # type: ignore[no-untyped-def]
-    """Histograms of two siblings for some blocks: count the smaller, subtract it for the larger."""
-    _count(grounds, rules, ws.nodes[small], first, last, ws)
+def _child_histograms(grounds, rules, small, large, low, high, scratch, ws):  # type: ignore[no-untyped-def]
+    """Histograms of two siblings for some features: count the smaller, subtract it for the larger."""
+    _count(grounds, rules, ws.nodes[small], low, high, scratch, ws)
     hist = ws.hists[ws.nodes[small].slot]
     other = ws.hists[ws.nodes[large].slot]
-    step = 1 if grounds.wide_columns.shape[0] > 0 else BLOCK
-    low = grounds.bin_start[first * step] * rules.lanes
-    high = grounds.bin_start[min(last * step, len(grounds.missing))] * rules.lanes
-    for i in range(low, high):
+    lanes = rules.packing.lanes
+    for i in range(grounds.bin_start[low] * lanes, grounds.bin_start[high] * lanes):
         other[i] -= hist[i]
 
 
@@ -201,8 +221,31 @@ def _find_split(grounds, rules, features, first, last, hist, work, node):  # typ
     if node.end - node.begin >= 2 * rules.min_rows:
         best_split(
             hist, grounds.bin_start, grounds.n_bins, grounds.missing, features, first, last, grounds.lowest,
-            grounds.highest, grounds.value_start, rules.lanes, rules.count_bits, rules.min_rows, work, node,
+            grounds.highest, grounds.value_start, rules.packing.lanes, rules.packing.count_bits,
+            rules.min_rows, work, node,
         )  # fmt: skip
+
+
+@njit(nogil=True, cache=True)
+def search_part(grounds, rules, features, part, small, large, ready, ws, scratch, found):  # type: ignore[no-untyped-def]
+    """One thread's share of two new siblings (or of the root, when they are equal): histograms and splits.
+
+    ``part`` is (low, high, first, last): count features ``low`` up to ``high``, among which are those of
+    ``features[first:last]``, which may split. ``found`` gets a record for each of the two nodes.
+    """
+    # IN: all but ws, scratch and found  OUT: ws (histograms), found
+    low, high, first, last = part
+    if small != large:
+        _child_histograms(grounds, rules, small, large, low, high, scratch, ws)
+    elif not ready:
+        _count(grounds, rules, ws.nodes[small], low, high, scratch, ws)
+    for i in range(1 if small == large else 2):
+        child = small if i == 0 else large
+        found[i] = ws.nodes[child]
+        hist = ws.hists[ws.nodes[child].slot]
+        if small == large:
+            _sum_root(grounds, rules, low, hist, found[i])
+        _find_split(grounds, rules, features, first, last, hist, scratch.work, found[i])
 
 
 @njit(nogil=True, cache=True)
@@ -223,27 +266,23 @@ def grow(grounds, rules, gradients, rows, weights, features, ready, ws):  # type
         Whether ``ws.hists[0]`` already holds the root's histogram; then ``rows`` must be empty.
     """
     # IN: grounds, rules, gradients, rows, weights, features, ready  OUT: ws
-    start_root(grounds, rules, gradients, rows, weights, ready, ws)
-    nodes = ws.nodes
-    wide = grounds.wide_columns.shape[0]
-    n_blocks = wide if wide > 0 else (grounds.columns.shape[0] + BLOCK - 1) // BLOCK
+    start_root(rules, gradients, rows, weights, ready, ws)
     # Typed, not literal: Numba would compile everything below a second time for the literal's own type.
-    none = np.int64(0)
+    part = (np.int64(0), len(grounds.n_bins), np.int64(0), len(features))
+    found = np.empty(2, ws.nodes.dtype)
     n_nodes = np.int64(1)
-    if not ready:
-        _count(grounds, rules, nodes[0], none, n_blocks, ws)
-    _find_split(grounds, rules, features, none, len(features), ws.hists[0], ws.work, nodes[0])
+    search_part(grounds, rules, features, part, n_nodes - 1, n_nodes - 1, ready, ws, ws.scratch, found)
+    ws.nodes[0] = found[0]
     while True:
         small = split_best(grounds, rules, n_nodes, gradients, weights, ready, ws)
         if small < 0:
             break
         large = 2 * n_nodes + 1 - small
         n_nodes += 2
-        if _worth_searching(rules, n_nodes, nodes[large]):
-            _child_histograms(grounds, rules, small, large, none, n_blocks, ws)
-            for child in (small, large):
-                hist = ws.hists[nodes[child].slot]
-                _find_split(grounds, rules, features, none, len(features), hist, ws.work, nodes[child])
+        if _worth_searching(rules, n_nodes, ws.nodes[large]):
+            search_part(grounds, rules, features, part, small, large, ready, ws, ws.scratch, found)
+            ws.nodes[small] = found[0]
+            ws.nodes[large] = found[1]
     if n_nodes == 1 and ready:
         fill_entries(gradients, rows, ws.entries)
     return n_nodes
@@ -267,8 +306,7 @@ def split_best(grounds, rules, n_nodes, gradients, weights, ready, ws):  # type:
     slot = (n_nodes + 1) // 2
     small = _divide(grounds, rules, at, n_nodes, slot, gradients, ready and at == 0, ws)
     node = ws.nodes[small]
-    if rules.lanes == 2:
-        fill_pairs(ws.entries, node.begin, node.end, rules.count_bits, weights, rules.derived_bits, ws.pairs)
+    fill_packs(ws.entries, node.begin, node.end, rules.packing, weights, ws.packs)
     return small
 
 
@@ -300,26 +338,6 @@ def tree_arrays(
     }
 
 
-@njit(nogil=True, cache=True)
-def search_part(grounds, rules, features, part, small, large, ready, ws, work, found):  # type: ignore[no-untyped-def]
-    """One thread's share of two new siblings (or of the root, when they are equal): histograms and best
-    splits.
-
-    ``part`` is (first block, last block, first feature, last feature); ``found`` gets a record for each of
-    the two.
-    """
-    # IN: all but ws and found  OUT: ws (histograms), found
-    if small != large:
-        _child_histograms(grounds, rules, small, large, part[0], part[1], ws)
-    elif not ready:
-        _count(grounds, rules, ws.nodes[small], part[0], part[1], ws)
-    for i in range(2):
-        child = small if i == 0 else large
-        found[i] = ws.nodes[child]
-        hist = ws.hists[ws.nodes[child].slot]
-        _find_split(grounds, rules, features, part[2], part[3], hist, work, found[i])
-
-
 def grow_shared(
     grounds: Grounds,
     rules: Rules,
@@ -333,29 +351,27 @@ def grow_shared(
     n_jobs: int,
 ) -> int:
     """`grow` with the histograms and split searches of each node shared by ``n_jobs`` threads."""
-    step = 1 if grounds.wide_columns.shape[0] else BLOCK
-    cuts = np.linspace(0, grounds.n_blocks, min(n_jobs, grounds.n_blocks) + 1).astype(np.int64)
     parts = [
-        (int(lo), int(hi), *np.searchsorted(features, (lo * step, hi * step)).tolist())
-        for lo, hi in pairwise(cuts.tolist())
+        (low, high, *np.searchsorted(features, (low, high)).tolist())
+        for low, high in pairwise(grounds.cut(n_jobs))
     ]
-    works = [np.empty_like(ws.work) for _ in parts]
+    spaces = [Scratch.allocate(grounds, rules.packing) for _ in parts]
     found = np.zeros((len(parts), 2), dtype=NODE)
 
     def search(small: int, large: int) -> None:
         """Let every thread search its features, then keep the best; equal gains go to the lower features."""
 
         def one(p: int) -> None:
-            search_part(grounds, rules, features, parts[p], small, large, ready, ws, works[p], found[p])
+            search_part(grounds, rules, features, parts[p], small, large, ready, ws, spaces[p], found[p])
 
         waiting = [pool.submit(one, p) for p in range(1, len(parts))]
         one(0)
         for future in waiting:
             future.result()
-        for i, child in enumerate((small, large)):
+        for i, child in enumerate((small, large) if small != large else (small,)):
             ws.nodes[child] = found[int(np.argmax(found["terms"][:, i])), i]
 
-    start_root(grounds, rules, gradients, rows, weights, ready, ws)
+    start_root(rules, gradients, rows, weights, ready, ws)
     search(0, 0)
     n_nodes = 1
     while (small := split_best(grounds, rules, n_nodes, gradients, weights, ready, ws)) >= 0:

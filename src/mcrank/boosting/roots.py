@@ -4,54 +4,192 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from numba import int64, njit, uint64
 
 from mcrank.boosting.grow import Grounds
-from mcrank.boosting.histogram import LANES_AT_ONCE, pack_root, root_counts, root_sums
+from mcrank.boosting.intrinsics import add4
+from mcrank.boosting.packing import Packing, aligned, narrow
 from mcrank.losses.quantize import Run
+
+_CHUNK = 4096  # rows whose gradients stay in cache while all features pass over them
+_TOGETHER = 4  # outputs that share one vector add
 
 
 class SharedRoots:
-    """Gradient sums of several outputs over all rows, four outputs to a vector add.
+    """Root histograms of several outputs, four or five outputs summed at once.
 
     Parameters
     ----------
     grounds : Grounds
         Rows with 8-bit bins.
+    packing : Packing
+        How gradients are packed; a second lane must be a derived one.
     outputs : int
         Outputs of the loss.
     balanced : bool
-        Whether a row's rounded gradients sum to zero: then the last output's sums are minus the others'.
-    count_bits : int
-        Bits of a count in a packed counter.
+        Whether a row's rounded gradients sum to zero: then, with one lane, the last output's sums are minus
+        the others'.
     """
 
-    def __init__(self, grounds: Grounds, outputs: int, balanced: bool, count_bits: int) -> None:
+    def __init__(self, grounds: Grounds, packing: Packing, outputs: int, balanced: bool) -> None:
         self._columns = grounds.columns
-        self._count_bits = count_bits
-        self._balanced = balanced
-        self._last = outputs - 1
-        self._computed = outputs - balanced
-        self._groups = range(0, self._computed, LANES_AT_ONCE)
+        self._packing = packing
+        self._balanced = balanced and packing.lanes == 1
         features = len(grounds.columns)
         self._counts = np.empty((features, 256), dtype=np.int64)  # rows per bin never change
         root_counts(grounds.columns, self._counts)
-        self._sums = np.zeros((len(self._groups), features, LANES_AT_ONCE * 256), dtype=np.int64)
+        self._sums = aligned(features, _TOGETHER * 256)
+        self._fifth = aligned(features, 256)
+        self._hists = aligned(outputs, features * 256 * packing.lanes)
 
     def fill(self, q: npt.NDArray[np.int32], parts: int, run: Run) -> None:
         """Sum the rounded gradients of a round, the features cut into ``parts``."""
         features = len(self._columns)
         step = -(-features // (4 * parts)) * 4  # whole fours, as the kernel takes them
 
-        def part(task: int) -> None:
-            group, first = divmod(task, features)
-            output = self._groups[group]
-            outputs = min(LANES_AT_ONCE, self._computed - output)
-            last = min(first + step, features)
-            root_sums(self._columns, first, last, q, output, outputs, self._sums[group])
+        def part(first: int) -> None:
+            root_histograms(
+                self._columns, self._counts, first, min(first + step, features), q, self._packing,
+                self._balanced, self._sums, self._fifth, self._hists,
+            )  # fmt: skip
 
-        run(part, [g * features + f for g in range(len(self._groups)) for f in range(0, features, step)])
+        run(part, range(0, features, step))
 
-    def pack(self, output: int, hist: npt.NDArray[np.int64]) -> None:
+    def copy(self, output: int, hist: npt.NDArray[np.int64]) -> None:
         """Write the root histogram of one output."""
-        lane = -1 if self._balanced and output == self._last else output
-        pack_root(self._sums, self._counts, lane, self._count_bits, hist)
+        hist[: self._hists.shape[1]] = self._hists[output]
+
+
+@njit("void(uint8[:, ::1], int64[:, ::1])", nogil=True, cache=True)
+def root_counts(columns, counts):  # type: ignore[no-untyped-def]
+    """Rows in every bin of every feature."""
+    # IN: columns  OUT: counts
+    counts[:] = 0
+    for f in range(columns.shape[0]):
+        column = columns[f]
+        for i in range(uint64(columns.shape[1])):
+            counts[f, uint64(column[i])] += 1
+
+
+@njit(nogil=True, cache=True)
+def root_histograms(  # type: ignore[no-untyped-def]
+    columns, counts, first, last, q, packing, balanced, sums, fifth, hists
+):
+    """Root histograms of all outputs, for features ``first`` up to ``last``.
+
+    Every output's tree starts from the same rows, so four of their sums share one vector add and the counts
+    need none: they never change. A fifth output is added beside them, rather than in a pass of its own. With
+    a derived second lane one 64-bit word holds both lanes, gradient in the upper half, for as many rows as
+    fit.
+    """
+    # IN: columns, counts, first, last, q, packing, balanced  OUT: sums, fifth (scratch), hists
+    outputs = q.shape[0] - (1 if balanced else 0)
+    rows = columns.shape[1]
+    lanes = packing.lanes
+    step = rows if packing.bits == 0 else int64(1) << int64(30 - packing.bits)
+    output = 0
+    while output < outputs:
+        n = outputs - output
+        n = n if n <= _TOGETHER + 1 else _TOGETHER
+        for low in range(0, rows, step):
+            sums[first:last] = 0
+            fifth[first:last] = 0
+            _sum_rows(columns, first, last, low, min(low + step, rows), q, output, n, packing, sums, fifth)
+            for k in range(n):
+                hist = hists[output + k]
+                for f in range(first, last):
+                    for b in range(256):
+                        word = sums[f, 4 * b + k] if k < _TOGETHER else fifth[f, b]
+                        at = (256 * f + b) * lanes
+                        if lanes == 1:
+                            hist[at] = (word << packing.count_bits) + counts[f, b]
+                        elif low == 0:
+                            hist[at] = ((word >> 32) << packing.count_bits) + counts[f, b]
+                            hist[at + 1] = word & 0xFFFFFFFF
+                        else:
+                            hist[at] += (word >> 32) << packing.count_bits
+                            hist[at + 1] += word & 0xFFFFFFFF
+        output += n
+    if balanced:
+        for f in range(first, last):
+            for b in range(256):
+                at = 256 * f + b
+                # Minus the sum of all others, counts aside.
+                total = outputs * counts[f, b]
+                for k in range(outputs):
+                    total -= hists[k, at]
+                hists[outputs, at] = total + counts[f, b]
+
+
+@njit(nogil=True)
+def _sum_rows(columns, first, last, start, end, q, output, n, packing, sums, fifth):  # type: ignore[no-untyped-def]
+    """Add the words of rows ``start`` up to ``end``; lane k of a bin is for output ``output + k``.
+
+    Features take turns: rows of a sparse feature hit one counter again and again, and each add would wait
+    for the one before it. Four fit the L1 cache, or two with a fifth output.
+    """
+    vectors = np.zeros(_TOGETHER * _CHUNK, np.int64)
+    singles = np.zeros(_CHUNK, np.int64)
+    for low in range(start, end, _CHUNK):
+        high = min(low + _CHUNK, end)
+        for k in range(n):
+            row = q[output + k, low:high]
+            if k < _TOGETHER:
+                _fill_words(row, packing, vectors[k:], _TOGETHER)
+            else:
+                _fill_words(row, packing, singles, 1)
+        f = first
+        while f + 4 <= last and n <= _TOGETHER:
+            _four(columns[f : f + 4, low:high], vectors, sums[f : f + 4])
+            f += 4
+        while f + 2 <= last and n > _TOGETHER:
+            _pair(columns[f : f + 2, low:high], vectors, singles, sums[f : f + 2], fifth[f : f + 2])
+            f += 2
+        while f < last:
+            _pair(columns[f : f + 1, low:high], vectors, singles, sums[f : f + 1], fifth[f : f + 1])
+            f += 1
+
+
+@njit(nogil=True)
+def _fill_words(row, packing, words, stride):  # type: ignore[no-untyped-def]
+    """Words of one output's gradients, every ``stride``-th place."""
+    if packing.bits == 0:
+        for i in range(len(row)):
+            words[i * stride] = row[i]
+    else:
+        for i in range(len(row)):
+            r, h = narrow(row[i], packing)
+            words[i * stride] = (r << int64(32)) + h
+
+
+@njit(nogil=True)
+def _four(columns, vectors, sums):  # type: ignore[no-untyped-def]
+    """Add vectors of four outputs to the bins of four features."""
+    a, b, c, d = columns[0], columns[1], columns[2], columns[3]
+    to_a, to_b, to_c, to_d = sums[0], sums[1], sums[2], sums[3]
+    for i in range(uint64(len(a))):
+        at = i << uint64(2)
+        add4(to_a, uint64(a[i]) << uint64(2), vectors, at)
+        add4(to_b, uint64(b[i]) << uint64(2), vectors, at)
+        add4(to_c, uint64(c[i]) << uint64(2), vectors, at)
+        add4(to_d, uint64(d[i]) << uint64(2), vectors, at)
+
+
+@njit(nogil=True)
+def _pair(columns, vectors, singles, sums, fifth):  # type: ignore[no-untyped-def]
+    """Add vectors of four outputs, and those of a fifth, to the bins of two features (or of one)."""
+    a, to_a, fifth_a = columns[0], sums[0], fifth[0]
+    if len(columns) == 1:
+        for i in range(uint64(len(a))):
+            x = uint64(a[i])
+            add4(to_a, x << uint64(2), vectors, i << uint64(2))
+            fifth_a[x] += singles[i]
+        return
+    b, to_b, fifth_b = columns[1], sums[1], fifth[1]
+    for i in range(uint64(len(a))):
+        x = uint64(a[i])
+        y = uint64(b[i])
+        add4(to_a, x << uint64(2), vectors, i << uint64(2))
+        fifth_a[x] += singles[i]
+        add4(to_b, y << uint64(2), vectors, i << uint64(2))
+        fifth_b[y] += singles[i]

@@ -1,0 +1,77 @@
+"""Root histograms of all outputs together, against those of each output alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mcrank.boosting.packing import Packing
+from mcrank.boosting.roots import SharedRoots
+from mcrank.losses.quantize import gradient_bits
+from tests.boosting.growing import plot
+from tests.reference.histogram import packed
+from tests.reference.packing import narrow
+
+
+def everything(task, items):
+    for item in items:
+        task(item)
+
+
+def check(roots, packing, columns, q, features):
+    for k in range(len(q)):
+        values, lane = q[k], None
+        if packing.lanes == 2:
+            values, lane = narrow(q[k], gradient_bits(q.shape[1]), packing.bits)
+        hist = np.full(features * 256 * packing.lanes + 9, 77, dtype=np.int64)
+        roots.copy(k, hist)
+        assert (hist[-9:] == 77).all()
+        for f, part in enumerate(hist[:-9].reshape(features, -1)):
+            wanted = packed(columns[f], range(q.shape[1]), values, 256, packing.count_bits, lane)
+            assert np.array_equal(part, wanted)
+
+
+@pytest.mark.parametrize("derived", [False, True])
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize(("features", "outputs"), [(1, 2), (3, 3), (7, 4), (5, 5), (10, 6), (4, 9)])
+def test_roots_equal_plain_sums(features, outputs, parts, derived):
+    rows = 700
+    stream = np.random.default_rng(features)
+    p = plot(stream.integers(0, 40, (rows, features)), np.zeros(rows))
+    one = 1 << gradient_bits(rows)
+    packing = Packing.of(rows, derived=derived)
+    for balanced in (False, True):
+        roots = SharedRoots(p.grounds, packing, outputs, balanced)
+        for _ in range(2):  # nothing stays behind from the round before
+            q = stream.integers(-one // outputs, one // outputs, (outputs, rows)).astype(np.int32)
+            if balanced:
+                q[-1] = -q[:-1].sum(axis=0)
+            roots.fill(q, parts, everything)
+            check(roots, packing, p.binned.columns, q, features)
+
+
+@pytest.mark.parametrize("derived", [False, True])
+def test_many_rows(derived):
+    """More rows than a chunk, and than a 32-bit half of a word may sum, in one bin at that."""
+    rows = 140_000
+    stream = np.random.default_rng(0)
+    X = np.stack([np.zeros(rows), stream.integers(0, 9, rows), stream.integers(0, 200, rows)], axis=1)
+    one = 1 << gradient_bits(rows)
+    q = np.stack([np.full(rows, one), np.full(rows, -one), np.full(rows, one // 2), np.zeros(rows)])
+    q = np.concatenate([q, stream.integers(-one, one, (1, rows))]).astype(np.int32)
+    p = plot(X, np.zeros(rows))
+    packing = Packing.of(rows, derived=derived)
+    roots = SharedRoots(p.grounds, packing, 5, False)
+    roots.fill(q, 1, everything)
+    columns = p.binned.columns
+    for k in range(5):
+        values, lane = q[k].astype(np.int64), np.zeros(rows, dtype=np.int64)
+        if derived:
+            values, lane = narrow(q[k], gradient_bits(rows), packing.bits)
+        hist = np.zeros(3 * 256 * packing.lanes, dtype=np.int64)
+        roots.copy(k, hist)
+        for f, part in enumerate(hist.reshape(3, 256, packing.lanes)):
+            sums = np.zeros((256, 3), dtype=np.int64)
+            np.add.at(sums, columns[f], np.stack([values, np.ones_like(values), lane], axis=1))
+            assert np.array_equal(part[:, 0], (sums[:, 0] << packing.count_bits) + sums[:, 1])
+            assert not derived or np.array_equal(part[:, 1], sums[:, 2])
