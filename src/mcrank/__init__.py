@@ -34,6 +34,7 @@ _HOMES = {
     "RankNet": "mcrank.rankers.nets",
     "LambdaRank": "mcrank.rankers.nets",
     "RankBoost": "mcrank.rankers.rankboost",
+    "CoordinateAscent": "mcrank.rankers.coordinate_ascent",
     "load": "mcrank.models.file",
     "compare": "mcrank.compare",
     "Comparison": "mcrank.compare.result",
@@ -114,6 +115,7 @@ if TYPE_CHECKING:
     from mcrank.models.file import load as load
     from mcrank.rankers.adarank import AdaRank as AdaRank
     from mcrank.rankers.best_feature import BestFeature as BestFeature
+    from mcrank.rankers.coordinate_ascent import CoordinateAscent as CoordinateAscent
     from mcrank.rankers.lambdamart import LambdaMART as LambdaMART
     from mcrank.rankers.gbrank import GBRank as GBRank
     from mcrank.rankers.mcrank import McRank as McRank

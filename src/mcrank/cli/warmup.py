@@ -83,10 +83,11 @@ def use_trainers() -> None:
 
 def use_linear() -> None:
     """Train the rankers whose scorer is linear."""
-    from mcrank import RankSVM, make_artificial
+    from mcrank import CoordinateAscent, RankSVM, make_artificial
 
     train, valid, _ = make_artificial(n_train=5, n_valid=5, n_test=1, docs_per_query=10, n_features=3)
     RankSVM().fit(train, valid=valid)
+    CoordinateAscent(restarts=1).fit(train, valid=valid)
 
 
 def use_nets() -> None:

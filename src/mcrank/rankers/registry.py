@@ -16,4 +16,5 @@ RANKERS: dict[str, str] = {
     "ranknet": "mcrank.rankers.nets:RankNet",
     "lambdarank": "mcrank.rankers.nets:LambdaRank",
     "rankboost": "mcrank.rankers.rankboost:RankBoost",
+    "coordinate-ascent": "mcrank.rankers.coordinate_ascent:CoordinateAscent",
 }

@@ -1,0 +1,372 @@
+"""Exact line search for a linear ranker: the best weight of one feature, all others held.
+
+Along a line every score is ``score + step * x``, and a relevant row changes its rank only where it meets
+another row of its query. Those meeting points, with what each does to the measure, decide the value between
+any two of them; the best interval is found without trying steps. Values are integers (a fixed share of the
+largest possible sum), so sums do not depend on their order and equal rankings have equal values.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit, types
+
+from mcrank.metrics.bound import Bound
+from mcrank.metrics.dcg import DiscountedSum
+from mcrank.metrics.ties import base_order
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+_F = types.float64[::1]
+_I = types.int64[::1]
+
+FARTHEST = 2.0**50  # no step goes farther
+FEW = 24  # numbers up to which insertion keeps the least of many quickly
+_LEAST_EXPONENT = 1023 - 50  # steps below 2^-50 share the bin of 0
+_BIN_BITS = 47  # bits dropped of a float to get its bin: 32 bins for each power of 2
+_SIDE = 100 * 32  # bins on either side of 0
+N_BINS = 2 * _SIDE + 1
+_NARROW = 1e-9  # relative width below which rounding decides who is ahead
+_UNIT_BITS, _RATIO_BITS = 38, 24  # of row values and discounts: all sums stay below 2^62
+
+
+@njit(types.void(_F, types.int64), nogil=True, cache=True)
+def sort_floats(key, n):  # type: ignore[no-untyped-def]
+    """Sort the first ``n`` numbers (Shell's sort: they are few, and it compiles in no time)."""
+    # IN and OUT: key  IN: n
+    gap = 1
+    while gap * 9 < n * 4:
+        gap = (gap * 9 + 3) // 4
+    while gap > 0:
+        for i in range(gap, n):
+            held = key[i]
+            j = i
+            while j >= gap and key[j - gap] > held:
+                key[j] = key[j - gap]
+                j -= gap
+            key[j] = held
+        gap = gap * 4 // 9
+
+
+@njit(types.void(_F, _I, types.int64), nogil=True, cache=True)
+def sort_with(key, moved, n):  # type: ignore[no-untyped-def]
+    """As `sort_floats`, moving a second array along."""
+    # IN and OUT: key, moved  IN: n
+    gap = 1
+    while gap * 9 < n * 4:
+        gap = (gap * 9 + 3) // 4
+    while gap > 0:
+        for i in range(gap, n):
+            held, held_moved = key[i], moved[i]
+            j = i
+            while j >= gap and key[j - gap] > held:
+                key[j], moved[j] = key[j - gap], moved[j - gap]
+                j -= gap
+            key[j], moved[j] = held, held_moved
+        gap = gap * 4 // 9
+
+
+@njit(types.int64(_F, _I, _I, _I, _I, _I), nogil=True, cache=True)
+def value_of(scores, offsets, relevant, relevant_offsets, unit, ratio):  # type: ignore[no-untyped-def]
+    """Sum the values of all relevant rows at their ranks; equal scores stand in row order."""
+    # IN: scores, offsets, relevant (rows), relevant_offsets by query, unit by relevant row, ratio by rank
+    total = np.int64(0)
+    for q in range(offsets.shape[0] - 1):
+        for t in range(relevant_offsets[q], relevant_offsets[q + 1]):
+            i = relevant[t]
+            rank = 0
+            for j in range(offsets[q], offsets[q + 1]):
+                rank += scores[j] > scores[i] or (scores[j] == scores[i] and j < i)
+            if rank < ratio.shape[0]:
+                total += unit[t] * ratio[rank]
+    return total
+
+
+@njit(types.int64(_F, types.int64, types.int64, types.float64), nogil=True, cache=True)
+def keep_least(kept, n, most, value):  # type: ignore[no-untyped-def]
+    """Put a number among the least ``most`` so far, which stand in order; return how many there are."""
+    # IN and OUT: kept  IN: n (numbers in it), most, value
+    if n == most:
+        if value >= kept[n - 1]:
+            return n
+        n -= 1
+    j = n
+    while j > 0 and kept[j - 1] > value:
+        kept[j] = kept[j - 1]
+        j -= 1
+    kept[j] = value
+    return n + 1
+
+
+@njit(
+    "UniTuple(i8,2)(f8[::1],f8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],f8[::1],f8[::1],f8[::1],i8[::1])",
+    nogil=True,
+    cache=True,
+)
+def meetings(  # type: ignore[no-untyped-def]
+    scores, x, offsets, relevant, relevant_offsets, unit, ratio, up, down, step, change
+):
+    """Find where relevant rows change rank along ``scores + step * x``, and the change of value there.
+
+    Returns the number of such steps (in no order) and the value before the first.
+    """
+    # IN: scores, x, offsets, relevant, relevant_offsets, unit, ratio  OUT: up, down (scratch), step, change
+    n_steps = np.int64(0)
+    value = np.int64(0)
+    cut = np.int64(ratio.shape[0])
+    # Behind ``cut`` others a row has no value, so no more of those it meets need to be known; sorting them
+    # all is quicker where that is many.
+    few = cut <= FEW
+    for q in range(offsets.shape[0] - 1):
+        first, end = offsets[q], offsets[q + 1]
+        for t in range(relevant_offsets[q], relevant_offsets[q + 1]):
+            i = relevant[t]
+            n_up = np.int64(0)
+            n_down = np.int64(0)
+            rank = np.int64(0)
+            # Rows of higher x come ahead at some step, those of lower x (negated here) fall behind.
+            for j in range(first, end):
+                ahead = x[j] - x[i]
+                gap = scores[i] - scores[j]
+                if ahead > 0.0:
+                    if few:
+                        n_up = keep_least(up, n_up, cut, gap / ahead)
+                    else:
+                        up[n_up] = gap / ahead
+                        n_up += 1
+                elif ahead < 0.0:
+                    if few:
+                        n_down = keep_least(down, n_down, cut, -gap / ahead)
+                    else:
+                        down[n_down] = -gap / ahead
+                        n_down += 1
+                else:
+                    rank += gap < 0.0 or (gap == 0.0 and j < i)
+            if not few:
+                sort_floats(up, n_up)
+                sort_floats(down, n_down)
+            rank += n_down
+            up[n_up] = np.inf
+            a = np.int64(0)
+            b = n_down - 1
+            while up[a] < -FARTHEST:
+                a += 1
+            while b >= 0 and -down[b] < -FARTHEST:
+                b -= 1
+            rank += a - (n_down - 1 - b)
+            was = unit[t] * ratio[rank] if rank < cut else np.int64(0)
+            value += was
+            while True:
+                at = up[a] if b < 0 else min(up[a], -down[b])
+                if at > FARTHEST:
+                    break
+                while up[a] == at:
+                    a += 1
+                    rank += 1
+                while b >= 0 and -down[b] == at:
+                    b -= 1
+                    rank -= 1
+                now = unit[t] * ratio[rank] if rank < cut else np.int64(0)
+                if now != was:
+                    step[n_steps] = at
+                    change[n_steps] = now - was
+                    n_steps += 1
+                    was = now
+    return n_steps, value
+
+
+@njit(types.int64(types.int64), nogil=True, cache=True)
+def bin_of(bits):  # type: ignore[no-untyped-def]
+    """Bin of a step, given the bits of its float: rising with the step, finest around 0."""
+    # IN: bits
+    size = ((bits & np.int64(0x7FFFFFFFFFFFFFFF)) >> _BIN_BITS) - np.int64(_LEAST_EXPONENT * 32)
+    size = min(max(size, np.int64(0)), np.int64(_SIDE))
+    return _SIDE + size if bits >= 0 else _SIDE - size
+
+
+@njit(types.boolean(types.float64, types.float64), nogil=True, cache=True)
+def wide(left, right):  # type: ignore[no-untyped-def]
+    """Whether an interval is wide enough for a step inside it to be on one side for certain."""
+    # IN: left, right
+    if left == -np.inf or right == np.inf:
+        return True
+    return right - left > _NARROW * max(abs(left), abs(right))
+
+
+@njit(types.int64(_F, _I, _I, types.int64, types.int64, _I, _I, _F, _F, _F, _I, _F), nogil=True, cache=True)
+def best_interval(step, bits, change, start, at_least, total, rise, low, high, kept, kept_at, out):  # type: ignore[no-untyped-def]
+    """Return the largest value of any interval between steps if it is above ``at_least``, else that.
+
+    ``out`` gets the ends of the first interval with it (infinite at either end). Steps are counted by bins;
+    only bins that could hold something better are sorted.
+    """
+    # IN: step, bits (the same as integers), change, start (value before all steps), at_least
+    # OUT: total, rise, low, high by bin, kept, kept_at (scratch), out
+    n = step.shape[0]
+    for b in range(N_BINS):
+        total[b] = 0
+        rise[b] = 0
+        low[b] = np.inf
+        high[b] = -np.inf
+    for e in range(n):
+        b = bin_of(bits[e])
+        total[b] += change[e]
+        rise[b] += max(change[e], np.int64(0))
+        low[b] = min(low[b], step[e])
+        high[b] = max(high[b], step[e])
+    best = at_least
+    value = start
+    left = -np.inf
+    for b in range(N_BINS):  # the intervals between bins
+        if low[b] < np.inf:
+            if value > best and wide(left, low[b]):
+                best = value
+                out[0], out[1] = left, low[b]
+            value += total[b]
+            left = high[b]
+    if value > best:
+        best = value
+        out[0], out[1] = left, np.inf
+    value = start
+    for b in range(N_BINS):  # mark the bins that may hold more; ``total`` becomes the value before each
+        held = total[b]
+        total[b] = value
+        if value + rise[b] <= best:
+            rise[b] = 0
+        value += held
+    n_kept = np.int64(0)
+    for e in range(n):
+        if rise[bin_of(bits[e])] > 0:
+            kept[n_kept] = step[e]
+            kept_at[n_kept] = e
+            n_kept += 1
+    if n_kept == 0:
+        return best
+    sort_with(kept, kept_at, n_kept)
+    last = np.int64(-1)
+    value = np.int64(0)
+    for k in range(n_kept):
+        b = bin_of(bits[kept_at[k]])
+        if b != last:
+            value = total[b]
+            last = b
+        value += change[kept_at[k]]
+        inside = k + 1 < n_kept and bin_of(bits[kept_at[k + 1]]) == b
+        if value > best and inside and wide(kept[k], kept[k + 1]):
+            best = value
+            out[0], out[1] = kept[k], kept[k + 1]
+    return best
+
+
+class ExactSearch:
+    """Line search for a measure that is a discounted sum (NDCG, DCG, precision, ...).
+
+    Attributes
+    ----------
+    rows : ndarray of int64
+        The rows searched: those of queries whose value can change, in the order in which ties stand.
+    share : float
+        What one unit of a value adds to the mean of the measure.
+    """
+
+    def __init__(self, bound: Bound) -> None:
+        training, layout = bound.training(), bound.layout
+        weight = np.ones(layout.n_queries) if layout.query_weight is None else layout.query_weight
+        worth = training.norm * weight * training.discount[0]
+        able = np.repeat(worth > 0, layout.stops - layout.starts)
+        order: IntArray = np.arange(layout.n_rows)
+        if bound.rule != "file" and (layout.doc_ids is not None or not bound.rule.startswith("id-")):
+            order = base_order(
+                layout, bound.rule, bound.measure.switches.tie_rule[1], bound.form.worth
+            ).astype(np.int64)
+        self.rows = order[able]  # a query keeps its place, whatever the order of its rows
+        self.offsets = np.append(0, np.cumsum((layout.stops - layout.starts)[worth > 0])).astype(np.int64)
+        gain = training.gain[self.rows]
+        self._relevant = np.flatnonzero(gain > 0)
+        self._relevant_offsets = np.searchsorted(self._relevant, self.offsets).astype(np.int64)
+        unit = (gain * worth[layout.queries[self.rows]])[self._relevant]
+        total = float(unit.sum()) or 1.0
+        # Rounded, so that tools which differ by a constant factor (logarithms of another base) agree.
+        self._unit = np.rint(unit / total * 2.0**_UNIT_BITS).astype(np.int64)
+        self._ratio = np.rint(training.discount / training.discount[0] * 2.0**_RATIO_BITS).astype(np.int64)
+        self.share = total / (2.0 ** (_UNIT_BITS + _RATIO_BITS) * float(weight.sum()))
+        sizes = np.diff(self.offsets)
+        self._longest = int(sizes.max(initial=0))
+        self._most = int((np.diff(self._relevant_offsets) * sizes).sum())
+
+    @staticmethod
+    def fits(bound: Bound) -> bool:
+        """Whether a measure can be searched exactly."""
+        form = bound.form
+        return isinstance(form, DiscountedSum) and not form.own_discount and bound.rule != "expected"
+
+    def value(self, scores: FloatArray) -> int:
+        """Return the value of the rows' scores."""
+        return int(
+            value_of(scores, self.offsets, self._relevant, self._relevant_offsets, self._unit, self._ratio)
+        )
+
+    def space(self) -> Space:
+        """Return memory for one thread."""
+        return Space.allocate(self._longest, self._most)
+
+    def step(self, scores: FloatArray, x: FloatArray, weight: float, value: int, space: Space) -> float:
+        """Return the step along ``x`` to the highest value if it is above ``value``, else 0."""
+        n, start = meetings(
+            scores, x, self.offsets, self._relevant, self._relevant_offsets, self._unit, self._ratio,
+            space.up, space.down, space.step, space.change,
+        )  # fmt: skip
+        best = best_interval(
+            space.step[:n], space.bits[:n], space.change[:n], start, value, space.total, space.rise,
+            space.low, space.high, space.kept, space.kept_at, space.ends,
+        )  # fmt: skip
+        return middle(float(space.ends[0]), float(space.ends[1])) if best > value else 0.0
+
+
+class Space(NamedTuple):
+    """Memory of one thread that searches lines."""
+
+    up: FloatArray
+    down: FloatArray
+    step: FloatArray
+    bits: IntArray
+    change: IntArray
+    kept: FloatArray
+    kept_at: IntArray
+    total: IntArray
+    rise: IntArray
+    low: FloatArray
+    high: FloatArray
+    ends: FloatArray
+
+    @classmethod
+    def allocate(cls, longest: int, most: int) -> Space:
+        """Return memory for queries of up to ``longest`` rows and up to ``most`` meetings."""
+        up, down = np.empty((2, longest + 1))
+        step, kept, change, kept_at = np.empty((4, most))
+        total, rise, low, high = np.empty((4, N_BINS))
+        whole = np.int64  # the memory of a float holds an integer just as well
+        return cls(
+            up, down, step, step.view(whole), change.view(whole), kept, kept_at.view(whole),
+            total.view(whole), rise.view(whole), low, high, np.zeros(2),
+        )  # fmt: skip
+
+
+def middle(left: float, right: float) -> float:
+    """Return a step well inside an interval, one end of which may be infinite.
+
+    Examples
+    --------
+    >>> import math
+    >>> from mcrank.rankers.line_search import middle
+    >>> middle(1.0, 2.0), middle(-math.inf, 0.5), middle(8.0, math.inf)
+    (1.5, -0.5, 16.0)
+    """
+    if math.isinf(left):
+        return right - max(1.0, abs(right)) if math.isfinite(right) else 0.0
+    return left + max(1.0, abs(left)) if math.isinf(right) else 0.5 * (left + right)
