@@ -131,10 +131,13 @@ class NetRanker(Ranker):
             if value < last and options["optimizer"] == "sgd":
                 descent.rate /= 2
             last = value
-            scores = None if valid is None else self._net_scores(valid.X, descent.course.weights, options)
-            stop = rounds.after(scores, **{f"training {watched.name}": value})
-            if rounds.improved:
-                self.weights_ = descent.course.weights.copy()
+            weights = descent.course.weights.copy()
+            scores = None if valid is None else self._net_scores(valid.X, weights, options)
+            try:
+                stop = rounds.after(scores, **{f"training {watched.name}": value})
+            finally:  # also when Ctrl-C reaches the callback
+                if rounds.improved:
+                    self.weights_ = weights
             if stop:
                 return
 
