@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rankers": ("mcrank.cli.rankers", "List every ranker, or tell all about one."),
     "rosetta": ("mcrank.cli.rosetta", "Show one ranking in the dialect of every known tool."),
     "significance": ("mcrank.cli.significance", "Test whether one ranking is better than another."),
+    "report": ("mcrank.cli.report", "Make the page of a saved comparison again, and its tables and figures."),
     "doctor": ("mcrank.cli.doctor", "Look for what is wrong with a data file."),
     "cache": ("mcrank.cli.cache", "Convert a data file into a form that loads in milliseconds."),
     "warmup": ("mcrank.cli.warmup", "Compile and cache every kernel, for container images."),

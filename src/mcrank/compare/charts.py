@@ -17,6 +17,7 @@ from mcrank.compare.calibration import (
     reliability,
 )
 from mcrank.compare.flips import DialectOrder
+from mcrank.compare.pairs import counted_values
 from mcrank.compare.shapes import Bars, Columns, Figure, Intervals, Line, Lines, Panel, Shares
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def difference_counts(values: FloatArray, a: int, b: int, edges: FloatArray) -> 
 
 def difference_figure(comparison: Comparison, measure: str, a: int, b: int) -> Figure:
     """Histogram of the differences of two systems."""
-    values = comparison.per_query(measure)
+    values = counted_values(comparison, measure)
     edges = difference_edges(values)
     first, second = comparison.keys[a], comparison.keys[b]
     panel = Columns(

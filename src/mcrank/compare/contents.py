@@ -11,10 +11,11 @@ import numpy as np
 from mcrank.compare.calibration import ByPosition, Reliability
 from mcrank.compare.charts import CUTOFFS, Cutoffs, calibrations, cutoffs
 from mcrank.compare.flips import DialectOrder, dialect_orders
+from mcrank.compare.pairs import counted_values, win_counts
 from mcrank.compare.tables import Cell, Column, Table
 
 if TYPE_CHECKING:
-    from mcrank.compare.result import Comparison, IntArray
+    from mcrank.compare.result import Comparison
     from mcrank.compare.verdict import Standing
 
 _NOTHING = Cell("")
@@ -130,22 +131,9 @@ def cutoff_table(comparison: Comparison, found: Cutoffs) -> Table:
                  columns, rows)  # fmt: skip
 
 
-def win_counts(comparison: Comparison, measure: str) -> IntArray:
-    """Wins, ties and losses of every system against every other (systems x systems x 3)."""
-    values = comparison.per_query(measure)
-    counts = np.zeros((len(values), len(values), 3), dtype=np.int64)
-    for a, row in enumerate(values):
-        with np.errstate(invalid="ignore"):
-            difference = row - values
-        counts[a, :, 0] = (difference > 0.0).sum(axis=1)
-        counts[a, :, 1] = (difference == 0.0).sum(axis=1)
-        counts[a, :, 2] = (difference < 0.0).sum(axis=1)
-    return counts
-
-
 def win_table(comparison: Comparison, measure: str) -> Table:
     """Wins, ties and losses of every pair, as three numbers in a cell."""
-    counts = win_counts(comparison, measure)
+    counts = win_counts(counted_values(comparison, measure))
     columns = [Column("system", numeric=False), *(Column(key, numeric=False) for key in comparison.keys)]
     rows = []
     for a, key in enumerate(comparison.keys):

@@ -158,17 +158,17 @@ def _line_frame(panel: Lines, width: float, height: float) -> Frame:
     room = 12.0
     if panel.end_labels and panel.lines:
         longest = max(len(short(line.label, 18)) for line in panel.lines)
-        room = 14.0 + longest * _CHARACTER
+        room = 24.0 + longest * _CHARACTER
     left = 14.0 + _CHARACTER * max(map(len, _tick_words(ticks(min(y_low, y_high), max(y_low, y_high)))))
     names = max((len(name) for name in panel.x_names), default=0)
     bottom = height - (30.0 + names * _CHARACTER * 0.62 if names else 40.0)
-    return Frame(max(left, 30.0), width - room, 26.0, bottom, x_low, x_high, y_low, y_high)
+    return Frame(max(left, 56.0 if names else 30.0), width - room, 26.0, bottom, x_low, x_high, y_low, y_high)
 
 
 def _axes(panel: Lines, frame: Frame, width: float, height: float) -> list[str]:
     parts = [_text(0, 13, panel.y_label, "axis-title")]
     low, high = sorted((frame.y_low, frame.y_high))
-    y_ticks = ticks(low, high, int(high - low) if panel.y_down else 5, panel.y_down)
+    y_ticks = ticks(low, high, math.ceil(high - low) if panel.y_down else 5, panel.y_down)
     for value, words in zip(y_ticks, _tick_words(y_ticks), strict=True):
         parts.append(_rule(frame.left, frame.y(value), frame.right, frame.y(value), "grid"))
         parts.append(_text(frame.left - 6, frame.y(value) + 4, words, "tick", "end"))
@@ -217,8 +217,8 @@ def _end_labels(lines: Sequence[Line], frame: Frame) -> list[str]:
     parts = []
     for place, (y, x, line) in zip(places, ends, strict=True):
         css = colour_class(line.colour)
-        leader = _rule(x + 4, y, frame.right + 7, place, "leader") if abs(place - y) > 2 else ""
-        words = _text(frame.right + 10, place + 4, short(line.label, 18), "end-label")
+        leader = _rule(x + 4, y, frame.right + 17, place, "leader") if abs(place - y) > 2 else ""
+        words = _text(frame.right + 20, place + 4, short(line.label, 18), "end-label")
         parts.append(f'<g class="{css}" data-series="{line.colour}">{leader}{words}</g>')
     return parts
 

@@ -74,10 +74,10 @@ def packed_size(array: npt.NDArray[Any]) -> int:
 
 
 def decimals_for(values: npt.NDArray[np.float64]) -> int:
-    """Decimals that values can keep in 16 bits: four between -3 and 3, fewer for wider ranges."""
+    """Decimals that values can keep in 16 bits: four between -1.6 and 1.6, fewer for wider ranges."""
     widest = float(np.nanmax(np.abs(values), initial=0.0))
     for decimals in (4, 3, 2, 1):
-        if widest * 10**decimals < 32_000:
+        if widest * 10**decimals < 16_000:  # a step may be twice as wide, and has a sign
             return decimals
     return 0
 
@@ -92,8 +92,11 @@ def quantize(values: npt.NDArray[np.float64], decimals: int) -> npt.NDArray[np.u
         [[_rounded(value, decimals) for value in row] for row in values.tolist()], dtype=np.int64
     )
     known = np.isfinite(values)
-    rounded[~known] = 0
-    steps = np.diff(rounded, axis=0, prepend=0)
+    last = np.zeros(values.shape[1], dtype=np.int64)
+    steps = np.empty_like(rounded)
+    for system, row in enumerate(rounded):
+        steps[system] = row - last
+        last = np.where(known[system], row, last)
     folded = np.where(steps >= 0, 2 * steps, -2 * steps - 1)
     folded[~known] = NO_VALUE
     cells = folded.astype(np.uint16).ravel()

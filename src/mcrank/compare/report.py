@@ -11,20 +11,18 @@ import hashlib
 import os
 from dataclasses import dataclass, replace
 from importlib import resources
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mcrank import stats
 from mcrank.compare import charts, contents
 from mcrank.compare.drilldown import add_documents, choose_documents
 from mcrank.compare.figures import draw
 from mcrank.compare.flips import DialectOrder, dialect_orders
+from mcrank.compare.pairs import all_pairs, counted_values, win_counts
 from mcrank.compare.payload import Payload, decimals_for, packed_size, quantize
 from mcrank.compare.shapes import Figure
-from mcrank.compare.verdict import by_query
 from mcrank.metrics.dialects import DIALECTS
 from mcrank.metrics.measure import parse_measure
 
@@ -128,15 +126,14 @@ def render_report(
         "figures": _figures(comparison, orders, found),
         "tables": {table.key: table for table in _detail_tables(comparison, orders, found)},
         "orders": orders,
-        "flips": [order for order in orders if order.moved.any() and np.isfinite(order.values).all()],
+        "flips": _flips(orders),
         "found": found,
         "pair": _first_pair(comparison),
         "data": _data(comparison),
         "repeat": _repeat(comparison),
     }
-    page["first"] = _pair_facts(comparison, comparison.measures[0])["pairs"]
-    fragments = environment.get_template("fragments.html").module
-    facts = _facts(comparison, boards, fragments)
+    facts = _facts(comparison, boards, environment.get_template("fragments.html").module)
+    page["first"] = facts["measures"][comparison.measures[0]]["pairs"]
     room = Room.for_queries(comparison.n_queries, documents)
     template = environment.get_template("report.html")
     bare = len(template.render(**page, payload="", cut=_Cut(0, 0, (), room)).encode())
@@ -189,6 +186,18 @@ def _figures(comparison: Comparison, orders: list[DialectOrder], found: Any) -> 
         drawn.append((charts.difference_figure(comparison, main, a, b), (500, 240)))
         drawn.append((charts.wins_figure(comparison, main), (500, 0)))
     return {figure.key: _drawn(figure, size) for figure, size in drawn}
+
+
+def _flips(orders: list[DialectOrder]) -> list[dict[str, Any]]:
+    """Dialects that change the order; those that do so in the same words stand together."""
+    groups: dict[tuple[tuple[str, str], ...], list[DialectOrder]] = {}
+    for order in orders:
+        if order.moved.any() and np.isfinite(order.values).all():
+            groups.setdefault(order.why, []).append(order)
+    return [
+        {"names": [o.dialect for o in same], "tools": [o.tool for o in same], "why": why}
+        for why, same in groups.items()
+    ]
 
 
 def _bump_size(comparison: Comparison, orders: list[DialectOrder]) -> tuple[int, int]:
@@ -281,7 +290,7 @@ def _board(comparison: Comparison, measure: str, times: bool) -> dict[str, Any]:
         "times": times,
         "verdict": comparison.verdict(measure),
         "definition": parse_measure(measure).definition,
-        "counts": contents.win_counts(comparison, measure).tolist(),
+        "counts": win_counts(counted_values(comparison, measure)).tolist(),
         "keys": comparison.keys,
         "queries": comparison.n_queries,
     }
@@ -308,27 +317,22 @@ def _first_pair(comparison: Comparison) -> tuple[int, int]:
 
 def _pair_facts(comparison: Comparison, measure: str) -> dict[str, Any]:
     """Every pair of systems: difference, tests, wins, and the histogram of differences."""
-    values = comparison.per_query(measure)
-    known = by_query(comparison, measure)
-    pairs = list(combinations(range(len(comparison.keys)), 2))
-    tests = [stats.paired_t(known[comparison.keys[a]], known[comparison.keys[b]]) for a, b in pairs]
-    corrected = stats.holm([test.p for test in tests])
+    values = counted_values(comparison, measure)
     edges = charts.difference_edges(values)
-    counts = contents.win_counts(comparison, measure)
+    counts = win_counts(values)
     return {
         "edge": float(edges[-1]),
         "pairs": {
-            f"{a},{b}": {
-                "difference": contents.number(test.difference, sign=True).text,
-                "reverse": contents.number(-test.difference, sign=True).text,
-                "p": contents.probability(test.p).text,
-                "corrected": contents.probability(p).text,
-                "real": bool(p < 0.05),
-                "sign": int(np.sign(test.difference)),
-                "counts": counts[a, b].tolist(),
-                "columns": charts.difference_counts(values, a, b, edges).tolist(),
+            f"{pair.first},{pair.second}": {
+                "difference": contents.number(pair.difference, sign=True).text,
+                "reverse": contents.number(-pair.difference, sign=True).text,
+                "p": contents.probability(pair.p).text,
+                "corrected": contents.probability(pair.corrected_p).text,
+                "real": bool(pair.corrected_p < 0.05),
+                "counts": counts[pair.first, pair.second].tolist(),
+                "columns": charts.difference_counts(values, pair.first, pair.second, edges).tolist(),
             }
-            for (a, b), test, p in zip(pairs, tests, corrected, strict=True)
+            for pair in all_pairs(values)
         },
     }
 
@@ -405,7 +409,7 @@ def _repeat(comparison: Comparison) -> list[tuple[str, str]]:
 
     def walk(name: str, value: Any) -> None:
         if isinstance(value, dict) or hasattr(value, "items"):
-            for key, inner in value.items():
+            for key, inner in sorted(value.items()):
                 walk(f"{name} {key}".strip(), inner)
         elif isinstance(value, (list, tuple)) and value and isinstance(value[0], dict):
             for number, inner in enumerate(value, start=1):
@@ -414,6 +418,6 @@ def _repeat(comparison: Comparison) -> list[tuple[str, str]]:
             text = " ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
             lines.append((name, text))
 
-    for key, value in comparison.environment.items():
+    for key, value in sorted(comparison.environment.items()):
         walk(key, value)
     return lines

@@ -1,0 +1,71 @@
+"""`mcrank report`: make the page of a comparison again, and its tables and figures as files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mcrank.cli.main import json_option, print_facts, print_json
+from mcrank.cli.progress import announce_compilation
+
+
+@click.command("report")
+@click.argument("folder")
+@click.option("--out", metavar="FILE", help="The page; by default report.html in FOLDER.")
+@click.option("--title", default="Comparison of rankers", show_default=True, help="Heading of the page.")
+@click.option(
+    "--documents",
+    type=click.IntRange(min=0),
+    default=200,
+    show_default=True,
+    help="Queries whose documents are in the page.",
+)
+@click.option("--times/--no-times", default=True, show_default=True, help="Show seconds.")
+@click.option("--tables", metavar="FOLDER", help="Also write every table as Markdown, LaTeX and CSV.")
+@click.option("--figures", metavar="FOLDER", help="Also write every figure as a file (needs matplotlib).")
+@click.option(
+    "--format",
+    "formats",
+    multiple=True,
+    type=click.Choice(["svg", "png", "pdf"]),
+    default=("svg", "png"),
+    show_default=True,
+    help="Format of the figures; repeat for several.",
+)
+@json_option
+def command(
+    folder: str,
+    out: str | None,
+    title: str,
+    documents: int,
+    times: bool,
+    tables: str | None,
+    figures: str | None,
+    formats: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Make the page of the comparison in FOLDER (written by `mcrank compare --out FOLDER`)."""
+    from mcrank.compare.report import write_report
+    from mcrank.compare.result import Comparison
+    from mcrank.compare.tables import write_tables
+
+    announce_compilation()
+    comparison = Comparison.load(folder)
+    page = write_report(
+        comparison, out or Path(folder) / "report.html", times=times, documents=documents, title=title
+    )
+    written = [] if tables is None else write_tables(comparison, tables, times=times)
+    if figures is not None:
+        from mcrank.compare.plots import write_figures
+
+        written += write_figures(comparison, figures, formats=formats)
+    if as_json:
+        print_json(
+            {"report": str(page), "bytes": page.stat().st_size, "files": [str(path) for path in written]}
+        )
+        return
+    click.echo(comparison.verdict())
+    print_facts({"report": page, "bytes": page.stat().st_size})
+    for path in written:
+        click.echo(str(path))
