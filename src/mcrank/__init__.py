@@ -59,6 +59,7 @@ _HOMES = {
     "Grades": "mcrank.data.grades",
     "Qrels": "mcrank.data.trec",
     "Run": "mcrank.data.trec",
+    "reproduce": "mcrank.compare.reproduce",
     "rosetta": "mcrank.metrics.rosetta",
     "McrankError": "mcrank.errors",
     "OptionError": "mcrank.errors",
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from mcrank import datasets as datasets
     from mcrank import stats as stats
     from mcrank.compare.experiment import compare as compare
+    from mcrank.compare.reproduce import reproduce as reproduce
     from mcrank.compare.result import Comparison as Comparison
     from mcrank.data.artificial import make_artificial as make_artificial
     from mcrank.data.dataset import Dataset as Dataset
@@ -116,8 +118,8 @@ if TYPE_CHECKING:
     from mcrank.rankers.adarank import AdaRank as AdaRank
     from mcrank.rankers.best_feature import BestFeature as BestFeature
     from mcrank.rankers.coordinate_ascent import CoordinateAscent as CoordinateAscent
-    from mcrank.rankers.lambdamart import LambdaMART as LambdaMART
     from mcrank.rankers.gbrank import GBRank as GBRank
+    from mcrank.rankers.lambdamart import LambdaMART as LambdaMART
     from mcrank.rankers.mcrank import McRank as McRank
     from mcrank.rankers.mcrank import OrdinalMcRank as OrdinalMcRank
     from mcrank.rankers.nets import LambdaRank as LambdaRank

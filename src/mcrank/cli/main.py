@@ -37,6 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("mcrank.cli.report", "Make the page of a saved comparison again, and its tables and figures."),
     "doctor": ("mcrank.cli.doctor", "Look for what is wrong with a data file."),
     "cache": ("mcrank.cli.cache", "Convert a data file into a form that loads in milliseconds."),
+    "reproduce": ("mcrank.cli.reproduce", "Make the tables and figures of the two papers again."),
     "warmup": ("mcrank.cli.warmup", "Compile and cache every kernel, for container images."),
 }
 
