@@ -219,9 +219,13 @@ def _ask(ledger: Ledger, worker: subprocess.Popen[str], task: Task) -> float:
             if "error" in said:
                 raise _named(task, getattr(errors, said["kind"], McrankError), said["error"])
             ledger.round(task, said["round"], said["rounds"])
-    except (BrokenPipeError, ValueError):
+    except BrokenPipeError:
         pass
-    code = worker.wait()
+    try:
+        code = worker.wait(timeout=5)
+    except subprocess.TimeoutExpired:
+        worker.kill()
+        code = worker.wait()
     raise McrankError(
         f"{task.words}: its process ended with code {code}, perhaps for want of memory; what is finished is "
         "kept: run it again with fewer n_jobs."
