@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -84,3 +85,12 @@ def test_options_stand_where_they_are_declared():
 def test_the_last_column_is_wrapped():
     lines = list(table([["a", "b"], ["x\ny", "one two three four five six"]], 24))
     assert lines[2:] == ["x  one two three four", "y  five six"]
+
+
+def test_the_page_of_rankers_has_every_one():
+    page = (Path(__file__).parents[2] / "docs" / "rankers.md").read_text(encoding="utf-8")
+    for ranker in CLASSES:
+        card = ranker.card
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{ranker.name}` |"))
+        assert f"`{ranker.__name__}` | {card.family} |" in row
+        assert row.endswith("| trains |" if card.trains_on_measure else "| picks |")

@@ -194,8 +194,15 @@ class RankNet(NetRanker):
     name: ClassVar[str] = "ranknet"
     card: ClassVar[Card] = Card("pairwise", "logistic loss of pairs", "net", trains_on_measure=False)
 
+    pairs: str = option(
+        default="pair",
+        choices=("pair", "query"),
+        help="every pair weighs 1, or all pairs of a query together",
+    )
+
     def _loss(self, data: Dataset, options: dict[str, Any]) -> PairwiseLogistic | LambdaLoss | None:
-        loss = PairwiseLogistic(data.y, data.offsets, options["sigma"], weight=relative_weight(data))
+        per_query, weight = options["pairs"] == "query", relative_weight(data)
+        loss = PairwiseLogistic(data.y, data.offsets, options["sigma"], per_query, weight)
         return None if loss.is_empty else loss
 
     def _watched(self, options: dict[str, Any]) -> Measure:
