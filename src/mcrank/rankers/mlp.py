@@ -69,11 +69,11 @@ def first_weights(sizes: IntArray, activation: str, stream: np.random.Generator)
 
 
 @njit(nogil=True, cache=True)
-def add_products(
+def add_products(  # type: ignore[no-untyped-def]
     inputs,  # IN  (n, a)
     weights,  # IN  (a, b)
     out,  # OUT (n, b), added to
-):  # type: ignore[no-untyped-def]
+):
     """out += inputs @ weights, four inputs at a time; units of a row lie side by side, so this runs on
     vectors without changing the order of any sum.
     """
@@ -141,13 +141,13 @@ def len_units(n, sizes):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def forward(
+def forward(  # type: ignore[no-untyped-def]
     n,  # IN  rows
     sizes,  # IN  units of each layer
     weights,  # IN  flat
     kind,  # IN  activation
     units,  # IN  flat: scaled rows (n x inputs); OUT behind them, layer by layer, up to the n scores
-):  # type: ignore[no-untyped-def]
+):
     """Fill the units of every layer above the inputs; return where the scores begin."""
     w = 0
     at = 0
@@ -168,11 +168,11 @@ def forward(
 
 
 @njit(nogil=True, cache=True)
-def add_outer(
+def add_outer(  # type: ignore[no-untyped-def]
     inputs,  # IN  (n, a)
     deltas,  # IN  (n, b)
     slope,  # OUT flat, a x b and then b: added to
-):  # type: ignore[no-untyped-def]
+):
     """Add the gradient of one layer's weights (inputs' @ deltas) and biases, four rows at a time."""
     n, a = inputs.shape
     b = deltas.shape[1]
@@ -201,7 +201,7 @@ def add_outer(
 
 
 @njit(nogil=True, cache=True)
-def backward(
+def backward(  # type: ignore[no-untyped-def]
     n,  # IN  rows
     sizes,  # IN  units of each layer
     weights,  # IN  flat
@@ -209,7 +209,7 @@ def backward(
     units,  # IN  as `forward` left them
     deltas,  # IN  derivatives, each where its unit lies in units: of the scores; OUT of the hidden units
     slope,  # OUT gradient, flat as the weights: added to
-):  # type: ignore[no-untyped-def]
+):
     """Add the gradient of every weight, from the top layer down."""
     w = len(weights)
     at = len_units(n, sizes) - n
@@ -232,13 +232,13 @@ def backward(
 
 
 @njit(nogil=True, cache=True)
-def score_rows(
+def score_rows(  # type: ignore[no-untyped-def]
     X,  # IN  scaled rows, float64
     sizes,  # IN
     weights,  # IN
     kind,  # IN
     out,  # OUT score of each row
-):  # type: ignore[no-untyped-def]
+):
     """Score rows, a block at a time."""
     units = np.empty(len_units(_BLOCK_ROWS, sizes))
     for start in range(0, len(out), _BLOCK_ROWS):
