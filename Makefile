@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS_DEV := $(VENV)/.installed-dev
 EXTRAS_BENCH := $(VENV)/.installed-bench
+EXTRAS_BROWSER := $(VENV)/.installed-browser
 INSTALLED := $(VENV)/.installed
 
 # The first Python on the path that is new enough; choose another with `make PYTHON=...`.
@@ -17,10 +18,10 @@ INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench clean
+.PHONY: help demo test browser-test check format bench clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(INSTALLED) ## Train the rankers of the McRank paper on built-in data and show who wins (about two minutes)
 	$(BIN)/mcrank demo
@@ -28,6 +29,12 @@ demo: $(INSTALLED) ## Train the rankers of the McRank paper on built-in data and
 test: $(EXTRAS_DEV) ## Run the whole test suite and the examples in the docstrings
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --doctest-modules src
+
+browser-test: $(EXTRAS_BROWSER) ## Test the report in a real browser (as root, installs Debian's chromium if there is none)
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
+		echo "installing chromium"; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
+	$(BIN)/python -m pytest tests/browser
 
 check: $(EXTRAS_DEV) ## Lint, format, types and import directions
 	$(BIN)/ruff check $(CODE)
@@ -57,6 +64,10 @@ $(INSTALLED): pyproject.toml | $(BIN)/python
 $(EXTRAS_DEV): pyproject.toml | $(BIN)/python
 	$(INSTALL) ".[dev]"
 	@touch $@ $(INSTALLED)
+
+$(EXTRAS_BROWSER): pyproject.toml | $(BIN)/python
+	$(INSTALL) ".[dev,browser]"
+	@touch $@ $(EXTRAS_DEV) $(INSTALLED)
 
 $(EXTRAS_BENCH): pyproject.toml | $(BIN)/python
 	$(INSTALL) ".[bench]"

@@ -18,13 +18,13 @@ from hypothesis.extra import numpy as arrays
 import mcrank
 from mcrank import stats
 from mcrank.compare import charts
-from mcrank.compare.assemble import Outcome, assemble, measures_in
 from mcrank.compare.drilldown import choose_documents
 from mcrank.compare.figures import draw, spread, ticks
 from mcrank.compare.payload import decimals_for, quantize, restore, unpack
 from mcrank.compare.report import render_report, write_report
-from mcrank.compare.result import Comparison, FoldFacts, System
+from mcrank.compare.result import Comparison
 from mcrank.compare.shapes import Bars, Columns, Intervals, Line, Lines, Shares
+from tests.compare.made_up import made_up
 from tests.compare.page import read_page
 from tests.compare.small import small_comparison
 
@@ -47,33 +47,6 @@ def page(text):
 @pytest.fixture(scope="module")
 def inside(page):
     return unpack(page.one("script", id="payload").text)
-
-
-def made_up(queries, systems=8, rows=20, measures=("ndcg@10",), dialects=(), qids=None, keys=None, seed=0):
-    """A comparison of noisy scores: as large as a test wants it."""
-    rng = np.random.default_rng(seed)
-    y = rng.choice(5, p=[0.5, 0.25, 0.15, 0.07, 0.03], size=queries * rows).astype(np.float64)
-    ids = np.arange(queries) + 10_000 if qids is None else np.array(qids, dtype=object)
-    data = mcrank.Dataset(
-        rng.normal(size=(queries * rows, 12)).astype(np.float32),
-        y=y,
-        qid=np.repeat(ids, rows),
-        doc_ids=[f"D{n:07d}" for n in range(queries * rows)],
-    )
-    names = keys or [f"system-{number}" for number in range(systems)]
-    facts = {"rows": data.n_rows, "queries": queries, "features": 12, "fingerprint": "f" * 64}
-    outcomes = {
-        (key, "all"): Outcome(y + rng.normal(scale=1 + 0.3 * number, size=len(y)))
-        for number, key in enumerate(names)
-    }
-    return assemble(
-        [System(key, key, "scores", source="scores.txt") for key in names],
-        [FoldFacts("all", None, None, facts)],
-        [data],
-        outcomes,
-        measures_in(measures, dialects),
-        {"seed": seed},
-    )
 
 
 def leaderboard_of(table):
