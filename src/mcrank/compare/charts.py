@@ -119,7 +119,7 @@ def _thinned(history: Sequence[float]) -> tuple[list[float], list[float]]:
     rounds = np.arange(1, len(history) + 1)
     if len(rounds) > _POINTS:
         rounds = np.unique(np.linspace(1, len(history), _POINTS).round().astype(np.int64))
-    return rounds.tolist(), [history[r - 1] for r in rounds.tolist()]
+    return [float(r) for r in rounds.tolist()], [history[r - 1] for r in rounds.tolist()]
 
 
 def difference_edges(values: FloatArray) -> FloatArray:
@@ -128,7 +128,7 @@ def difference_edges(values: FloatArray) -> FloatArray:
     for a, b in combinations(range(len(values)), 2):
         widest = max(widest, float(np.nanmax(np.abs(values[a] - values[b]), initial=0.0)))
     half = (widest or 1.0) / (_HALF_COLUMNS + 0.5) * 1.000001
-    return (np.arange(-_HALF_COLUMNS, _HALF_COLUMNS + 2) - 0.5) * half
+    return np.asarray((np.arange(-_HALF_COLUMNS, _HALF_COLUMNS + 2) - 0.5) * half, dtype=np.float64)
 
 
 def difference_counts(values: FloatArray, a: int, b: int, edges: FloatArray) -> IntArray:

@@ -21,7 +21,7 @@ FORMATS = ("svg", "png", "pdf")
 COLOURS = ("#0072b2", "#c85200", "#00835f", "#a23b7e", "#94700a", "#5a6068", "#2a8fc4", "#7a4420")
 _MARKERS = "os^DvPX*"
 _DASHES = ("-", "--", ":", "-.")
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": False,
