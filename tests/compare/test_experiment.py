@@ -81,6 +81,8 @@ def test_run_json_says_how(found):
     _, out = found
     run = json.loads((out / "run.json").read_text())
     assert run["versions"]["mcrank"] == mcrank.__version__
+    assert (run["seed"], run["systems"][0]["grid"]) == (0, {"num_leaves": [2, 5]})
+    assert run["data"]["folds"][2]["test"]["queries"] == 8
     results = json.loads((out / "results.json").read_text())
     assert results["systems"][0]["grid"] == {"num_leaves": [2, 5]}
     assert len(results["folds"][0]["train"]["fingerprint"]) == 32

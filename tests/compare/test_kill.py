@@ -15,7 +15,7 @@ from tests.compare.conftest import TIMES, tree
 
 SCRIPT = """
 import sys, mcrank
-rankers = ["mcrank:n_estimators=40,num_leaves=3|6,subsample=0.5", "regression:n_estimators=60", "ordinal"]
+rankers = ["mcrank:n_estimators=40,num_leaves=3|6,subsample=0.5", "regression:n_estimators=60"]
 mcrank.compare(rankers, sys.argv[1], ["ndcg@5"], ["yahoo"], out=sys.argv[2], n_jobs=2, seed=3)
 print("finished")
 """

@@ -1,6 +1,7 @@
 """The `mcrank` command: a table of commands loaded when called, and one place where errors become exit codes.
 
-Exit codes: 0 fine, 1 failure, 2 usage, 3 bad data or model file; 130 after Ctrl-C.
+Exit codes: 0 fine, 1 failure, 2 usage, 3 bad data or model file,
+4 a condition of `compare --fail-if` is met; 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rankers": ("mcrank.cli.rankers", "List every ranker, or tell all about one."),
     "rosetta": ("mcrank.cli.rosetta", "Show one ranking in the dialect of every known tool."),
     "significance": ("mcrank.cli.significance", "Test whether one ranking is better than another."),
+    "compare": ("mcrank.cli.compare", "Compare rankers, models and score files, and say whether it is real."),
     "report": ("mcrank.cli.report", "Make the page of a saved comparison again, and its tables and figures."),
     "doctor": ("mcrank.cli.doctor", "Look for what is wrong with a data file."),
     "cache": ("mcrank.cli.cache", "Convert a data file into a form that loads in milliseconds."),
@@ -79,7 +81,7 @@ class CommandTable(click.Group):
     cls=CommandTable,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Results go to standard output, progress to standard error. "
-    "Exit codes: 0 fine, 1 failure, 2 usage, 3 bad data or model file.",
+    "Exit codes: 0 fine, 1 failure, 2 usage, 3 bad data or model file, 4 a condition of compare is met.",
 )
 @click.version_option(__version__, prog_name="mcrank")
 @click.option(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -122,9 +122,10 @@ def compare(
         environment = {
             "command": command,
             "code": code_fingerprint(),
-            "data": dict(source.description),
+            "data": {**source.description, "folds": [asdict(fold) for fold in stage.facts]},
             "measures": list(names),
             "seed": seed,
+            "systems": [asdict(system) for system, _ in systems],
             "versions": versions(),
         }
         comparison = assemble(

@@ -61,11 +61,15 @@ class Source:
             return _of_path(Path(data), folds, seed, options)
         if isinstance(data, Dataset):
             made = kfold(data, folds, seed=seed)
-            return Source(_numbered(len(made)), memory=made, description={"kfold": folds, "seed": seed})
+            return Source(
+                _numbered(len(made)),
+                memory=made,
+                description={"form": "Dataset", "kfold": folds, "seed": seed},
+            )
         if isinstance(data, Mapping):
             return _of_mapping(data, options)
         if isinstance(data, Folds):
-            return Source(_numbered(len(data)), memory=data, description={"folds": len(data)})
+            return Source(_numbered(len(data)), memory=data, description={"form": "folds in memory"})
         if isinstance(data, Iterable):
             return _of_sequence(list(data))
         raise OptionError(
@@ -138,7 +142,7 @@ def _of_path(path: Path, folds: int, seed: int, options: dict[str, Any]) -> Sour
             "folds": [{part: str(fold[part]) for part in PARTS} for fold in files],
             "read": options,
         }
-        return Source(names, listed, description={"folds": str(path), **options})
+        return Source(names, listed, description={"directory": str(path), **options})
     if not path.is_file():
         raise DataError(f"{path} does not exist; name a directory of folds or a data file.")
     if folds < 3:
@@ -170,7 +174,9 @@ def _of_mapping(data: Mapping[str, Any], options: dict[str, Any]) -> Source:
         named = {part: path for part, path in files.items() if path is not None}
         return Source(("test",), recipe, description={**named, **options})
     return Source(
-        ("test",), memory=(_parts(tuple(given.values()), "data of compare"),), description={"folds": 1}
+        ("test",),
+        memory=(_parts(tuple(given.values()), "data of compare"),),
+        description={"form": "one fold in memory"},
     )
 
 
@@ -181,7 +187,7 @@ def _of_sequence(folds: list[Any]) -> Source:
         raise OptionError("data of compare is empty; there must be at least one fold.")
     parts = tuple(_parts(fold, f"fold {number} of compare") for number, fold in enumerate(folds, start=1))
     names = ("test",) if len(parts) == 1 else _numbered(len(parts))
-    return Source(names, memory=parts, description={"folds": len(parts)})
+    return Source(names, memory=parts, description={"form": "folds in memory"})
 
 
 def _parts(fold: Any, where: str) -> Parts:

@@ -1,0 +1,246 @@
+"""`mcrank compare`: which ranker is best on these data, and is the difference real?"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import click
+
+from mcrank.cli.main import json_option, print_json
+from mcrank.cli.progress import announce_compilation
+
+if TYPE_CHECKING:
+    from mcrank.compare.crew import Progress
+    from mcrank.compare.result import Comparison
+
+FAILED_CONDITION = 4
+
+
+@click.command("compare")
+@click.argument("data", required=False)
+@click.argument("entries", nargs=-1)
+@click.option(
+    "--plan", metavar="FILE", help="A TOML file that describes the comparison, instead of DATA and ENTRIES."
+)
+@click.option("--valid", metavar="FILE", help="Validation data; DATA is then the training file.")
+@click.option("--test", metavar="FILE", help="Test data; DATA is then the training file.")
+@click.option("--folds", type=click.IntRange(min=3), help="Folds to cut a single file into.  [default: 5]")
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    multiple=True,
+    help="Measure; repeat for several, the main one first.  [default: ndcg@10, map]",
+)
+@click.option(
+    "-d",
+    "--dialect",
+    "dialects",
+    multiple=True,
+    help="Dialect to give every measure in as well; repeat for several.",
+)
+@click.option(
+    "--train-dialect",
+    "train_dialects",
+    multiple=True,
+    help="Train every ranker towards this dialect; repeat for several.",
+)
+@click.option(
+    "--out", metavar="FOLDER", help="Where everything goes; a killed comparison goes on from there."
+)
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of cuts and rankers.  [default: 0]")
+@click.option(
+    "--n-jobs", type=click.IntRange(min=1), help="Rankers trained at a time.  [default: every core]"
+)
+@click.option("--baseline", metavar="KEY", help="What --fail-if compares with.  [default: the first entry]")
+@click.option(
+    "--fail-if",
+    multiple=True,
+    metavar="CONDITION",
+    help="End with exit code 4 if a system's difference to the baseline meets it, as 'ndcg@10 < -0.002'.",
+)
+@click.option(
+    "--report/--no-report", default=True, show_default=True, help="Write report.html and tables into --out."
+)
+@click.option("--times/--no-times", default=True, show_default=True, help="Show seconds in the report.")
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context, /, data: str | None, entries: tuple[str, ...], as_json: bool, **given: Any
+) -> None:
+    """Compare ENTRIES on DATA and say which is best and whether the difference is real.
+
+    DATA is a directory of folds as LETOR's, a file to be cut into folds, or (with --test) a training file.
+
+    An entry is a ranker (`mcrank rankers` lists them), with options and values to try on validation data
+    (`lambdamart:num_leaves=4|10,learning_rate=0.1`), a saved model, or a score file of another tool: one
+    number per line, RankLib's scores, or a TREC run. `{fold}` in a path stands for the name of a fold, and
+    `name=` before an entry names it: `lgb=predictions/{fold}.txt`.
+
+    Choices are made on validation data; every measure is also given in the standard dialect. A comparison
+    that was killed goes on where it stopped when it is called again. Exit code 4: a --fail-if condition is
+    met.
+    """
+    from mcrank.compare.gate import FailIf
+
+    arguments, baseline, conditions = _arguments(data, entries, given)
+    checks = [FailIf.parse(text) for text in conditions]
+    if arguments.get("out") is None:
+        raise click.UsageError("--out is missing: name the folder for the results.")
+    announce_compilation()
+    from mcrank.compare.experiment import compare
+
+    with CompareProgress() as progress:
+        comparison = compare(**arguments, callback=progress, command=_command(data, entries, given))
+    out = Path(arguments["out"])
+    written = _write(comparison, out, given["times"]) if given["report"] else []
+    failures = [words for check in checks for words in check.failures(comparison, baseline)]
+    if as_json:
+        print_json(_as_dict(comparison, written, failures))
+    else:
+        _print(comparison, written)
+    for words in failures:
+        click.echo(f"failed: {words}", err=True)
+    if failures:
+        ctx.exit(FAILED_CONDITION)
+
+
+def _arguments(
+    data: str | None, entries: tuple[str, ...], given: dict[str, Any]
+) -> tuple[dict[str, Any], str | None, tuple[str, ...]]:
+    """Arguments of `mcrank.compare`, the baseline and the conditions; the command line goes before a plan."""
+    named = {
+        name: given[name]
+        for name in ("measures", "dialects", "train_dialects", "out", "seed", "n_jobs", "folds")
+    }
+    arguments = {name: value for name, value in named.items() if value not in (None, ())}
+    if given["plan"] is not None:
+        from mcrank.compare.plan import Plan
+
+        if data is not None:
+            raise click.UsageError("give DATA and ENTRIES, or --plan, not both.")
+        plan = Plan.read(given["plan"])
+        return (
+            {**plan.arguments, **arguments},
+            given["baseline"] or plan.baseline,
+            given["fail_if"] or plan.fail_if,
+        )
+    if data is None or not entries:
+        raise click.UsageError(
+            "name the data and at least one entry, such as: mcrank compare MQ2008 mcrank lambdamart"
+        )
+    where: Any = data
+    if given["test"] is not None:
+        where = {"train": data, "test": given["test"]} | ({"valid": given["valid"]} if given["valid"] else {})
+    elif given["valid"] is not None:
+        raise click.UsageError("--valid is given without --test.")
+    return {"rankers": entries, "data": where, **arguments}, given["baseline"], given["fail_if"]
+
+
+def _command(data: str | None, entries: tuple[str, ...], given: dict[str, Any]) -> str:
+    """The command that repeats the comparison, without what changes no result."""
+    words = ["mcrank", "compare", *([] if data is None else [data]), *entries]
+    flags = {"measures": "-m", "dialects": "-d", "train_dialects": "--train-dialect"}
+    for name in ("plan", "valid", "test", "folds", "measures", "dialects", "train_dialects", "seed"):
+        value = given[name]
+        for one in value if isinstance(value, tuple) else [] if value is None else [value]:
+            words += [flags.get(name, f"--{name}"), str(one)]
+    return shlex.join(words)
+
+
+def _write(comparison: Comparison, out: Path, times: bool) -> list[str]:
+    from mcrank.compare.report import write_report
+    from mcrank.compare.tables import write_tables
+
+    page = write_report(comparison, out / "report.html", times=times)
+    write_tables(comparison, out / "tables", times=times)
+    return [str(page)]
+
+
+def _print(comparison: Comparison, written: list[str]) -> None:
+    click.echo(str(comparison))
+    for system in comparison.systems:
+        if system.kind == "scores":
+            click.echo(f"{system.key}: {system.source}")
+    for note in comparison.notes:
+        click.echo(f"note: {note}", err=True)
+    for path in written:
+        click.echo(f"report: {path}")
+
+
+def _as_dict(comparison: Comparison, written: list[str], failures: list[str]) -> dict[str, Any]:
+    return {
+        "queries": comparison.n_queries,
+        "folds": [fold.name for fold in comparison.folds],
+        "systems": [asdict(system) for system in comparison.systems],
+        "leaderboards": {
+            name: [asdict(line) for line in comparison.leaderboard(name)] for name in comparison.measures
+        },
+        "verdict": comparison.verdict(),
+        "notes": list(comparison.notes),
+        "report": written[0] if written else None,
+        "failures": failures,
+    }
+
+
+class CompareProgress:
+    """The callback of `mcrank.compare`: a bar with the time left on a terminal, else a line per ten cells."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        self._tenths = -1
+
+    def __enter__(self) -> Self:
+        self._exit = ExitStack()
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn
+
+            columns = [
+                BarColumn(bar_width=30),
+                TextColumn("{task.completed}/{task.total}"),
+                TextColumn("{task.fields[left]}"),
+                TextColumn("{task.fields[running]}"),
+            ]
+            self._bar = self._exit.enter_context(
+                Progress(*columns, console=Console(stderr=True), transient=True)
+            )
+            self._task = self._bar.add_task("", total=None, left="", running="")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._exit.close()
+
+    def __call__(self, progress: Progress) -> None:
+        """Show where things stand."""
+        left = "" if progress.seconds_left is None else f"about {_duration(progress.seconds_left)} left"
+        if self._bar is not None:
+            running = "  ".join(progress.running)
+            self._bar.update(
+                self._task, completed=progress.done, total=progress.cells, left=left, running=running
+            )
+            return
+        tenths = 10 * progress.done // max(1, progress.cells)
+        if tenths != self._tenths:
+            self._tenths = tenths
+            click.echo(f"{progress.done}/{progress.cells} trained{f', {left}' if left else ''}", err=True)
+
+
+def _duration(seconds: float) -> str:
+    """Seconds as people say them.
+
+    Examples
+    --------
+    >>> from mcrank.cli.compare import _duration
+    >>> _duration(42.3), _duration(260), _duration(7300)
+    ('42 s', '4 min', '2 h 2 min')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,137 @@
+"""`mcrank compare`: from a directory to a page, from a plan to an exit code."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import mcrank
+from mcrank.cli.main import main
+
+ENTRIES = ["regression:n_estimators=4,num_leaves=3", "mcrank:n_estimators=3,num_leaves=2|4"]
+
+
+@pytest.fixture
+def cli(mcrank_cli, tmp_path):
+    """Run ``mcrank compare`` on the small files, one process."""
+
+    def run(*args):
+        return mcrank_cli("compare", *args, "--n-jobs", "1")
+
+    return run
+
+
+def test_train_valid_test(cli, tmp_path):
+    code, out, err = cli(
+        "train.txt", *ENTRIES, "--valid", "valid.txt", "--test", "test.txt", "-m", "ndcg@5", "-d", "yahoo",
+        "--out", str(tmp_path / "run"),
+    )  # fmt: skip
+    assert code == 0, err
+    found = mcrank.Comparison.load(tmp_path / "run")
+    assert str(found) in out
+    assert found.measures == ("ndcg@5", "ndcg@5[yahoo]")
+    assert "trained" in err
+    assert (tmp_path / "run" / "report.html").stat().st_size > 1000
+    assert list((tmp_path / "run" / "tables").glob("*.md"))
+    entries = "regression:n_estimators=4,num_leaves=3 'mcrank:n_estimators=3,num_leaves=2|4'"
+    assert found.environment["command"] == (
+        f"mcrank compare train.txt {entries} --valid valid.txt --test test.txt -m ndcg@5 -d yahoo"
+    )
+
+
+def test_one_file_json_and_other_tools(cli, tmp_path):
+    rows = mcrank.read("train.txt").n_rows
+    (tmp_path / "lgb.txt").write_text("".join(f"{row % 7}\n" for row in range(rows)))
+    code, out, _ = cli(
+        "train.txt", f"tool={tmp_path}/lgb.txt", "best-feature", "--folds", "4", "--json", "--no-report",
+        "--out", str(tmp_path / "run"),
+    )  # fmt: skip
+    assert code == 0
+    found = json.loads(out)
+    assert found["folds"] == ["Fold1", "Fold2", "Fold3", "Fold4"]
+    assert [system["key"] for system in found["systems"]] == ["tool", "best-feature"]
+    assert found["systems"][0]["source"].endswith("one score per line")
+    assert found["queries"] == mcrank.read("train.txt").n_queries
+    assert found["report"] is None
+    assert not (tmp_path / "run" / "report.html").exists()
+    board = found["leaderboards"]["ndcg@10"]
+    assert board[0]["mean"] >= board[1]["mean"]
+
+
+def test_plan_and_exit_code_4(cli, tmp_path, files):
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        f"""
+        measures = ["ndcg@10"]
+        out = "run"
+        baseline = "tool"
+        fail_if = ["ndcg@10 > -2"]
+        [data]
+        train = "{files}/train.txt"
+        valid = "{files}/valid.txt"
+        test = "{files}/test.txt"
+        [[entry]]
+        ranker = "best-feature"
+        [[entry]]
+        title = "tool"
+        model = "{files}/model.mcrank"
+        """
+    )
+    code, out, err = cli("--plan", str(plan), "--no-report")
+    assert code == 4
+    assert "failed: ndcg@10 of best-feature is" in err
+    assert "from tool" in err
+    assert "has the best ndcg@10" in out
+    cells = {path: path.stat().st_mtime_ns for path in (tmp_path / "run" / "cells").iterdir()}
+    code, out, err = cli("--plan", str(plan), "--no-report", "--fail-if", "ndcg@10 < -2", "--json")
+    assert code == 0
+    assert json.loads(out)["failures"] == []
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run" / "cells").iterdir()} == cells
+
+
+def test_two_runs_give_the_same_files(cli, tmp_path):
+    for name in ("a", "b"):
+        code, _, err = cli(
+            "train.txt", ENTRIES[0], "--test", "test.txt", "--no-times", "--out", str(tmp_path / name)
+        )
+        assert code == 0, err
+    timed = ("timings.json", "seconds")
+    trees = [
+        {
+            str(path.relative_to(tmp_path / name)): path.read_bytes()
+            for path in (tmp_path / name).rglob("*")
+            if path.is_file() and path.relative_to(tmp_path / name).parts[0] not in timed
+        }
+        for name in ("a", "b")
+    ]
+    assert trees[0] == trees[1]
+    assert {"report.html", "run.json", "results.json"} <= set(trees[0])
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        ([], 2, "name the data and at least one entry"),
+        (["train.txt"], 2, "name the data and at least one entry"),
+        (["train.txt", "best-feature"], 2, "--out is missing"),
+        (["train.txt", "mcrnk", "--out", "x"], 2, "did you mean mcrank"),
+        (["train.txt", "mcrank:num_leaves=1", "--out", "x"], 2, "num_leaves of McRank"),
+        (["train.txt", "best-feature", "--valid", "valid.txt", "--out", "x"], 2, "without --test"),
+        (["train.txt", "best-feature", "--plan", "p.toml", "--out", "x"], 2, "not both"),
+        (["train.txt", "best-feature", "--fail-if", "map", "--out", "x"], 2, "fail-if must look like"),
+        (["nowhere", "best-feature", "--out", "x"], 3, "nowhere does not exist"),
+        (["train.txt", "best-feature", "-m", "ndgc", "--out", "x"], 3, "did you mean ndcg"),
+        (["--plan", "nowhere.toml"], 3, "nowhere.toml cannot be read"),
+        (["train.txt", "best-feature", "--out", "train.txt"], 3, "is a file"),
+    ],
+)
+def test_bad_use(cli, args, code, words):
+    got, _, err = cli(*args)
+    assert got == code
+    assert words in err
+
+
+def test_help_names_the_exit_code(capsys):
+    assert main(["compare", "--help"]) == 0
+    assert "Exit code 4" in capsys.readouterr().out
