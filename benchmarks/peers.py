@@ -200,6 +200,7 @@ class Worker:
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(system, job, theirs), daemon=True)
         self.process.start()
+        theirs.close()  # so that a worker that dies is noticed
         if self.pipe.recv() != "ready":
             raise RuntimeError(f"{system} did not start")
 

@@ -30,7 +30,8 @@ _SKIPPED = 2  # first rounds, in which memory is touched for the first time
 
 def per_round(stamps: list[float]) -> float:
     """Slope of the time over the rounds after the first ones."""
-    return (stamps[-1] - stamps[_SKIPPED]) / (len(stamps) - 1 - _SKIPPED)
+    first = min(_SKIPPED, len(stamps) - 2)
+    return (stamps[-1] - stamps[first]) / (len(stamps) - 1 - first)
 
 
 def lightgbm(job: RankingJob, **extra: Any) -> Run:
