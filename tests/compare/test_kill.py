@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import mcrank
 from tests.compare.conftest import TIMES, tree
 
 SCRIPT = """
@@ -71,3 +72,19 @@ def test_killed_at_random_moments(letor, tmp_path):
     finish(letor, out)
     assert tree(out, without=TIMES) == tree(tmp_path / "whole", without=TIMES)
     assert sorted(tree(out)) == sorted(tree(tmp_path / "whole"))
+
+
+def test_ctrl_c_keeps_no_half_trained_cell(letor, tmp_path):
+    def press(progress):
+        if any("round" in words for words in progress.running):
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        mcrank.compare(
+            "regression:n_estimators=100000", letor, out=tmp_path / "run", n_jobs=1, callback=press
+        )
+    assert signal.getsignal(signal.SIGINT) is before
+    assert not list((tmp_path / "run" / "cells").iterdir())
+    with pytest.raises(mcrank.DataError, match="is not finished yet; run it again to go on"):
+        mcrank.Comparison.load(tmp_path / "run")

@@ -114,13 +114,24 @@ def versions() -> dict[str, str]:
 
 
 def run_cell(
-    plan: CellPlan, parts: Parts, target: Path, seconds: Path, callback: Callable[[Any], Any] | None = None
+    plan: CellPlan,
+    parts: Parts,
+    target: Path,
+    seconds: Path,
+    callback: Callable[[Any], Any] | None = None,
+    interrupted: Callable[[], bool] = lambda: False,
 ) -> float:
-    """Train, score and keep; return the seconds it took. The cell's file comes last: it means done."""
+    """Train, score and keep; return the seconds it took. The cell's file comes last: it means done.
+
+    After Ctrl-C rankers return with the rounds they have, which is not what was asked for here: when
+    ``interrupted`` says so, nothing is kept.
+    """
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         ranker, train_seconds = _ranker(plan, parts, callback)
+        if interrupted():
+            raise KeyboardInterrupt
         facts, arrays = _outcome(plan, ranker, parts)
     facts["warnings"] = sorted({str(warning.message) for warning in said})
     predict_seconds = _predict_seconds(ranker, parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FrameType
 from typing import Any
 
 import mcrank
@@ -165,16 +167,35 @@ def _run_here(ledger: Ledger, source: Source) -> None:
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     folds = FoldShelf(source.fold)
-    with threadpool_limits(limits=1):  # sums of a BLAS with more threads may round otherwise
+    # Sums of a BLAS with more threads may round otherwise.
+    with threadpool_limits(limits=1), _ctrl_c_noted() as interrupted:
         while (task := ledger.take()) is not None:
             try:
                 told = {"plan": task.plan.to_json(), "target": task.target, "seconds": task.seconds}
-                took = run_task(told, folds, partial(_tell, ledger, task))
+                took = run_task(told, folds, partial(_tell, ledger, task), interrupted)
             except McrankError as error:
                 ledger.failed(_named(task, type(error), str(error)))
                 return
             ledger.finished(task, took)
             ledger.say()
+
+
+@contextmanager
+def _ctrl_c_noted() -> Iterator[Callable[[], bool]]:
+    """Whether there was a Ctrl-C, for rankers may take it for a wish to end early and say nothing."""
+    noted = threading.Event()
+
+    def on_ctrl_c(number: int, frame: FrameType | None) -> None:
+        noted.set()
+        raise KeyboardInterrupt
+
+    here = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, on_ctrl_c) if here else None
+    try:
+        yield noted.is_set
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
 
 
 def _tell(ledger: Ledger, task: Task, done: int, of: int) -> None:

@@ -59,10 +59,16 @@ class FoldShelf:
         return self._kept[1]
 
 
-def run_task(task: Mapping[str, Any], folds: FoldShelf, tell: Callable[[int, int], Any]) -> float:
+def run_task(
+    task: Mapping[str, Any],
+    folds: FoldShelf,
+    tell: Callable[[int, int], Any],
+    interrupted: Callable[[], bool] = lambda: False,
+) -> float:
     """Run the cell that a task describes; return the seconds it took."""
     plan = CellPlan(**task["plan"])
-    return run_cell(plan, folds[plan.fold], Path(task["target"]), Path(task["seconds"]), Rounds(tell))
+    target, seconds = Path(task["target"]), Path(task["seconds"])
+    return run_cell(plan, folds[plan.fold], target, seconds, Rounds(tell), interrupted)
 
 
 def main() -> None:
