@@ -54,7 +54,8 @@ def opened(out: str | os.PathLike[str] | None) -> Iterator[RunFolder]:
     root = Path(out)
     if root.exists() and not root.is_dir():
         raise DataError(f"{root} is a file; out of compare must be a folder.")
-    if root.is_dir() and any(root.iterdir()) and not (root / LOCK).exists():
+    ours = (root / LOCK).exists() or (root / "run.json").exists()
+    if root.is_dir() and any(root.iterdir()) and not ours:
         raise DataError(f"{root} has files and none is of a comparison; name a new or empty folder.")
     root.mkdir(parents=True, exist_ok=True)
     with open(root / LOCK, "a+b") as lock:

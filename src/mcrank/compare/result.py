@@ -130,7 +130,7 @@ class TestRows:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Outcome of `mcrank.compare`; see there for an example.
+    """Outcome of `mcrank.compare`.
 
     Attributes
     ----------
@@ -162,6 +162,14 @@ class Comparison:
         Versions, seed, data, and how to repeat it.
     notes : tuple of str
         What a reader of the result should know.
+
+    Examples
+    --------
+    >>> import mcrank
+    >>> data = mcrank.make_artificial(n_train=30, n_valid=1, n_test=1, docs_per_query=10, n_features=4).train
+    >>> found = mcrank.compare(["best-feature", "regression:n_estimators=3"], data, folds=3, n_jobs=1)
+    >>> found.values["ndcg@10"].shape, [line.rank for line in found.leaderboard("map")]
+    ((2, 30), [1, 2])
     """
 
     systems: tuple[System, ...]
