@@ -34,15 +34,17 @@ def finish(letor, out):
     assert (process.returncode, said) == (0, "finished\n")
 
 
-def workers():
-    """Worker processes there are, where the system can tell."""
-    found = set()
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+def workers(parent):
+    """Worker processes of a process, where the system can tell."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
         try:
-            if b"mcrank.compare.worker" in path.read_bytes():
-                found.add(int(path.parent.name))
+            words = (path / "cmdline").read_bytes()
+            after_name = (path / "stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue
+        if b"mcrank.compare.worker" in words and int(after_name[1]) == parent:
+            found.append(path)
     return found
 
 
@@ -52,20 +54,21 @@ def test_killed_at_random_moments(letor, tmp_path):
     out, seed = tmp_path / "killed", random.randrange(10**6)
     print("seed", seed)
     moments = random.Random(seed)
-    before, kills = workers(), 0
+    kills = 0
     for wanted in (1, 5):  # somewhere behind the first cell, and behind the fifth
         with start(letor, out) as process:
             while process.poll() is None and len(list(out.glob("cells/*.cell"))) < wanted:
                 time.sleep(0.01)
             time.sleep(moments.random() * 0.2)
+            helpers = workers(process.pid)
             process.send_signal(signal.SIGKILL)
             process.communicate()
         kills += process.returncode == -signal.SIGKILL
-        for _ in range(100):  # its workers notice that it is gone
-            if workers() <= before:
+        for _ in range(300):  # its workers notice that it is gone
+            if not any(path.exists() for path in helpers):
                 break
             time.sleep(0.1)
-        assert workers() <= before
+        assert not any(path.exists() for path in helpers)
     assert kills >= 1
     half = tmp_path / "killed" / "cells" / ".half.cell.0123abcd.part"
     half.write_bytes(b"what a kill in the middle of writing leaves")
