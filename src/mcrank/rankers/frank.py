@@ -1,0 +1,300 @@
+"""FRank (Tsai, Liu, Qin, Chen and Ma 2007): boosting on the fidelity loss of pairs.
+
+For a pair with grades y_i > y_j and P = 1 / (1 + exp(s_j - s_i)) the loss is 1 - √P: at most 1, whatever the
+scores, so that no pair of a noisy query can take over. With the slope ½ √P (1 - P) as its weight, a pair acts
+on stumps as in RankBoost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from mcrank.data.dataset import Dataset
+from mcrank.losses.base import Loss
+from mcrank.losses.pairwise import FidelityLoss
+from mcrank.options import option
+from mcrank.rankers.base import Card, FloatArray
+from mcrank.rankers.stumps import NOTHING, ROOTS, Stump, StumpBoosting, boost_stumps, sum_bins
+from mcrank.rankers.trees import TreeRanker, relative_weight
+
+_LARGEST = 10.0  # alpha: where no pair is ordered badly the loss falls for ever, though by nothing
+_SMOOTH = 1e-4  # added to W+ and W-, as a share of their sum
+_STEPS = 12
+
+
+class FRank(TreeRanker):
+    """Boosting on the fidelity loss of pairs, of stumps as published or of trees.
+
+    A stump 1[x > threshold] that orders pairs of weight W+ well and of weight W- badly is first judged by
+    (√W+ - √W-)², as if the loss were exponential with α = ½ ln(W+/W-). The loss itself decides among the best
+    few, and Newton's method on it finds the α of the winner.
+
+    Of the options of trees, stumps use ``n_estimators``, ``learning_rate``, ``max_bins``, ``binning`` and
+    ``early_stopping_rounds``. A missing value is below the threshold of a stump. Under a stump a pair weighs
+    the product of the weights of its rows, times the weight of its query; trees weigh rows.
+
+    Attributes
+    ----------
+    forest_ : Forest
+        The stumps, as trees of two leaves, or trees kept.
+    history_ : dict of list
+        After each round the measure on the validation data, and with stumps ``loss``, that of the training
+        data as a share of the loss before the first round.
+
+    Examples
+    --------
+    >>> import mcrank
+    >>> train, valid, test = mcrank.make_artificial(n_train=40, n_valid=20, n_test=20, seed=1)
+    >>> ranker = mcrank.FRank(n_estimators=30).fit(train, valid=valid)
+    >>> ranker.forest_.n_trees == ranker.best_round_
+    True
+    """
+
+    name: ClassVar[str] = "frank"
+    card: ClassVar[Card] = Card("pairwise", "fidelity of pairs", "stumps", False)
+
+    scorer: str = option(default="stumps", choices=("stumps", "trees"), help="what is boosted")
+    pairs: str = option(
+        default="query",
+        choices=("all", "query"),
+        help="what has equal weight: every pair, or the pairs of every query together",
+    )
+    candidates: int = option(
+        default=8, low=1, high=2**31 - 1, help="stumps, each the best of its feature, the loss decides among"
+    )
+    n_estimators: int = option(default=500, low=1, high=2**31 - 1, help="rounds, each adding a stump or tree")
+    learning_rate: float = option(
+        default=0.1, low=0, high=10, open_low=True, help="shrinkage of each stump or tree; 1 as published"
+    )
+
+    def _loss(self, data: Dataset, options: dict[str, Any]) -> Loss | None:
+        weight = relative_weight(data)
+        loss = FidelityLoss(data.y, data.offsets, per_query=options["pairs"] == "query", weight=weight)
+        return None if loss.is_empty else loss
+
+    def _rank(self, raw: FloatArray) -> FloatArray:
+        return np.asarray(raw[0])
+
+    def _fit(
+        self,
+        data: Dataset,
+        valid: Dataset | None,
+        options: dict[str, Any],
+        callback: Callable[[Any], Any] | None,
+    ) -> None:
+        if options["scorer"] == "trees":
+            super()._fit(data, valid, options, callback)
+        else:
+            self._keep(boost_stumps(_Fidelity, data, valid, options, callback, type(self).__name__))
+
+
+class _Fidelity(StumpBoosting):
+    """Boosting of stumps on the fidelity loss of pairs."""
+
+    def __init__(self, data: Dataset, options: dict[str, Any], pool: ThreadPoolExecutor) -> None:
+        super().__init__(data, options, pool)
+        self.rate, self.candidates = options["learning_rate"], options["candidates"]
+        self.total = self.ground.room()
+
+    def weigh(self) -> float:
+        """Fill the pull of all pairs on every row; return the loss."""
+        layout = self.layout
+        return float(
+            pull_fidelity(
+                layout.order, layout.worth, layout.starts, layout.ends, self.factor, self.weight, self.scores,
+                self.up, self.pull,
+            )
+        )  # fmt: skip
+
+    def next(self) -> tuple[Stump, float] | None:
+        """Return the stump that lowers the loss most, of the best few, and its value."""
+        ground, layout = self.ground, self.layout
+
+        def fill(start: int, end: int) -> None:
+            sum_bins(ground.columns, self.pull, ground.places, start, end, self.net)
+            sum_separated_pairs(
+                ground.columns, layout.order, layout.worth, layout.starts, layout.ends, self.factor,
+                self.weight, self.up, layout.longest, ground.places, start, end, self.total,
+            )  # fmt: skip
+
+        ground.over_features(self.pool, fill)
+        tried = []
+        for stump in ground.best(self.net, self.total, ROOTS)[: self.candidates]:
+            above, alpha = ground.above(stump), _first_alpha(stump)
+            tried.append((self._change(above, alpha)[0], stump, above, alpha))
+        if not tried:
+            return None
+        _, stump, above, alpha = min(tried, key=lambda found: found[0])
+        alpha, change = self._descend(above, alpha)
+        if not change < -NOTHING * self.first_loss:
+            return None
+        return stump._replace(merit=-change), self.rate * alpha
+
+    def _change(self, above: npt.NDArray[np.bool_], alpha: float) -> FloatArray:
+        """Change of the loss when a stump comes in with ``alpha``; its slope, its curvature and a bound of
+        that.
+        """
+        layout, out = self.layout, np.zeros(4)
+        try_fidelity(
+            above, layout.order, layout.worth, layout.starts, layout.ends, self.factor, self.weight, self.up,
+            float(alpha), out,
+        )  # fmt: skip
+        return out
+
+    def _descend(self, above: npt.NDArray[np.bool_], alpha: float) -> tuple[float, float]:
+        """Newton's method on the loss along one stump, from a first guess; never ends above its start."""
+        now = self._change(above, alpha)
+        if now[0] >= 0.0:
+            alpha, now = 0.0, self._change(above, 0.0)
+        for _ in range(_STEPS):
+            # The loss is not convex: where it bends the wrong way, or hardly, its bound takes the place.
+            bend = now[2] if now[2] > 0.2 * now[3] else now[3]
+            step = -now[1] / bend if bend > 0.0 else 0.0
+            step = float(np.clip(alpha + step, -_LARGEST, _LARGEST) - alpha)
+            following = self._change(above, alpha + step)
+            while following[0] > now[0] and abs(step) > 1e-6:
+                step /= 2
+                following = self._change(above, alpha + step)
+            if following[0] > now[0]:
+                break
+            alpha, now = alpha + step, following
+            if abs(step) < 1e-5 * (1.0 + abs(alpha)):
+                break
+        return alpha, float(now[0])
+
+
+def _first_alpha(stump: Stump) -> float:
+    good, bad = (max(stump.total + sign * stump.net, 0.0) / 2 for sign in (1, -1))
+    small = _SMOOTH * stump.total
+    return float(0.5 * np.log((good + small) / (bad + small)))
+
+
+@njit(
+    "float64(int32[::1], float64[::1], int64[::1], int64[::1], float64[::1], float64[::1], float64[::1],"
+    " float64[::1], float64[::1])",
+    nogil=True,
+    cache=True,
+)
+def pull_fidelity(order, worth, starts, ends, factor, weight, scores, up, pull):  # type: ignore[no-untyped-def]
+    """Fill the pull of all pairs on every row, √P (1 - P) each, and return the loss."""
+    # IN: order (places by falling grade), worth, starts, ends, factor of each query, weight, scores
+    # OUT: up (exp of the centred score), pull
+    total = 0.0
+    for q in range(len(starts)):
+        s, n = starts[q], ends[q] - starts[q]
+        low, high = np.inf, -np.inf
+        for i in range(s, s + n):
+            pull[i] = 0.0
+            low, high = min(low, scores[i]), max(high, scores[i])
+        middle = low + (high - low) / 2
+        for i in range(s, s + n):
+            # So far from the middle, P is 0 or 1 to the last digit.
+            up[i] = np.exp(min(max(scores[i] - middle, -300.0), 300.0))
+        if factor[q] == 0.0:
+            continue
+        first = 0
+        for a in range(n):
+            i = s + order[s + a]
+            while first < n and worth[s + order[s + first]] == worth[i]:
+                first += 1
+            for b in range(first, n):
+                j = s + order[s + b]
+                p = up[i] / (up[i] + up[j])
+                root = np.sqrt(p)
+                weighs = factor[q] * weight[i] * weight[j]
+                slope = weighs * root * (1.0 - p)
+                pull[i] += slope
+                pull[j] -= slope
+                total += weighs * (1.0 - root)
+    return total
+
+
+@njit(nogil=True, cache=True, fastmath={"reassoc"})
+def sum_separated_pairs(  # type: ignore[no-untyped-def]
+    columns, order, worth, starts, ends, factor, weight, up, longest, places, start, end, out
+):
+    """Change of the weight of all pairs a threshold separates when it falls below each bin, by feature.
+
+    A pair comes apart at the higher of its bins and together again at the lower one. The sums run over the
+    rows of a query side by side, and go into the bins when the query is done.
+    """
+    # IN: columns, order, worth, starts, ends, factor, weight, up, longest, places, start, end  OUT: out
+    out[places[start] : places[end]] = 0.0
+    slopes = np.empty(longest)
+    bins = np.empty((end - start, longest))  # of one query, by falling grade
+    sums = np.empty((end - start, longest))
+    for q in range(len(starts)):
+        if factor[q] == 0.0:
+            continue
+        s, n = starts[q], ends[q] - starts[q]
+        for f in range(start, end):
+            for a in range(n):
+                bins[f - start, a] = columns[f, s + order[s + a]]
+                sums[f - start, a] = 0.0
+        first = 0
+        for a in range(n):
+            i = s + order[s + a]
+            while first < n and worth[s + order[s + first]] == worth[i]:
+                first += 1
+            slope = slopes[: n - first]
+            for b in range(len(slope)):
+                j = s + order[s + first + b]
+                p = up[i] / (up[i] + up[j])
+                slope[b] = factor[q] * weight[i] * weight[j] * np.sqrt(p) * (1.0 - p)
+            for f in range(end - start):
+                others, theirs, own = bins[f, first:n], sums[f, first:n], bins[f, a]
+                total = 0.0
+                for b in range(len(slope)):
+                    change = (slope[b] if others[b] > own else 0.0) - (slope[b] if others[b] < own else 0.0)
+                    theirs[b] += change
+                    total -= change
+                sums[f, a] += total
+        for f in range(start, end):
+            for a in range(n):
+                out[places[f] + columns[f, s + order[s + a]]] += sums[f - start, a]
+
+
+@njit(
+    "void(boolean[::1], int32[::1], float64[::1], int64[::1], int64[::1], float64[::1], float64[::1],"
+    " float64[::1], float64, float64[::1])",
+    nogil=True,
+    cache=True,
+)
+def try_fidelity(above, order, worth, starts, ends, factor, weight, up, alpha, out):  # type: ignore[no-untyped-def]
+    """Change of the loss when rows ``above`` rise by ``alpha``, and its derivatives there.
+
+    The bound is √P (1 - P)(1 + P) / 4, nowhere below the size of the curvature √P (1 - P)(3P - 1) / 4.
+    """
+    # IN: above, order, worth, starts, ends, factor, weight, up, alpha  OUT: out (change, slope, curve, bound)
+    change, slope, curve, bound = 0.0, 0.0, 0.0, 0.0
+    rise, fall = np.exp(alpha), np.exp(-alpha)
+    for q in range(len(starts)):
+        s, n = starts[q], ends[q] - starts[q]
+        if factor[q] == 0.0:
+            continue
+        first = 0
+        for a in range(n):
+            i = s + order[s + a]
+            while first < n and worth[s + order[s + first]] == worth[i]:
+                first += 1
+            for b in range(first, n):
+                j = s + order[s + b]
+                if above[i] == above[j]:
+                    continue
+                weighs = factor[q] * weight[i] * weight[j]
+                odds = up[j] / up[i]
+                before = np.sqrt(1.0 / (1.0 + odds))
+                p = 1.0 / (1.0 + odds * (fall if above[i] else rise))
+                root = np.sqrt(p)
+                change += weighs * (before - root)
+                g = weighs * root * (1.0 - p)
+                slope += -0.5 * g if above[i] else 0.5 * g
+                curve += 0.25 * g * (3.0 * p - 1.0)
+                bound += 0.25 * g * (1.0 + p)
+    out[0], out[1], out[2], out[3] = change, slope, curve, bound
