@@ -35,6 +35,7 @@ _HOMES = {
     "LambdaRank": "mcrank.rankers.nets",
     "RankBoost": "mcrank.rankers.rankboost",
     "CoordinateAscent": "mcrank.rankers.coordinate_ascent",
+    "FRank": "mcrank.rankers.frank",
     "load": "mcrank.models.file",
     "compare": "mcrank.compare",
     "Comparison": "mcrank.compare.result",
@@ -118,6 +119,7 @@ if TYPE_CHECKING:
     from mcrank.rankers.adarank import AdaRank as AdaRank
     from mcrank.rankers.best_feature import BestFeature as BestFeature
     from mcrank.rankers.coordinate_ascent import CoordinateAscent as CoordinateAscent
+    from mcrank.rankers.frank import FRank as FRank
     from mcrank.rankers.gbrank import GBRank as GBRank
     from mcrank.rankers.lambdamart import LambdaMART as LambdaMART
     from mcrank.rankers.mcrank import McRank as McRank

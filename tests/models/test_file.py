@@ -32,6 +32,7 @@ RANKER_CLASSES = [
     mcrank.LambdaRank,
     mcrank.RankBoost,
     mcrank.CoordinateAscent,
+    mcrank.FRank,
 ]
 DATA = mcrank.make_artificial(n_train=12, n_valid=4, n_test=4, docs_per_query=15, n_features=4, seed=3)
 

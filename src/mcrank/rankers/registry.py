@@ -17,4 +17,5 @@ RANKERS: dict[str, str] = {
     "lambdarank": "mcrank.rankers.nets:LambdaRank",
     "rankboost": "mcrank.rankers.rankboost:RankBoost",
     "coordinate-ascent": "mcrank.rankers.coordinate_ascent:CoordinateAscent",
+    "frank": "mcrank.rankers.frank:FRank",
 }
