@@ -215,6 +215,8 @@ def _notes() -> list[str]:
         "(letor-paper). The paper does not say which of the two its runs used, so both are here.",
         "The trec column is trec_eval as it comes, with the grade itself as gain; the paper replaces grades "
         "by gains first, which makes it the same as standard.",
+        "A claim is confirmed or refuted at p < 0.05 of one test, uncorrected for how many there are; most "
+        "differences here are smaller than the standard error of a system.",
         "The paper's own values exist only as curves in its figures, so there is no column to compare digit "
         "by digit.",
     ]

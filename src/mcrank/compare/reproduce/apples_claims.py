@@ -47,9 +47,11 @@ def _scale_claims(orchard: Orchard) -> list[Claim]:
     )
     empty = float(orchard.empty.mean())
     only_empty = all(
-        np.array_equal(
+        np.allclose(  # another base of the logarithm rounds otherwise
             orchard.values(r, "standard", "yahoo")[~orchard.empty],
             orchard.values(r, "standard", "standard")[~orchard.empty],
+            rtol=0,
+            atol=1e-12,
         )
         for r in TITLES
     )
@@ -216,6 +218,9 @@ def _order_claims(orchard: Orchard) -> list[Claim]:
 
 def _short_claim(orchard: Orchard) -> Claim:
     short = orchard.sizes < 10
+    words = "RankBoost has a slight advantage on short queries, which disappears under LETOR"
+    if short.all() or not short.any():
+        return judged("Apples 5", words, None, f"{short.sum()} of {len(short)} test queries are short")
     gaps = {}
     for other in ("ranksvm", "lambdamart"):
         gap = orchard.values("rankboost", "standard") - orchard.values(other, "standard")
@@ -223,7 +228,7 @@ def _short_claim(orchard: Orchard) -> Claim:
     holds = all(on_short > 0 and on_short > on_long for on_short, on_long in gaps.values())
     return judged(
         "Apples 5",
-        "RankBoost has a slight advantage on short queries, which disappears under LETOR",
+        words,
         holds,
         "; ".join(
             f"against {TITLES[r]} {a:+.4f} on queries below 10 documents and {b:+.4f} on the others"

@@ -8,7 +8,7 @@ import numpy as np
 
 from mcrank.compare.entries import Entry
 from mcrank.compare.reproduce.artificial import TREES, Artificial, by_query, staged
-from mcrank.compare.reproduce.outcome import Claim, Reproduction, judged, p_words
+from mcrank.compare.reproduce.outcome import Claim, Reproduction, judged, larger, p_words
 from mcrank.compare.reproduce.plan import Run
 from mcrank.compare.result import Comparison, FloatArray
 from mcrank.compare.shapes import Figure, Line, Lines
@@ -146,6 +146,7 @@ def _bins_claims(bins: dict[int, int], comparison: Comparison) -> list[Claim]:
     close = max(abs(interval.low), abs(interval.high)) < 2 * CLOSE
     apart = interval.low > CLOSE or interval.high < -CLOSE
     coarse = values[comparison.place("bins-3")]
+    fine, rough = by_query(comparison, finest), by_query(comparison, coarse)
     return [
         judged(
             "McRank App. II",
@@ -164,8 +165,9 @@ def _bins_claims(bins: dict[int, int], comparison: Comparison) -> list[Claim]:
         judged(
             "McRank App. II",
             "few bins lose NDCG (quantization slows training down)",
-            bool(coarse.mean() < finest.mean()),
-            f"{coarse.mean():.2f} with 2^3 bins, {finest.mean():.2f} with 2^16",
+            larger(*(paired_t(fine, rough, side).p for side in ("greater", "less"))),
+            f"{coarse.mean():.2f} with 2^3 bins, {finest.mean():.2f} with 2^16, paired one-sided p "
+            f"{p_words(paired_t(fine, rough, 'greater').p)}",
         ),
     ]
 
