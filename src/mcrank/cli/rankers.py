@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mcrank.options import Option
     from mcrank.rankers.base import Ranker
 
+_NARROW = 20  # of a column of defaults
 _WIDE = 120  # from here on the class has a column of its own
 
 
@@ -109,7 +110,8 @@ def _print_one(ranker: type[Ranker]) -> None:
     click.echo("")
     rows = [["option", "default", "meaning"]]
     for name, o in ranker.declared_options.items():
-        rows.append([name, _words(o.default), f"{o.help} ({o.requirement})"])
+        bounds = "" if o.kind is object else f" ({o.requirement})"
+        rows.append([name, _folded(_words(o.default)), f"{o.help}{bounds}"])
     for line in table(rows, width):
         click.echo(line)
 
@@ -135,7 +137,7 @@ def option_groups(rankers: Sequence[type[Ranker]]) -> dict[str, list[str]]:
         before: dict[str, Option] = {}
         for level in reversed(ranker.__mro__):
             options = vars(level).get("declared_options", {})
-            own = [f"{n}={_words(o.default)}" for n, o in options.items() if before.get(n) != o]
+            own = [f"{n}={_spaced(_words(o.default))}" for n, o in options.items() if before.get(n) != o]
             title = level.name if level is ranker else _title(level, rankers)
             if own and level is not ranker and set(own) <= set(groups.get(title, [])):
                 own = []  # told with an earlier ranker
@@ -153,6 +155,16 @@ def _title(level: type[Any], rankers: Sequence[type[Ranker]]) -> str:
 
 def _words(value: Any) -> str:
     return "none" if value is None else str(value)
+
+
+def _spaced(text: str) -> str:
+    """Give a long list blanks after its commas, where lines can be broken."""
+    return text.replace(",", ", ") if len(text) > _NARROW else text
+
+
+def _folded(text: str) -> str:
+    """Fold a long list at its commas, for a narrow column."""
+    return "\n".join(textwrap.wrap(_spaced(text), _NARROW, break_on_hyphens=False))
 
 
 def _filled(text: str, width: int, hanging: int = 0) -> str:
