@@ -79,7 +79,7 @@ class Orchard:
 
     def values(self, ranker: str, trained: str, scored: str = "standard", k: int = 10) -> FloatArray:
         """NDCG@k of every query."""
-        return self.table[self.key(ranker, trained), scored][:, k - 1]
+        return np.asarray(self.table[self.key(ranker, trained), scored][:, k - 1])
 
     def curve(self, ranker: str, trained: str, scored: str) -> FloatArray:
         """Mean NDCG@1..10."""
@@ -87,7 +87,7 @@ class Orchard:
 
     def scores(self, ranker: str, trained: str) -> FloatArray:
         """Score of every test row."""
-        return self.comparison.scores[self.comparison.place(self.key(ranker, trained))]
+        return np.asarray(self.comparison.scores[self.comparison.place(self.key(ranker, trained))])
 
     def same_model(self, ranker: str, a: str, b: str) -> bool:
         """Whether training towards two dialects gave the same scores to every test row."""

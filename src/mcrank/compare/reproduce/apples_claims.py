@@ -188,15 +188,15 @@ def _order_claims(orchard: Orchard) -> list[Claim]:
         )
     )
     three = ("rankboost", "ranksvm", "lambdamart")
-    means = {r: orchard.values(r, "standard") for r in three}
-    spread = max(v.mean() for v in means.values()) - min(v.mean() for v in means.values())
-    lowest = min(_test(orchard, means[a], means[b]) for i, a in enumerate(three) for b in three[i + 1 :])
+    trio = {r: orchard.values(r, "standard") for r in three}
+    spread = max(v.mean() for v in trio.values()) - min(v.mean() for v in trio.values())
+    lowest = min(_test(orchard, trio[a], trio[b]) for i, a in enumerate(three) for b in three[i + 1 :])
     made.append(
         judged(
             "Apples 5",
             "RankBoost, RankSVM and LambdaMART are very close to each other",
             bool(lowest > 0.05),
-            ", ".join(f"{TITLES[r]} {v.mean():.4f}" for r, v in means.items())
+            ", ".join(f"{TITLES[r]} {v.mean():.4f}" for r, v in trio.items())
             + f"; spread {spread:.4f}, smallest two-sided p of a pair {p_words(lowest)}",
         )
     )

@@ -45,7 +45,7 @@ def make(run: Run) -> Reproduction:
 
 def _bins_used(ranker: Any) -> int:
     """Bins of all features: one more than there are edges between them."""
-    return len(ranker.bin_edges_) + ranker.n_features_in_
+    return len(ranker.bin_edges_) + int(ranker.n_features_in_)
 
 
 def _losses(comparison: Comparison) -> dict[int, float]:
@@ -131,7 +131,7 @@ def _bins_figure(bins: dict[int, int], loss: dict[int, float]) -> Figure:
 
 def _scoring_figure(rounds: list[int], curves: dict[str, FloatArray]) -> Figure:
     lines = [
-        Line(name, rounds, values.mean(axis=1).tolist(), number, dots=True)
+        Line(name.removeprefix("Expected "), rounds, values.mean(axis=1).tolist(), number, dots=True)
         for number, (name, values) in enumerate(curves.items())
     ]
     panel = Lines("Two scoring functions", "round", "NDCG@10, %", lines, whole_x=True)

@@ -7,18 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from markupsafe import escape
+
 from mcrank.compare.figures import draw
 from mcrank.compare.shapes import Figure
 from mcrank.compare.store import json_bytes, write_file
 from mcrank.compare.tables import Cell, Column, Table
 
+_HEADING = 24  # pixels
 VERDICTS = ("confirmed", "refuted", "undecided")
 # A figure in a file of its own has no page to style it: colours of the report on white.
 _COLOURS = ("#0072b2", "#c85200", "#00835f", "#a23b7e", "#94700a", "#5a6068", "#2a8fc4", "#7a4420")
 _STYLE = (
     "svg{background:#fff;font:11px system-ui,sans-serif}text{fill:#1c1f23}.tick,.axis-title{fill:#5a6068}"
     ".grid{stroke:#e3e5e8}.axis{stroke:#b9bec5}.line{fill:none;stroke:var(--c);stroke-width:1.8}"
-    ".dash1 .line{stroke-dasharray:6 3}.dot{fill:var(--c)}.end-label{fill:var(--c);font-weight:600}"
+    ".dash1 .line{stroke-dasharray:6 3}.dot{fill:var(--c)}.end-label{fill:var(--c);font-size:10px}"
+    ".heading{font-size:13px;font-weight:600}"
     ".leader{stroke:var(--c);opacity:.5}"
     + "".join(f".s{number}{{--c:{colour}}}" for number, colour in enumerate(_COLOURS))
 )
@@ -110,7 +114,8 @@ class Reproduction:
             for number, panel in enumerate(figure.panels):
                 key = f"{figure.key}-{number}"
                 write_file(
-                    folder / self._figure_name(figure, number), standalone(draw(panel, key, figure.text))
+                    folder / self._figure_name(figure, number),
+                    standalone(draw(panel, key, figure.text), panel.title),
                 )
         for table in self.tables:
             write_file(tables / f"{self.target}-{table.key}.tex", (table.to_latex() + "\n").encode())
@@ -123,10 +128,16 @@ class Reproduction:
         return self.to_markdown()
 
 
-def standalone(svg: str) -> bytes:
-    """Return an ``<svg>`` element of a page as a file with a style of its own."""
-    opened, rest = svg.split(">", 1)
-    return f'{opened} xmlns="http://www.w3.org/2000/svg"><style>{_STYLE}</style>{rest}\n'.encode()
+def standalone(svg: str, heading: str) -> bytes:
+    """Return an ``<svg>`` element of a page as a file with a style and a heading of its own."""
+    rest = svg.split(">", 1)[1]
+    width, height = (float(word) for word in svg.split('viewBox="0 0 ', 1)[1].split('"', 1)[0].split())
+    opened = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 {-_HEADING} {width:g} {height + _HEADING:g}" '
+        f'width="{width:g}" height="{height + _HEADING:g}" role="img">'
+    )
+    words = f'<text class="heading" x="0" y="{12 - _HEADING}">{escape(heading)}</text>'
+    return f"{opened}<style>{_STYLE}</style>{words}{rest}\n".encode()
 
 
 def claims_table(claims: Sequence[Claim]) -> Table:
