@@ -262,3 +262,19 @@ def test_mcrank_compare_is_callable_whatever_was_imported_first():
 def test_bad_arguments(letor, arguments, words):
     with pytest.raises(mcrank.McrankError, match=words):
         mcrank.compare(**{"rankers": "best-feature", "data": letor, **arguments})
+
+
+def test_a_fold_in_the_current_directory(letor, monkeypatch):
+    monkeypatch.chdir(letor / "Fold2")
+    found = mcrank.compare("best-feature", ".", n_jobs=1)
+    assert [fold.name for fold in found.folds] == ["test"]
+    assert found.n_queries == 8
+
+
+def test_one_file(letor):
+    path = letor / "Fold1" / "train.txt"
+    found = mcrank.compare("best-feature", path, folds=4, seed=7, n_jobs=1)
+    tested = np.concatenate([fold.test.qids for fold in mcrank.kfold(mcrank.read(path), 4, seed=7)])
+    assert found.qids.tolist() == tested.tolist()
+    with pytest.raises(mcrank.OptionError, match="folds of compare must be an integer >= 3"):
+        mcrank.compare("best-feature", path, folds=2)

@@ -183,3 +183,37 @@ def test_text_form(small):
     text = str(small)
     assert all(key in text for key in small.keys)
     assert text.endswith(small.verdict())
+
+
+def test_a_folder_is_not_taken_for_complete_while_it_changes(small, tmp_path, monkeypatch):
+    small.save(tmp_path)
+    other = replace(small, environment={**small.environment, "seed": 9}, _standings={})
+
+    def full(*args):
+        raise OSError("no space left")
+
+    monkeypatch.setattr("mcrank.compare.store.npz_bytes", full)
+    with pytest.raises(OSError, match="no space"):
+        other.save(tmp_path)
+    assert not (tmp_path / "run.json").exists()
+
+
+def test_queries_that_count_without_a_value(small):
+    """LETOR 3.0 gives short queries no value and counts them as 0: tests must see the mean it prints."""
+    name = "ndcg@10[standard;short=missing]"
+    offsets = np.r_[small.offsets[:3], small.offsets[3:] - 10]
+    kept = np.delete(np.arange(len(small.grades)), np.arange(small.offsets[2], small.offsets[2] + 10))
+    short = replace(
+        small,
+        rows=replace(small.rows, y=small.grades[kept], offsets=offsets),
+        scores=small.scores[:, kept],
+        values={},
+        means={},
+        _standings={},
+    )
+    assert np.isnan(short.per_query(name)[:, 2]).all()
+    for line in short.leaderboard(name):
+        assert line.ci_low <= line.mean <= line.ci_high
+        assert line.mean == pytest.approx(np.nansum(short.per_query(name)[short.place(line.system)]) / 24)
+        if line.difference is not None:
+            assert line.difference == pytest.approx(line.mean - short.leaderboard(name)[0].mean, abs=1e-12)

@@ -136,7 +136,7 @@ def _read_options(options: Mapping[str, Any]) -> dict[str, Any]:
 def _of_path(path: Path, folds: int, seed: int, options: dict[str, Any]) -> Source:
     if path.is_dir():
         files = find_folds(path)
-        names = tuple(fold["test"].parent.name for fold in files)
+        names = tuple(fold["test"].parent.name or "test" for fold in files)
         listed: dict[str, Any] = {
             "form": "files",
             "folds": [{part: str(fold[part]) for part in PARTS} for fold in files],

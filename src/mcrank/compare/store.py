@@ -46,6 +46,10 @@ def save(comparison: Comparison, folder: str | os.PathLike[str]) -> None:
     """Save a comparison; files that would not change are not touched."""
     root = Path(folder)
     root.mkdir(parents=True, exist_ok=True)
+    # It comes last, and that of another comparison goes first: a folder with a run.json is complete.
+    run = json_bytes({"format": FORMAT, **comparison.environment})
+    if (root / "run.json").is_file() and (root / "run.json").read_bytes() != run:
+        (root / "run.json").unlink()
     rows = comparison.rows
     arrays = {
         "grades": rows.y,
@@ -74,8 +78,7 @@ def save(comparison: Comparison, folder: str | os.PathLike[str]) -> None:
     timings = {_cell_name(cell): asdict(timing) for cell, timing in comparison.timings.items()}
     write_file(root / "timings.json", json_bytes(timings))
     write_file(root / "results.json", json_bytes(_results(comparison)))
-    # Last: a folder with a run.json is complete.
-    write_file(root / "run.json", json_bytes({"format": FORMAT, **comparison.environment}))
+    write_file(root / "run.json", run)
 
 
 def _results(comparison: Comparison) -> dict[str, Any]:
