@@ -35,6 +35,7 @@ _HOMES = {
     "LambdaRank": "mcrank.rankers.nets",
     "RankBoost": "mcrank.rankers.rankboost",
     "CoordinateAscent": "mcrank.rankers.coordinate_ascent",
+    "Blend": "mcrank.rankers.blend",
     "FRank": "mcrank.rankers.frank",
     "load": "mcrank.models.file",
     "compare": "mcrank.compare",
@@ -118,6 +119,7 @@ if TYPE_CHECKING:
     from mcrank.models.file import load as load
     from mcrank.rankers.adarank import AdaRank as AdaRank
     from mcrank.rankers.best_feature import BestFeature as BestFeature
+    from mcrank.rankers.blend import Blend as Blend
     from mcrank.rankers.coordinate_ascent import CoordinateAscent as CoordinateAscent
     from mcrank.rankers.frank import FRank as FRank
     from mcrank.rankers.gbrank import GBRank as GBRank

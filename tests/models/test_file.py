@@ -32,6 +32,7 @@ RANKER_CLASSES = [
     mcrank.LambdaRank,
     mcrank.RankBoost,
     mcrank.CoordinateAscent,
+    mcrank.Blend,
     mcrank.FRank,
 ]
 DATA = mcrank.make_artificial(n_train=12, n_valid=4, n_test=4, docs_per_query=15, n_features=4, seed=3)
@@ -39,6 +40,7 @@ DATA = mcrank.make_artificial(n_train=12, n_valid=4, n_test=4, docs_per_query=15
 
 def trained(ranker_class: type[Any], **options: Any) -> Any:
     small = {"n_estimators": 3, "num_leaves": 4, "epochs": 3, "hidden": "3", "n_jobs": 1}
+    small["members"] = "ranksvm,best-feature"
     declared = ranker_class.declared_options
     settings = {name: value for name, value in small.items() if name in declared} | options
     return ranker_class(**settings).fit(DATA.train, valid=DATA.valid)

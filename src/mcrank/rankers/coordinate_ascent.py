@@ -80,16 +80,14 @@ class CoordinateAscent(LinearRanker):
                 search, columns, weights, stream, options["tol"], options["max_sweeps"], stop.is_set
             )
 
-        best: Any = None
+        found: list[tuple[FloatArray, Any]] = []
         with ThreadPoolExecutor(options["n_jobs"]) as pool:
             try:
                 for weights, value in pool.map(restart, range(options["restarts"])):
+                    found.append((weights, value))
                     scores = None if held_out is None else np.einsum("ij,j->i", held_out, weights)
                     measured = float(bound.mean(self.scaling_.scores(data.X, weights)))
-                    ended = rounds.after(scores, **{train: measured})
-                    if rounds.improved if valid is not None else best is None or value > best:
-                        best, self.weights_, self.best_round_ = value, weights, rounds.n_rounds
-                    if ended:
+                    if rounds.after(scores, **{train: measured}):
                         break
             except KeyboardInterrupt:
                 if rounds.n_rounds == 0:
@@ -102,3 +100,6 @@ class CoordinateAscent(LinearRanker):
                 stop.set()
                 pool.shutdown(cancel_futures=True)
         self.n_rounds_, self.history_ = rounds.n_rounds, rounds.history
+        values = [value for _, value in found[: self.n_rounds_]]
+        self.best_round_ = rounds.best_round if valid is not None else values.index(max(values)) + 1
+        self.weights_ = found[self.best_round_ - 1][0]

@@ -84,23 +84,23 @@ class RankSVM(LinearRanker):
         held_out = None if valid is None else self.scaling_.apply(valid.X)
         rounds = Rounds(valid, options, len(path), callback)
         weights = np.zeros(data.n_features)
+        solved: list[FloatArray] = []
         try:
             for C in path:
                 objective = 0.0
                 if problem is not None:
                     weights, objective = problem.solve(C, weights, options)
                 scores = None if held_out is None else np.einsum("ij,j->i", held_out, weights)
-                stop = rounds.after(scores, C=C, objective=objective)
-                if rounds.improved:
-                    self.weights_, self.C_ = weights, C
-                if stop or problem is None:
+                solved.append(weights)
+                if rounds.after(scores, C=C, objective=objective) or problem is None:
                     break
         except KeyboardInterrupt:
             if rounds.n_rounds == 0:
                 raise
-            warnings.warn(f"RankSVM was interrupted; it keeps C = {self.C_:g}.", stacklevel=3)
+            warnings.warn(f"RankSVM was interrupted after {rounds.n_rounds} costs.", stacklevel=3)
         self.best_round_, self.n_rounds_ = rounds.best_round, rounds.n_rounds
         self.history_ = rounds.history
+        self.weights_, self.C_ = solved[self.best_round_ - 1], path[self.best_round_ - 1]
 
     def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return everything a model file needs: JSON values and arrays."""

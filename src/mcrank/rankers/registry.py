@@ -17,5 +17,6 @@ RANKERS: dict[str, str] = {
     "lambdarank": "mcrank.rankers.nets:LambdaRank",
     "rankboost": "mcrank.rankers.rankboost:RankBoost",
     "coordinate-ascent": "mcrank.rankers.coordinate_ascent:CoordinateAscent",
+    "blend": "mcrank.rankers.blend:Blend",
     "frank": "mcrank.rankers.frank:FRank",
 }

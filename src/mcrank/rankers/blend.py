@@ -1,0 +1,290 @@
+"""Blend: a weighted sum of rankers, as in the winning entries of the Yahoo challenge, which mixed LambdaMART,
+nets and McRank-type classifiers.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.data.dataset import Dataset
+from mcrank.errors import DataError, ModelFileError, OptionError
+from mcrank.options import fitted, option
+from mcrank.rankers.base import Card, FloatArray, Ranker
+from mcrank.rankers.mixing import STANDARDS, Standard, mixing_weights
+from mcrank.rankers.rounds import Rounds
+
+DEFAULT = "lambdamart,mcrank,ordinal,regression,ranknet,ranksvm,coordinate-ascent"
+_MOST_WEIGHT = 1e10
+
+
+class Blend(Ranker):
+    """Weighted sum of the standardised scores of several rankers.
+
+    With validation data, members are trained on the training data (fitted ones are taken as they are) and
+    weighted on the validation data. Without, the queries are cut into `folds`: for each, members are trained
+    on the others, so that all rows are scored by members that have not seen them, and all members are kept.
+
+    Attributes
+    ----------
+    members_ : list of Ranker
+        Fitted rankers.
+    weights_ : ndarray of shape (members,)
+        Weight of each, none negative, adding up to 1.
+
+    Examples
+    --------
+    >>> import mcrank
+    >>> train, valid, test = mcrank.make_artificial(n_train=40, n_valid=20, n_test=20, seed=1)
+    >>> members = [mcrank.RegressionRanker(n_estimators=30), "ranksvm"]
+    >>> ranker = mcrank.Blend(members=members).fit(train, valid=valid)
+    >>> bool(ranker.score(test) > 0.4), round(float(ranker.weights_.sum()), 6)
+    (True, 1.0)
+    """
+
+    name: ClassVar[str] = "blend"
+    card: ClassVar[Card] = Card("mixture", "the measure itself, or squares", "rankers", True)
+
+    members: str | Sequence[Any] = option(
+        default=DEFAULT,
+        help="what is mixed: names of rankers and model files, with commas between (in Python also rankers)",
+    )
+    method: str = option(
+        default="ascent",
+        choices=("ascent", "nnls", "equal"),
+        help="weights by coordinate ascent on the measure, by non-negative least squares of gains, or equal",
+    )
+    shrink: float = option(
+        default=0.5, low=0, high=1, help="share of equal weights in the weights, against chance in small data"
+    )
+    standard: str = option(
+        default="global",
+        choices=STANDARDS,
+        help="scores of each member have variance 1 over all rows, or in each query (which needs a Dataset)",
+    )
+    folds: int = option(
+        default=5, low=2, high=1000, help="parts of the queries held out in turn, without validation data"
+    )
+    random_state: int = option(default=0, low=0, high=2**63 - 1, help="seed of folds, ascent and members")
+    members_: list[Ranker] = fitted()
+    weights_: FloatArray = fitted()
+    standard_: Standard = fitted()
+    packed_: list[bytes] = fitted()  # members as their own model files would hold them
+
+    def _fit(
+        self,
+        data: Dataset,
+        valid: Dataset | None,
+        options: dict[str, Any],
+        callback: Callable[[Any], Any] | None,
+    ) -> None:
+        from mcrank.models.file import to_bytes
+
+        kinds = [_member(entry, options) for entry in _entries(options["members"])]
+        _check_members(kinds, data, valid)
+        options["members"] = ",".join(kind.name for kind in kinds)  # what a model file can say
+        held_out = data if valid is None else valid
+        rounds = Rounds(held_out, options, len(kinds) + 1, None)
+        stop = _Stop(callback)
+        trained: list[list[Ranker]] = []
+        columns: list[FloatArray] = []
+        try:
+            for kind in kinds:
+                rankers, scores = _train(kind, data, valid, options, stop)
+                trained.append(rankers)
+                columns.append(scores)
+                rounds.after(scores)
+                if stop.asked:
+                    break
+        except KeyboardInterrupt:
+            if not columns:
+                raise
+            warnings.warn(f"Blend was interrupted; it mixes {len(columns)} members.", stacklevel=3)
+        scores_of = np.array(columns[: rounds.n_rounds])
+        standard = Standard.fit(scores_of, options["standard"])
+        scaled = standard.apply(scores_of, held_out)
+        weights = mixing_weights(scaled, held_out, options)
+        rounds.after(np.einsum("m,mr->r", weights, scaled))
+        parts = [len(rankers) for rankers in trained[: len(weights)]]
+        self.members_ = [ranker for rankers in trained[: len(weights)] for ranker in rankers]
+        self.weights_ = np.repeat(weights / parts, parts)
+        self.standard_ = standard.repeat(parts)
+        self.packed_ = [to_bytes(ranker) for ranker in self.members_]
+        # The last round is the blend itself; those before it are what its members reach alone.
+        self.best_round_ = self.n_rounds_ = rounds.n_rounds
+        self.history_ = rounds.history
+
+    def predict(self, X: Dataset | npt.ArrayLike) -> FloatArray:
+        """Return one score per row, in the caller's row order; within a query, higher ranks first."""
+        features = self._features(X, "predict")
+        if not isinstance(X, Dataset):
+            if self.standard_.kind == "query":
+                raise DataError(
+                    "X of Blend.predict is a matrix, and standard='query' needs to know the queries; "
+                    "give a Dataset."
+                )
+            scores = np.array([member.predict(features) for member in self.members_])
+            return self._sum(scores, None)
+        scores = np.array([X.to_grouped(member.predict(X)) for member in self.members_])
+        return np.asarray(X.to_caller(self._sum(scores, X)))
+
+    def _sum(self, scores: FloatArray, data: Dataset | None) -> FloatArray:
+        return np.asarray(np.einsum("m,mr->r", self.weights_, self.standard_.apply(scores, data)))
+
+    def state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """Return everything a model file needs: JSON values and arrays; members are files inside it."""
+        arrays: dict[str, npt.NDArray[Any]] = {
+            "weights": self.weights_,
+            **self.standard_.to_arrays(),
+        }
+        for number, packed in enumerate(self.packed_):
+            arrays[_array_name(number)] = np.frombuffer(packed, dtype=np.uint8)
+        return self._common_state(), arrays
+
+    @classmethod
+    def from_state(cls, meta: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Self:
+        """Return the fitted ranker that `state` described; what does not fit together is a
+        `ModelFileError`.
+        """
+        ranker = cls._from_common_state(meta)
+        if not isinstance(ranker.options_["members"], str):
+            raise ModelFileError("members must be a text.")
+        weights = arrays["weights"]
+        if weights.dtype != np.float64 or weights.ndim != 1 or len(weights) == 0:
+            raise ModelFileError("weights must be float64 numbers, one for each member.")
+        if (weights < 0).any() or weights.max() > _MOST_WEIGHT:
+            raise ModelFileError(f"weights must be from 0 to {_MOST_WEIGHT:g}.")
+        count = len(weights)
+        ranker.weights_ = weights
+        ranker.standard_ = Standard.from_arrays(ranker.options_["standard"], arrays, count)
+        ranker.packed_, ranker.members_ = [], []
+        for number in range(count):
+            packed = arrays[_array_name(number)]
+            if packed.dtype != np.uint8 or packed.ndim != 1:
+                raise ModelFileError(f"member {number} must be the bytes of a model file.")
+            ranker.packed_.append(packed.tobytes())
+            ranker.members_.append(_unpacked(ranker.packed_[-1], number, ranker.n_features_in_))
+        return ranker
+
+
+def _array_name(number: int) -> str:
+    return f"member_{number:04d}"
+
+
+def _unpacked(packed: bytes, number: int, n_features: int) -> Ranker:
+    """Return the member in the bytes of a model file."""
+    from mcrank.models.container import unpack
+    from mcrank.models.file import from_bytes
+
+    where = f"member {number}"
+    # Asked before anything is made of it: files inside files inside files would have no end.
+    if unpack(packed, where)[0].get("ranker") == Blend.name:
+        raise ModelFileError(f"{where} is a blend itself.")
+    member = from_bytes(packed, where)
+    if member.n_features_in_ != n_features:
+        raise ModelFileError(f"{where} takes {member.n_features_in_} features, the blend {n_features}.")
+    return member
+
+
+class _Stop:
+    """Passes rounds of members on to the caller's callback, and remembers when it is time to stop."""
+
+    def __init__(self, callback: Callable[[Any], Any] | None) -> None:
+        self.asked = False
+        self._callback = callback
+
+    def __call__(self, event: Any) -> bool:
+        if self._callback is not None and self._callback(event):
+            self.asked = True
+        return self.asked
+
+    def fit(self, ranker: Ranker, data: Dataset, valid: Dataset) -> Ranker:
+        """Train a member. One that Ctrl-C has ended keeps its rounds and warns: that ends the blend too."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ranker.fit(data, valid=valid, callback=self)
+        for warning in caught:
+            self.asked |= "was interrupted" in str(warning.message)
+            warnings.warn(warning.message, warning.category, stacklevel=6)
+        return ranker
+
+
+def _entries(members: Any) -> list[Any]:
+    """Split the option ``members`` into single ones."""
+    if isinstance(members, str):
+        entries: list[Any] = [entry.strip() for entry in members.split(",") if entry.strip()]
+    elif isinstance(members, (list, tuple)):
+        entries = list(members)
+    else:
+        entries = [members]
+    for entry in entries:
+        if not isinstance(entry, (str, os.PathLike, Ranker)):
+            raise OptionError(
+                f"members of Blend must be names of rankers, model files or rankers, got {entry!r}."
+            )
+    if not entries:
+        raise OptionError("members of Blend names no ranker; give at least one.")
+    return entries
+
+
+def _member(entry: Any, options: dict[str, Any]) -> Ranker:
+    """Return a ranker for one entry: fitted, or ready to be trained."""
+    from mcrank.models.file import load, ranker_class
+    from mcrank.rankers.registry import RANKERS
+
+    if isinstance(entry, Ranker):
+        ranker = entry if entry.__sklearn_is_fitted__() else type(entry)(**entry.get_params())
+    elif entry not in RANKERS and os.path.exists(entry):
+        ranker = load(entry)
+    elif isinstance(entry, str):
+        kind = ranker_class(entry)
+        common = {name: options[name] for name in ("measure", "n_jobs", "random_state")}
+        ranker = kind(**{name: value for name, value in common.items() if name in kind.declared_options})
+    else:
+        raise OptionError(f"members of Blend names the file {os.fspath(entry)!r}, which does not exist.")
+    if isinstance(ranker, Blend):
+        raise OptionError("members of Blend has a Blend; name the members of that one instead.")
+    return ranker
+
+
+def _check_members(kinds: list[Ranker], data: Dataset, valid: Dataset | None) -> None:
+    for kind in kinds:
+        if not kind.__sklearn_is_fitted__():
+            continue
+        if valid is None:
+            raise OptionError(
+                f"members of Blend has a fitted {type(kind).__name__}, and there is no valid to weigh it on; "
+                "give valid, or name members that are not fitted."
+            )
+        if kind.n_features_in_ != data.n_features:
+            raise DataError(
+                f"members of Blend has a {type(kind).__name__} of {kind.n_features_in_} features, the "
+                f"training data {data.n_features}."
+            )
+    if valid is None and data.n_queries < 2:
+        raise DataError("The training data of Blend has one query, which cannot be cut in folds; give valid.")
+
+
+def _train(
+    kind: Ranker, data: Dataset, valid: Dataset | None, options: dict[str, Any], stop: _Stop
+) -> tuple[list[Ranker], FloatArray]:
+    """Return one member (or one for each fold) and its scores of held-out rows, in grouped order."""
+    if valid is not None:
+        ranker = kind if kind.__sklearn_is_fitted__() else stop.fit(kind, data, valid)
+        return [ranker], valid.to_grouped(ranker.predict(valid))
+    stream = np.random.default_rng(options["random_state"])
+    fold = stream.permutation(np.arange(data.n_queries) % min(options["folds"], data.n_queries))
+    rankers: list[Ranker] = []
+    scores = np.empty(data.n_rows)
+    for number in range(fold.max() + 1):
+        out = data.select(fold == number)
+        ranker = stop.fit(copy.copy(kind), data.select(fold != number), out)
+        scores[np.repeat(fold == number, data.sizes)] = ranker.predict(out)
+        rankers.append(ranker)
+    return rankers, scores
