@@ -62,7 +62,7 @@ def use_readers() -> None:
 
 def use_trainers() -> None:
     """Train each ranker for a round or two in each of its ways."""
-    from mcrank import Dataset, McRank, OrdinalMcRank, RegressionRanker, make_artificial
+    from mcrank import Dataset, FRank, McRank, OrdinalMcRank, RegressionRanker, make_artificial
 
     train, valid, _ = make_artificial(n_train=20, n_valid=5, n_test=1, docs_per_query=10, n_features=3)
     weighted = Dataset(train.X, train.y, train.qid, weight=train.y + 1)
@@ -75,6 +75,7 @@ def use_trainers() -> None:
     McRank(**options, sequential=True).fit(train)
     McRank(**options, base_class="adaptive").fit(weighted)
     RegressionRanker(**options, loss="lad").fit(train)
+    FRank(**options, scorer="trees").fit(train)
     many = train.X.repeat(_SHARED_ROWS // train.n_rows + 1, axis=0)
     grades, queries = train.y.repeat(len(many) // train.n_rows), train.qid.repeat(len(many) // train.n_rows)
     for way in ways[:3]:
@@ -88,6 +89,15 @@ def use_linear() -> None:
     train, valid, _ = make_artificial(n_train=5, n_valid=5, n_test=1, docs_per_query=10, n_features=3)
     RankSVM().fit(train, valid=valid)
     CoordinateAscent(restarts=1).fit(train, valid=valid)
+
+
+def use_stumps() -> None:
+    """Boost stumps on each loss."""
+    from mcrank import FRank, RankBoost, make_artificial
+
+    train, valid, _ = make_artificial(n_train=4, n_valid=2, n_test=1, docs_per_query=10, n_features=2)
+    RankBoost(n_estimators=1).fit(train, valid=valid)
+    FRank(n_estimators=1).fit(train, valid=valid)
 
 
 def use_nets() -> None:
@@ -151,6 +161,7 @@ AREAS: dict[str, Callable[[], None]] = {
     "nets": use_nets,
     "reading": use_readers,
     "linear": use_linear,
+    "stumps": use_stumps,
     "scoring": use_scorers,
     "measuring": use_measures,
 }

@@ -215,7 +215,13 @@ def pull_fidelity(order, worth, starts, ends, factor, weight, scores, up, pull):
     return total
 
 
-@njit(nogil=True, cache=True, fastmath={"reassoc"})
+@njit(
+    "void(uint16[:, ::1], int32[::1], float64[::1], int64[::1], int64[::1], float64[::1], float64[::1],"
+    " float64[::1], int64, int64[::1], int64, int64, float64[::1])",
+    nogil=True,
+    cache=True,
+    fastmath={"reassoc"},
+)
 def sum_separated_pairs(  # type: ignore[no-untyped-def]
     columns, order, worth, starts, ends, factor, weight, up, longest, places, start, end, out
 ):

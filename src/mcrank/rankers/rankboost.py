@@ -235,7 +235,12 @@ def pull_rows(order, worth, starts, ends, factor, weight, scores, up, down, pull
     return total
 
 
-@njit(nogil=True, cache=True)
+@njit(
+    "void(uint16[:, ::1], int32[:, ::1], int64[::1], int64[::1], int64[::1], float64[::1], float64[::1],"
+    " float64[::1], int64, int64[::1], int64, int64, float64[::1])",
+    nogil=True,
+    cache=True,
+)
 def sum_separated(  # type: ignore[no-untyped-def]
     columns, by_bin, levels, starts, ends, factor, up, down, longest, places, start, end, out
 ):

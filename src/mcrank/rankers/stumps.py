@@ -70,7 +70,7 @@ class StumpGround:
     """Binned features, and room for sums over their bins: feature ``f`` owns ``places[f]:places[f + 1]``."""
 
     bins: Bins
-    columns: npt.NDArray[Any]
+    columns: npt.NDArray[np.uint16]
     places: npt.NDArray[np.int64]
     n_jobs: int
 
@@ -84,7 +84,9 @@ class StumpGround:
             bins = equal_width_bins(data.X, thresholds)
         binned = bin_dataset(data, bins, n_jobs)
         places = np.r_[0, np.cumsum(bins.counts)].astype(np.int64)
-        return cls(bins, binned.wide_columns if bins.wide else binned.columns, places, n_jobs)
+        # 16 bits for every feature: one compilation of each kernel, whatever the number of bins.
+        columns = binned.wide_columns if bins.wide else binned.columns.astype(np.uint16)
+        return cls(bins, columns, places, n_jobs)
 
     def room(self) -> FloatArray:
         """Return zeros, one for each bin of each feature."""
@@ -207,7 +209,7 @@ def boost_stumps(
     return Boosted(builder.build(), bins, rounds.n_rounds, rounds.best_round, interrupted, rounds.history)
 
 
-@njit(nogil=True, cache=True)
+@njit("void(uint16[:, ::1], float64[::1], int64[::1], int64, int64, float64[::1])", nogil=True, cache=True)
 def sum_bins(columns, values, places, start, end, out):  # type: ignore[no-untyped-def]
     """Sum a value of every row over the bins of features ``start`` up to ``end``."""
     # IN: columns, values, places, start, end  OUT: out (overwritten for these features)
