@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +29,9 @@ def test_the_leaderboard_is_what_the_saved_models_score(mcrank_cli, tmp_path):
         assert entry["ndcg@10"] == pytest.approx(ranker.score(test), abs=1e-12)
         assert entry["trees"] == ranker.forest_.n_trees
         assert entry["seconds"] >= 0
+    page = Path(json.loads(printed)["report"]).read_text(encoding="utf-8")
+    shown = [float(value) for value in re.findall('class="number mean" data-value="([^"]+)"', page)]
+    assert shown == pytest.approx([entry["ndcg@10"] for entry in board], abs=1e-12)
     for entry in board:
         if entry["ranker"] == "regression":
             assert entry["p_paired"] is None
@@ -48,4 +53,6 @@ def test_the_table_is_for_people(mcrank_cli, tmp_path):
         "classification.mcrank",
         "ordinal.mcrank",
         "regression.mcrank",
+        "report.html",
     ]
+    assert lines[-1] == f"report: {tmp_path / 'new' / 'folder' / 'report.html'}"

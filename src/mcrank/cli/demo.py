@@ -7,7 +7,7 @@ import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,9 @@ from mcrank.cli.describe import describe
 from mcrank.cli.main import INTERRUPTED, json_option, print_json
 from mcrank.cli.progress import TrainingProgress, announce_compilation
 from mcrank.models.file import ranker_class
+
+if TYPE_CHECKING:
+    from mcrank.compare.assemble import Outcome
 
 # The paper's word for each of its rankers -> its name here. The others are tested against the last one.
 CONTENDERS = {"ordinal classification": "ordinal", "classification": "mcrank", "regression": "regression"}
@@ -29,6 +32,7 @@ class Entry:
     ndcg: dict[Hashable, float]
     trees: int
     seconds: float
+    outcome: Outcome
 
     @property
     def mean(self) -> float:
@@ -85,10 +89,13 @@ def command(
         entries.append(entry)
     ranked = sorted(entries, key=lambda entry: -entry.mean)
     p_values = {entry.title: _p_values(entry, entries[-1]) for entry in entries[:-1]}
+    report = _report(entries, data, options, seed, Path(out))
     if as_json:
-        print_json({**settings, "leaderboard": [_fields(entry, p_values) for entry in ranked]})
+        board = [_fields(entry, p_values) for entry in ranked]
+        print_json({**settings, "leaderboard": board, "report": str(report)})
     else:
         _print_leaderboard(ranked, p_values)
+        click.echo(f"report: {report}")
 
 
 def _settings(data: Any, rounds: int, learning_rate: float) -> dict[str, str]:
@@ -112,12 +119,67 @@ def _train(title: str, name: str, options: dict[str, Any], data: Any, folder: Pa
     if progress.stopped:
         return None
     seconds = time.perf_counter() - start
+    start = time.perf_counter()
+    scores = data.test.to_grouped(ranker.predict(data.test))
+    scoring = time.perf_counter() - start
     path = folder / f"{title.split()[0]}.mcrank"
     ranker.save(path)
-    scores = data.test.to_grouped(ranker.predict(data.test))
     ndcg = NDCG(k=10).on(data.test).per_query(scores)
     by_query = dict(zip(data.test.qids.tolist(), ndcg.tolist(), strict=True))
-    return Entry(title, str(path), by_query, describe(ranker)["trees"], seconds)
+    outcome = _outcome(ranker, data.test, scores, (seconds, scoring), path.stat().st_size)
+    return Entry(title, str(path), by_query, describe(ranker)["trees"], seconds, outcome)
+
+
+def _outcome(ranker: Any, test: Any, scores: Any, seconds: tuple[float, float], size: int) -> Outcome:
+    """What the report needs of a trained ranker."""
+    import numpy as np
+
+    from mcrank.compare.assemble import Outcome
+    from mcrank.compare.result import Choice, Timing
+
+    with_grades = hasattr(ranker, "predict_proba")
+    measure, curve = next(iter(ranker.history_.items()))
+    return Outcome(
+        scores=scores,
+        grades=ranker.grades_ if with_grades else None,
+        probabilities=test.to_grouped(ranker.predict_proba(test)).astype(np.float32) if with_grades else None,
+        importances=ranker.feature_importances_,
+        curve=ranker.history_,
+        choice=Choice({}, ranker.best_round_, ranker.n_rounds_, measure, curve[ranker.best_round_ - 1]),
+        timing=Timing(*seconds, seconds[0]),
+        model_bytes=size,
+    )
+
+
+def _report(entries: list[Entry], data: Any, options: dict[str, Any], seed: int, folder: Path) -> Path:
+    """Write the page of the comparison and return its path."""
+    from mcrank.compare.assemble import assemble, measures_in
+    from mcrank.compare.report import write_report
+    from mcrank.compare.result import FoldFacts, System
+    from mcrank.rankers.base import provenance
+
+    systems = [
+        System(
+            CONTENDERS[entry.title],
+            entry.title,
+            "ranker",
+            CONTENDERS[entry.title],
+            options,
+            card=ranker_class(CONTENDERS[entry.title]).card._asdict(),
+        )
+        for entry in entries
+    ]
+    parts = [provenance(part) for part in (data.train, data.valid, data.test)]
+    comparison = assemble(
+        systems,
+        [FoldFacts("artificial", *(part["data"] for part in parts))],
+        [data.test],
+        {(CONTENDERS[entry.title], "artificial"): entry.outcome for entry in entries},
+        measures_in(["ndcg@10", "map"], ["yahoo", "mslr", "lightgbm"]),
+        {"command": "mcrank demo", "seed": seed, "versions": parts[0]["versions"]},
+    )
+    title = "The rankers of the McRank paper on artificial data"
+    return write_report(comparison, folder / "report.html", title=title)
 
 
 def _p_values(entry: Entry, reference: Entry) -> tuple[float, float]:

@@ -88,7 +88,7 @@ def training_figure(comparison: Comparison) -> Figure:
         if not histories:
             continue
         lines = [
-            Line(f"{key}, {name}", *_thinned(history), number, faint=len(histories) > 1)
+            _training_line(comparison, key, name, history, faint=len(histories) > 1)
             for name, history in histories
         ]
         if len(histories) > 1:
@@ -102,9 +102,18 @@ def training_figure(comparison: Comparison) -> Figure:
         "training",
         "Training curves",
         "The measure each ranker watched, on the validation part after each round: thin lines are folds, the "
-        "thick line their mean over the rounds all folds have.",
+        "thick line their mean over the rounds all folds have, rings the rounds that were kept.",
         panels,
     )
+
+
+def _training_line(
+    comparison: Comparison, key: str, fold: str, history: Sequence[float], faint: bool
+) -> Line:
+    rounds, values = _thinned(history)
+    choice = comparison.chosen.get((key, fold))
+    kept = None if choice is None else int(np.argmin(np.abs(np.array(rounds) - choice.best_round)))
+    return Line(f"{key}, {fold}", rounds, values, comparison.place(key), faint=faint, mark=kept)
 
 
 def _watched(comparison: Comparison, key: str, fold: str) -> list[float]:

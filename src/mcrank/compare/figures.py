@@ -155,7 +155,7 @@ def _line_frame(panel: Lines, width: float, height: float) -> Frame:
     x_low, x_high = panel.x_range or _span([x for line in panel.lines for x in line.x], pad=0.0)
     if panel.y_down:
         y_low, y_high = y_high, y_low
-    room = 12.0
+    room = 22.0
     if panel.end_labels and panel.lines:
         longest = max(len(short(line.label, 18)) for line in panel.lines)
         room = 24.0 + longest * _CHARACTER

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
@@ -404,20 +405,19 @@ def _data(comparison: Comparison) -> dict[str, Any]:
 
 
 def _repeat(comparison: Comparison) -> list[tuple[str, str]]:
-    """Versions, seeds and the like, flattened to names and values."""
+    """Command, versions, seeds and the like; systems and folds have tables of their own."""
     lines: list[tuple[str, str]] = []
 
     def walk(name: str, value: Any) -> None:
-        if isinstance(value, dict) or hasattr(value, "items"):
+        if isinstance(value, Mapping):
             for key, inner in sorted(value.items()):
                 walk(f"{name} {key}".strip(), inner)
-        elif isinstance(value, (list, tuple)) and value and isinstance(value[0], dict):
-            for number, inner in enumerate(value, start=1):
-                walk(f"{name} {number}", inner)
+        elif isinstance(value, (list, tuple)):
+            if not any(isinstance(inner, Mapping) for inner in value):
+                lines.append((name, ", ".join(map(str, value))))
         else:
-            text = " ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-            lines.append((name, text))
+            lines.append((name, str(value)))
 
-    for key, value in sorted(comparison.environment.items()):
-        walk(key, value)
-    return lines
+    walk("", comparison.environment)
+    # What to type comes first.
+    return sorted(lines, key=lambda line: line[0] != "command")
