@@ -32,10 +32,11 @@ def test_derived_packs_equal_the_twin(rows, gradients, wide):
         lanes = packs.reshape(-1, 2)
     else:
         lanes = np.full((len(q), 2), 77, dtype=np.int64)
-        spread(packs, packing, False, lanes.reshape(-1))
+        spread(packs.copy(), packing, False, lanes.reshape(-1))
         twice = lanes.copy()
         spread(packs, packing, True, twice.reshape(-1))
         assert np.array_equal(twice, 2 * lanes)
+        assert not packs.any()
     assert np.array_equal(lanes[:, 0], (r << packing.count_bits) + 1)
     assert np.array_equal(lanes[:, 1], h)
 

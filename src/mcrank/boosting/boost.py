@@ -1,8 +1,8 @@
 """The boosting loop: rounds of gradients, root histograms, trees and score updates.
 
 One round grows one tree per output (class, grade boundary, ...). Trees of a round are independent, so each
-is a task of its own; when outputs do not divide evenly among the threads, the rest are grown one after
-another by all threads together. The forest is the same, to the last bit, for any number of threads.
+is a task of its own; when outputs do not divide evenly among the threads, those that find no tree left help
+with the last ones. The forest is the same, to the last bit, for any number of threads.
 """
 
 from __future__ import annotations
@@ -264,20 +264,20 @@ class Booster:
     def _grow_all(self, number: int, rows: Any, rest: Any, ready: bool) -> list[tuple[int, dict[str, Any]]]:
         n_trees, n_jobs = self.loss.trees_per_round, self.options.n_jobs
         threads = len(self.spaces)
-        # Threads beyond one per tree help with a tree each; trees that do not fill a last turn of all
-        # threads are grown by everyone together. Both pay only where a node is worth a hand-over.
+        # Threads beyond one per tree help with a tree each; those that find no tree left help with the last
+        # ones, where trees do not fill a last turn of all threads. Both pay only where a node is worth a
+        # hand-over.
         team = max(1, self._everyone() // n_trees)
         left_over = n_trees % n_jobs if 1 < self._everyone() < n_trees else 0
         grown: list[tuple[int, dict[str, Any]]] = []
-        waiting = iter(range(n_trees - left_over))  # trees differ in size: a free thread takes the next one
+        waiting = iter(range(n_trees))  # trees differ in size: a free thread takes the next one
 
         def chain(thread: int) -> None:
             for k in waiting:
-                grown.append((k, self._tree(number, k, rows, rest, ready, self.spaces[thread], team)))
+                size = n_jobs if k >= n_trees - left_over else team
+                grown.append((k, self._tree(number, k, rows, rest, ready, self.spaces[thread], size)))
 
         self.run(chain, range(threads))
-        for k in range(n_trees - left_over, n_trees):
-            grown.append((k, self._tree(number, k, rows, rest, ready, self.spaces[0], n_jobs)))
         return grown
 
     def _tree(

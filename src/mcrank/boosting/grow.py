@@ -6,6 +6,7 @@ share the feature blocks of each histogram. Both give the same tree: histograms 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -338,6 +339,21 @@ def tree_arrays(
     }
 
 
+def share(pool: Executor, task: Callable[[int], None], items: Sequence[int]) -> None:
+    """Run a task over items, here and on threads of the pool that have nothing else to do.
+
+    An item no thread has begun by the time it is needed is done here: threads busy with other trees are
+    never waited for, and join when they are free.
+    """
+    waiting = [(pool.submit(task, item), item) for item in items[1:]]
+    task(items[0])
+    for future, item in waiting:
+        if future.cancel():
+            task(item)
+        else:
+            future.result()
+
+
 def grow_shared(
     grounds: Grounds,
     rules: Rules,
@@ -364,10 +380,7 @@ def grow_shared(
         def one(p: int) -> None:
             search_part(grounds, rules, features, parts[p], small, large, ready, ws, spaces[p], found[p])
 
-        waiting = [pool.submit(one, p) for p in range(1, len(parts))]
-        one(0)
-        for future in waiting:
-            future.result()
+        share(pool, one, range(len(parts)))
         for i, child in enumerate((small, large) if small != large else (small,)):
             ws.nodes[child] = found[int(np.argmax(found["terms"][:, i])), i]
 

@@ -27,13 +27,17 @@ def _row(entry):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def _sixteen(words, entries, begin, end, packs, first, hist):  # type: ignore[no-untyped-def]
-    """Count the rows of a block of 16 features; what entry ``i`` adds is ``packs[i - first]``."""
-    last = uint64(end - 1)
+def _sixteen(words, entries, begin, end, span, packs, hist):  # type: ignore[no-untyped-def]
+    """Count the rows of a block of 16 features.
+
+    ``span`` is the node's first entry and its last: what entry ``i`` adds is ``packs[i - span[0]]``, and
+    entries up to the last are worth a prefetch.
+    """
+    first, last = uint64(span[0]), uint64(span[1])
     for i in range(uint64(begin), uint64(end)):
         prefetch(words, _row(entries[min(i + uint64(AHEAD), last)]) << uint64(1))
         at = _row(entries[i]) << uint64(1)
-        pack = packs[i - uint64(first)]
+        pack = packs[i - first]
         low = words[at]
         high = words[at + uint64(1)]
         for j in range(uint64(8)):
@@ -43,52 +47,70 @@ def _sixteen(words, entries, begin, end, packs, first, hist):  # type: ignore[no
 
 
 @njit(nogil=True)
-def _eight(words, half, entries, begin, end, lanes, packs, first, hist):  # type: ignore[no-untyped-def]
+def _eight(words, half, entries, begin, end, span, lanes, packs, hist):  # type: ignore[no-untyped-def]
     """Count the rows of half a block, eight features: with two lanes that is what the L1 cache holds."""
-    last = uint64(end - 1)
+    first, last = uint64(span[0]), uint64(span[1])
     if lanes == 1:
         for i in range(uint64(begin), uint64(end)):
             prefetch(words, (_row(entries[min(i + uint64(AHEAD), last)]) << uint64(1)) + half)
             word = words[(_row(entries[i]) << uint64(1)) + half]
-            pack = packs[i - uint64(first)]
+            pack = packs[i - first]
             for j in range(uint64(8)):
                 hist[(j << uint64(8)) + ((word >> (j << uint64(3))) & uint64(255))] += pack
     else:
         for i in range(uint64(begin), uint64(end)):
             prefetch(words, (_row(entries[min(i + uint64(AHEAD), last)]) << uint64(1)) + half)
             word = words[(_row(entries[i]) << uint64(1)) + half]
-            pair = (i - uint64(first)) << uint64(1)
+            pair = (i - first) << uint64(1)
             for j in range(uint64(8)):
                 place = (j << uint64(8)) + ((word >> (j << uint64(3))) & uint64(255))
                 add2(hist, place << uint64(1), packs, pair)
 
 
 @njit(nogil=True)
-def _one(column, entries, begin, end, lanes, packs, first, hist):  # type: ignore[no-untyped-def]
+def _one(column, entries, begin, end, first, lanes, packs, hist):  # type: ignore[no-untyped-def]
     """Count the rows of a single feature from its column."""
+    first = uint64(first)
     if lanes == 1:
         for i in range(uint64(begin), uint64(end)):
-            hist[uint64(column[_row(entries[i])])] += packs[i - uint64(first)]
+            hist[uint64(column[_row(entries[i])])] += packs[i - first]
     else:
         for i in range(uint64(begin), uint64(end)):
             place = uint64(column[_row(entries[i])]) << uint64(1)
-            add2(hist, place, packs, (i - uint64(first)) << uint64(1))
+            add2(hist, place, packs, (i - first) << uint64(1))
 
 
 @njit(nogil=True)
-def _some(columns, blocks, low, high, entries, begin, end, lanes, packs, first, hist):  # type: ignore[no-untyped-def]
+def _two(columns, entries, begin, end, first, packs, hist):  # type: ignore[no-untyped-def]
+    """Count the rows of two features from their columns, one lane."""
+    a, b = columns[0], columns[1]
+    first = uint64(first)
+    for i in range(uint64(begin), uint64(end)):
+        row = _row(entries[i])
+        pack = packs[i - first]
+        hist[uint64(a[row])] += pack
+        hist[uint64(256) + uint64(b[row])] += pack
+
+
+@njit(nogil=True)
+def _some(columns, blocks, low, high, entries, begin, end, span, lanes, packs, hist):  # type: ignore[no-untyped-def]
     """Count the rows of features ``low`` up to ``high``, all of one block; ``hist`` begins with ``low``."""
     if high - low >= 12 and lanes == 1:
-        _sixteen(blocks[low // 16], entries, begin, end, packs, first, hist)
+        _sixteen(blocks[low // 16], entries, begin, end, span, packs, hist)
         return
     f = low
     while high - f >= 4:
         part = hist[(f - low) * 256 * lanes :]
-        _eight(blocks[f // 16], uint64(f % 16 // 8), entries, begin, end, lanes, packs, first, part)
+        _eight(blocks[f // 16], uint64(f % 16 // 8), entries, begin, end, span, lanes, packs, part)
         f += 8
     while f < high:
-        _one(columns[f], entries, begin, end, lanes, packs, first, hist[(f - low) * 256 * lanes :])
-        f += 1
+        part = hist[(f - low) * 256 * lanes :]
+        if high - f >= 2 and lanes == 1:
+            _two(columns[f : f + 2], entries, begin, end, span[0], packs, part)
+            f += 2
+        else:
+            _one(columns[f], entries, begin, end, span[0], lanes, packs, part)
+            f += 1
 
 
 @njit(nogil=True)
@@ -110,21 +132,22 @@ def node_histogram(  # type: ignore[no-untyped-def]
         for f in range(low, high):
             part = hist[bin_start[f] * lanes : bin_start[f + 1] * lanes]
             part[:] = 0
-            _one(wide_columns[f], entries, begin, end, lanes, packs, begin, part)
+            _one(wide_columns[f], entries, begin, end, begin, lanes, packs, part)
         return
-    f = low
+    span = (begin, end - 1)
     one = np.int64(1)
+    f = low
     while f < high:
         stop = min(f // 16 * 16 + 16, high)
         part = hist[bin_start[f] * lanes :]
         if packing.chunk_bits == 0:
             part[: (stop - f) * 256 * lanes] = 0
-            _some(columns, blocks, f, stop, entries, begin, end, lanes, packs, begin, part)
+            _some(columns, blocks, f, stop, entries, begin, end, span, lanes, packs, part)
         else:
             counters = triples[: (stop - f) * 256]
+            counters[:] = 0
             step = chunk_rows(packing.chunk_bits)
             for i in range(begin, end, step):
-                counters[:] = 0
-                _some(columns, blocks, f, stop, entries, i, min(i + step, end), one, packs, begin, triples)
+                _some(columns, blocks, f, stop, entries, i, min(i + step, end), span, one, packs, triples)
                 spread(counters, packing, i > begin, part)
         f = stop

@@ -140,8 +140,8 @@ def triple(r, h, packing):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True)
 def spread(triples, packing, add, hist):  # type: ignore[no-untyped-def]
-    """Write counters of triples, or add them, to the two lanes of a histogram."""
-    # IN: triples, packing, add  OUT: hist
+    """Write counters of triples, or add them, to the two lanes of a histogram, and zero them."""
+    # IN: packing, add  OUT: triples, hist
     h_at = int64(packing.chunk_bits)
     r_at = int64(2 * packing.chunk_bits + packing.bits - 2)
     counts = (int64(1) << h_at) - int64(1)
@@ -151,8 +151,10 @@ def spread(triples, packing, add, hist):  # type: ignore[no-untyped-def]
             t = triples[i]
             hist[2 * i] += ((t >> r_at) << packing.count_bits) + (t & counts)
             hist[2 * i + 1] += (t >> h_at) & curvatures
+            triples[i] = 0
     else:
         for i in range(len(triples)):
             t = triples[i]
             hist[2 * i] = ((t >> r_at) << packing.count_bits) + (t & counts)
             hist[2 * i + 1] = (t >> h_at) & curvatures
+            triples[i] = 0

@@ -35,6 +35,8 @@ class SharedRoots:
         self._columns = grounds.columns
         self._packing = packing
         self._balanced = balanced and packing.lanes == 1
+        # Features the kernel takes in turn: with a fifth output two.
+        self._turn = 2 if (outputs - self._balanced) % _TOGETHER == 1 else 4
         features = len(grounds.columns)
         self._counts = np.empty((features, 256), dtype=np.int64)  # rows per bin never change
         root_counts(grounds.columns, self._counts)
@@ -45,7 +47,7 @@ class SharedRoots:
     def fill(self, q: npt.NDArray[np.int32], parts: int, run: Run) -> None:
         """Sum the rounded gradients of a round, the features cut into ``parts``."""
         features = len(self._columns)
-        step = -(-features // (4 * parts)) * 4  # whole fours, as the kernel takes them
+        step = -(-features // (self._turn * parts)) * self._turn
 
         def part(first: int) -> None:
             root_histograms(
