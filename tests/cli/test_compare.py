@@ -31,7 +31,7 @@ def test_train_valid_test(cli, tmp_path):
     found = mcrank.Comparison.load(tmp_path / "run")
     assert str(found) in out
     assert found.measures == ("ndcg@5", "ndcg@5[yahoo]")
-    assert "trained" in err
+    assert "3/3 done" in err
     assert (tmp_path / "run" / "report.html").stat().st_size > 1000
     assert list((tmp_path / "run" / "tables").glob("*.md"))
     entries = "regression:n_estimators=4,num_leaves=3 'mcrank:n_estimators=3,num_leaves=2|4'"

@@ -69,7 +69,8 @@ def test_every_format_gives_the_same_scores(tests, scores, form, per_fold, tmp_p
         np.testing.assert_array_equal(got, wanted)
     assert found.notes == []
     words = {"lines": "one score per line", "ranklib": "RankLib scores"}.get(form, "TREC run")
-    assert found.understood.endswith(words)
+    path = "{fold}.txt" if per_fold else "all.txt"
+    assert found.understood == f"{tmp_path}/{path}: {words}"
 
 
 def test_rows_without_a_score_come_last(tests, scores, tmp_path):

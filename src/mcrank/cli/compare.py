@@ -228,7 +228,7 @@ class CompareProgress:
         tenths = 10 * progress.done // max(1, progress.cells)
         if tenths != self._tenths:
             self._tenths = tenths
-            click.echo(f"{progress.done}/{progress.cells} trained{f', {left}' if left else ''}", err=True)
+            click.echo(f"{progress.done}/{progress.cells} done{f', {left}' if left else ''}", err=True)
 
 
 def _duration(seconds: float) -> str:

@@ -62,7 +62,8 @@ def read_foreign(path: str, folds: Sequence[str], tests: Sequence[Dataset]) -> F
     if len(set(paths)) == len(paths):
         parts = [_read(one, [test]) for one, test in zip(paths, tests, strict=True)]
         notes = [note for part in parts for note in part.notes]
-        return Foreign([part.scores[0] for part in parts], parts[0].understood, notes)
+        understood = f"{path}: {sniff(paths[0])}"
+        return Foreign([part.scores[0] for part in parts], understood, notes)
     return _read(path, tests)
 
 
