@@ -40,6 +40,10 @@ def test_measures_in_options():
     }
 
 
+def test_commas_inside_a_value():
+    assert Entry.parse("ranknet:hidden=20,10,epochs=5").options == {"hidden": "20,10", "epochs": 5}
+
+
 def test_a_ranker_keeps_what_was_changed():
     entry = Entry.of(mcrank.McRank(num_leaves=7, measure=mcrank.MAP()))
     assert (entry.ranker, dict(entry.options)) == ("mcrank", {"num_leaves": 7, "measure": "map"})

@@ -251,9 +251,8 @@ def _settings(ranker: type[Ranker], text: str) -> tuple[dict[str, Any], dict[str
 
 
 def _split(text: str) -> list[str]:
-    """Split at commas outside of brackets and parentheses, as in ``measure=rbp(0.8)[yahoo;gain=0/1]``."""
-    parts = [part.strip() for part in re.split(r",(?![^\[(]*[\])])", text)]
-    return [part for part in parts if part]
+    """Split at the commas before an option: ``hidden=20,10,epochs=5`` sets two."""
+    return [part.strip() for part in re.split(r",(?=\s*[\w-]+\s*=)", text) if part.strip()]
 
 
 def _value(declared: Option, text: str) -> Any:
