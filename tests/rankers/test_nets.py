@@ -343,6 +343,16 @@ def test_weights_of_rows_and_queries_matter_only_by_their_ratios():
     assert np.array_equal(by_row, uneven)
 
 
+def test_pairs_may_share_the_weight_of_their_query():
+    """Where every query has eight pairs, sharing is the same as steps of an eighth."""
+    stream = np.random.default_rng(9)
+    data = Dataset(stream.standard_normal((60, 3)), [0, 0, 1, 1, 2] * 12, np.arange(60) // 5)
+    options = QUICK | {"optimizer": "sgd", "l2": 0.0}
+    shared = RankNet(pairs="query", learning_rate=0.8, **options).fit(data)
+    alone = RankNet(pairs="pair", learning_rate=0.1, **options).fit(data)
+    np.testing.assert_allclose(shared.weights_, alone.weights_, rtol=1e-10, atol=1e-12)
+
+
 def test_an_interrupted_net_keeps_what_it_has():
     def interrupt(event):
         if event.round == 3:
