@@ -126,6 +126,15 @@ def test_cutoffs_in_the_page(page, comparison):
             assert float(cells[1].attributes["data-value"]) == pytest.approx(deviation, rel=1e-12)
 
 
+def test_folds_in_the_page(page, comparison):
+    rows = page.one("table", id="table-folds").one("tbody").all("tr")
+    for row, scores in zip(rows, comparison.scores, strict=True):
+        values = mcrank.evaluate(scores, comparison.rows, "ndcg@10").per_query["ndcg@10"]
+        folds = [values[comparison.fold_of_query == fold].mean() for fold in range(3)]
+        shown = [float(cell.attributes["data-value"]) for cell in row.children[1:]]
+        assert shown == pytest.approx([*folds, np.mean(folds), values.mean()], rel=1e-12)
+
+
 def test_dialects_in_the_page(page, comparison):
     rows = page.one("table", id="table-dialects").one("tbody").all("tr")
     for place, scores in enumerate(comparison.scores):

@@ -116,6 +116,19 @@ def leaderboard_table(comparison: Comparison, measures: Sequence[str], times: bo
     return Table("leaderboard", caption, columns, rows)
 
 
+def fold_table(comparison: Comparison, measure: str) -> Table:
+    """The mean on each fold's test queries, as papers print them; none for a single fold."""
+    columns = [Column("system", numeric=False), *(Column(fold.name) for fold in comparison.folds)]
+    columns += [Column("mean of folds"), Column("all queries")]
+    rows = []
+    if len(comparison.folds) > 1:
+        means, overall = comparison.fold_means(measure), comparison.mean(measure)
+        for place, key in enumerate(comparison.keys):
+            values = [*means[place].tolist(), float(means[place].mean()), float(overall[place])]
+            rows.append([Cell(key, key), *(number(value) for value in values)])
+    return Table("folds", f"Mean {measure} on the test queries of each fold.", columns, rows)
+
+
 def cutoff_table(comparison: Comparison, found: Cutoffs) -> Table:
     """NDCG@1..10, the mean with the standard deviation in parentheses as in the McRank paper's Table 1."""
     columns = [Column("system", numeric=False)]
@@ -242,6 +255,7 @@ def all_tables(comparison: Comparison, times: bool = True) -> list[Table]:
     found = calibrations(comparison)
     tables: Iterable[Any] = (
         leaderboard_table(comparison, comparison.measures, times),
+        fold_table(comparison, comparison.measures[0]),
         cutoff_table(comparison, cutoffs(comparison)),
         win_table(comparison, comparison.measures[0]),
         dialect_table(comparison, dialect_orders(comparison)),

@@ -216,6 +216,7 @@ def _drawn(figure: Figure, size: tuple[int, int]) -> dict[str, Any]:
 
 def _detail_tables(comparison: Comparison, orders: list[DialectOrder], found: Any) -> list[Any]:
     return [
+        contents.fold_table(comparison, comparison.measures[0]),
         contents.cutoff_table(comparison, charts.cutoffs(comparison)),
         contents.choice_table(comparison),
         contents.calibration_table(found),
