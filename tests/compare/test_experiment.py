@@ -186,6 +186,19 @@ def test_data_in_memory_and_a_dialect_of_ones_own(n_jobs):
     assert found.qids.tolist() == tested.tolist()
 
 
+def test_a_file_that_an_option_names_is_part_of_the_cell(letor, tmp_path):
+    fold = mcrank.read_folds(letor)[0]
+    model = tmp_path / "member.mcrank"
+    trained = []
+    for rounds in (1, 1, 2):
+        told = []
+        mcrank.RegressionRanker(n_estimators=rounds, num_leaves=3).fit(fold.train).save(model)
+        entry = f"blend:members=best-feature,{model},method=equal"
+        mcrank.compare(entry, letor, out=tmp_path / "run", n_jobs=1, callback=told.append)
+        trained.append(told[-1].done - told[0].done)
+    assert trained == [3, 0, 3]
+
+
 def test_train_and_test_alone():
     data = mcrank.make_artificial(n_train=12, n_valid=4, n_test=6, docs_per_query=8, n_features=3, seed=1)
     parts = {"train": data.train, "test": data.test}

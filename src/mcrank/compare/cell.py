@@ -78,12 +78,22 @@ def cell_name(plan: CellPlan, facts: Mapping[str, Any], features: tuple[str, ...
         what |= {
             "ranker": plan.ranker,
             "options": options,
+            "files": _files_in(options),
             "data": {part: None if value is None else value["fingerprint"] for part, value in facts.items()},
         }
     else:
         model = Path(str(plan.model)).read_bytes()
         what |= {"model": hashlib.sha256(model).hexdigest(), "data": {"test": facts["test"]["fingerprint"]}}
     return hashlib.blake2b(json_bytes(what), digest_size=16).hexdigest()
+
+
+def _files_in(options: Mapping[str, Any]) -> dict[str, str]:
+    """Hashes of files that options name, such as the members of a blend."""
+    words = [
+        word.strip() for value in options.values() if isinstance(value, str) for word in value.split(",")
+    ]
+    files = [word for word in words if word and Path(word).is_file()]
+    return {name: hashlib.sha256(Path(name).read_bytes()).hexdigest() for name in files}
 
 
 @cache
