@@ -125,7 +125,7 @@ class _Fidelity(StumpBoosting):
 
         ground.over_features(self.pool, fill)
         tried = []
-        for stump in ground.best(self.net, self.total, ROOTS)[: self.candidates]:
+        for stump in ground.best(self.net, self.total, ROOTS, self.candidates):
             above, alpha = ground.above(stump), _first_alpha(stump)
             tried.append((self._change(above, alpha)[0], stump, above, alpha))
         if not tried:

@@ -145,7 +145,7 @@ class _Exponential(StumpBoosting):
                 )  # fmt: skip
 
         ground.over_features(self.pool, fill)
-        stumps = ground.best(self.net, self.total, self.rule)
+        stumps = ground.best(self.net, self.total, self.rule, 1)
         if not stumps or stumps[0].merit <= NOTHING * self.loss:
             return None
         return stumps[0], self._alpha(stumps[0])

@@ -101,15 +101,15 @@ class StumpGround:
         else:
             list(pool.map(lambda part: task(*part), parts))
 
-    def best(self, net: FloatArray, total: FloatArray, rule: int) -> list[Stump]:
-        """Return the best threshold of every feature that has one of merit, the best feature first.
+    def best(self, net: FloatArray, total: FloatArray, rule: int, most: int) -> list[Stump]:
+        """Return the best threshold of the ``most`` best features, best first; none without any merit.
 
         ``net`` and ``total`` hold, at each bin, what changes when the threshold falls below it.
         """
         n = self.bins.n_features
         first, found = np.zeros(n, dtype=np.int64), np.zeros((3, n))
         best_cuts(net, total, self.places, self.bins.missing, rule, first, found)
-        order = np.argsort(-found[2], kind="stable")
+        order = np.argsort(-found[2], kind="stable")[:most]
         stumps = []
         for f in order[found[2][order] > 0.0].tolist():
             edge = self.bins.offsets[f] + first[f] - 1 - int(self.bins.missing[f])
