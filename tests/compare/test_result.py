@@ -183,6 +183,11 @@ def test_text_form(small):
     text = str(small)
     assert all(key in text for key in small.keys)
     assert text.endswith(small.verdict())
+    header = next(line for line in text.splitlines() if "ndcg@10[yahoo]" in line)
+    assert header.split() == list(small.measures)
+    best = small.leaderboard()[0].system
+    means = [f"{small.means[name][small.place(best)]:.4f}" for name in small.measures]
+    assert f"{best} {' '.join(means)}".split() in [line.split() for line in text.splitlines()]
 
 
 def test_a_folder_is_not_taken_for_complete_while_it_changes(small, tmp_path, monkeypatch):

@@ -197,7 +197,7 @@ def _not_beaten(others: list[Standing], beaten: list[Standing]) -> str:
 
 
 def as_table(comparison: Comparison, measure: str | None = None) -> str:
-    """Return the leaderboard as lines of text, ending with the sentence."""
+    """Return the leaderboard and the means of all measures as lines of text, ending with the sentence."""
     name = comparison.measures[0] if measure is None else measure
     lines = comparison.leaderboard(name)
     width = max(6, *(len(line.system) for line in lines))
@@ -226,4 +226,16 @@ def as_table(comparison: Comparison, measure: str | None = None) -> str:
             f"{line.system:<{width}}  {line.mean:7.4f}  {interval:>18}  {against}  "
             f"{costs[0]:>8}  {costs[1]:>7}  {costs[2]:>9}".rstrip()
         )
-    return "\n".join([*text, comparison.verdict(name)])
+    if len(comparison.measures) > 1:
+        text += ["", *_means(comparison, [line.system for line in lines], width)]
+    return "\n".join([*text, "", comparison.verdict(name)])
+
+
+def _means(comparison: Comparison, order: list[str], width: int) -> list[str]:
+    """Mean of every measure, the standard ones included, whatever the main one is."""
+    columns = [(name, max(7, len(name))) for name in comparison.measures]
+    text = ["  ".join([" " * width, *(name.rjust(wide) for name, wide in columns)])]
+    for key in order:
+        values = [f"{comparison.means[name][comparison.place(key)]:{wide}.4f}" for name, wide in columns]
+        text.append("  ".join([key.ljust(width), *values]))
+    return text
