@@ -66,7 +66,7 @@ def test_plan_and_exit_code_4(cli, tmp_path, files):
         measures = ["ndcg@10"]
         out = "run"
         baseline = "tool"
-        fail_if = ["ndcg@10 > -2"]
+        fail_if = ["ndcg@10 > -2", "ndcg@5 < -2"]
         [data]
         train = "{files}/train.txt"
         valid = "{files}/valid.txt"
@@ -80,6 +80,7 @@ def test_plan_and_exit_code_4(cli, tmp_path, files):
     )
     code, out, err = cli("--plan", str(plan), "--no-report")
     assert code == 4
+    assert mcrank.Comparison.load(tmp_path / "run").measures == ("ndcg@10", "ndcg@5")
     assert "failed: ndcg@10 of best-feature is" in err
     assert "from tool" in err
     assert "has the best ndcg@10" in out
@@ -120,6 +121,16 @@ def test_two_runs_give_the_same_files(cli, tmp_path):
         (["train.txt", "best-feature", "--valid", "valid.txt", "--out", "x"], 2, "without --test"),
         (["train.txt", "best-feature", "--plan", "p.toml", "--out", "x"], 2, "not both"),
         (["train.txt", "best-feature", "--fail-if", "map", "--out", "x"], 2, "fail-if must look like"),
+        (
+            ["train.txt", "best-feature", "--baseline", "b", "--out", "x"],
+            2,
+            "among the entries: best-feature",
+        ),
+        (
+            ["train.txt", "best-feature", "--fail-if", "map[trec] < 0", "--out", "y"],
+            3,
+            "breaks ties by document",
+        ),
         (["nowhere", "best-feature", "--out", "x"], 3, "nowhere does not exist"),
         (["train.txt", "best-feature", "-m", "ndgc", "--out", "x"], 3, "did you mean ndcg"),
         (["--plan", "nowhere.toml"], 3, "nowhere.toml cannot be read"),

@@ -13,6 +13,7 @@ import click
 
 from mcrank.cli.main import json_option, print_json
 from mcrank.cli.progress import announce_compilation
+from mcrank.errors import OptionError
 
 if TYPE_CHECKING:
     from mcrank.compare.crew import Progress
@@ -86,17 +87,21 @@ def command(
     that was killed goes on where it stopped when it is called again. Exit code 4: a --fail-if condition is
     met.
     """
-    from mcrank.compare.gate import FailIf
-
+    announce_compilation()
     arguments, baseline, conditions = _arguments(data, entries, given)
-    checks = [FailIf.parse(text) for text in conditions]
     if arguments.get("out") is None:
         raise click.UsageError("--out is missing: name the folder for the results.")
-    announce_compilation()
-    from mcrank.compare.experiment import compare
+    from mcrank.compare.experiment import DEFAULT_MEASURES, compare
+    from mcrank.compare.gate import FailIf
 
+    checks = [FailIf.parse(text) for text in conditions]
+    _check_baseline(arguments, baseline)
+    # What conditions are about is reported too, and refused before training where it has no value.
+    asked = [*arguments.get("measures", DEFAULT_MEASURES), *(check.measure for check in checks)]
     with CompareProgress() as progress:
-        comparison = compare(**arguments, callback=progress, command=_command(data, entries, given))
+        comparison = compare(
+            **{**arguments, "measures": asked}, callback=progress, command=_command(data, entries, given)
+        )
     out = Path(arguments["out"])
     written = _write(comparison, out, given["times"]) if given["report"] else []
     failures = [words for check in checks for words in check.failures(comparison, baseline)]
@@ -142,11 +147,31 @@ def _arguments(
     return {"rankers": entries, "data": where, **arguments}, given["baseline"], given["fail_if"]
 
 
+def _check_baseline(arguments: dict[str, Any], baseline: str | None) -> None:
+    """Refuse a baseline that is not there before anything is trained."""
+    from mcrank.compare.entries import entries_of, systems_of
+
+    systems = systems_of(entries_of(arguments["rankers"]), arguments.get("train_dialects"))
+    keys = [system.key for system, _ in systems]
+    if baseline is not None and baseline not in keys:
+        raise OptionError(f"the baseline {baseline!r} is not among the entries: {', '.join(keys)}.")
+
+
 def _command(data: str | None, entries: tuple[str, ...], given: dict[str, Any]) -> str:
     """The command that repeats the comparison, without what changes no result."""
     words = ["mcrank", "compare", *([] if data is None else [data]), *entries]
-    flags = {"measures": "-m", "dialects": "-d", "train_dialects": "--train-dialect"}
-    for name in ("plan", "valid", "test", "folds", "measures", "dialects", "train_dialects", "seed"):
+    flags = {"measures": "-m", "dialects": "-d", "train_dialects": "--train-dialect", "fail_if": "--fail-if"}
+    for name in (
+        "plan",
+        "valid",
+        "test",
+        "folds",
+        "measures",
+        "dialects",
+        "train_dialects",
+        "seed",
+        "fail_if",
+    ):
         value = given[name]
         for one in value if isinstance(value, tuple) else [] if value is None else [value]:
             words += [flags.get(name, f"--{name}"), str(one)]

@@ -33,11 +33,13 @@ from mcrank.metrics.measure import Measure, parse_measure
 from mcrank.models.file import ranker_class
 from mcrank.rankers.base import available_cores
 
+DEFAULT_MEASURES = ("ndcg@10", "map")
+
 
 def compare(
     rankers: Any,
     data: Any,
-    measures: str | Measure | Iterable[str | Measure] = ("ndcg@10", "map"),
+    measures: str | Measure | Iterable[str | Measure] = DEFAULT_MEASURES,
     dialects: Iterable[Any] = (),
     *,
     train_dialects: Iterable[Any] | None = None,
