@@ -22,6 +22,7 @@ from mcrank.rankers.scaling import Scaling
 PATH = tuple(10.0**power for power in range(-6, 5))  # C of the path, as in the apples-to-apples paper
 _NARROWER = 0.25  # each smoothing of the plain hinge is so much narrower than the one before
 _NARROWEST = 1e-9
+_LITTLE = 0.05  # a step that gains less than this share of the tolerance is the last
 
 
 class RankSVM(LinearRanker):
@@ -184,9 +185,13 @@ class Newton:
         """Return the weights where the objective is least, to a share ``tol`` of it, and its value.
 
         The objective curves at least as much as half the squared length of the weights does, so half the
-        squared length of the gradient bounds what is left to gain.
+        squared length of the gradient bounds what is left to gain. Where C is large that asks too much, and
+        a Newton step that gains next to nothing is the sign: the next would gain less.
         """
         from scipy.optimize import minimize
+
+        self._move(start)
+        last, last_value = start, self._value
 
         def near() -> bool:
             return bool(0.5 * (self._gradient @ self._gradient) <= tol * self._value)
@@ -196,11 +201,15 @@ class Newton:
             return value / self.unit, gradient / self.unit
 
         def stop_when_near(intermediate_result: Any) -> None:
+            nonlocal last, last_value
+            if np.array_equal(intermediate_result.x, last):
+                return  # a step not taken
             self._move(intermediate_result.x)
-            if near():
+            gained = last_value - self._value
+            last, last_value = intermediate_result.x.copy(), self._value
+            if near() or gained <= _LITTLE * tol * self._value:
                 raise StopIteration
 
-        self._move(start)
         if near():
             return start, self._value
         found = minimize(
