@@ -35,7 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rankers": ("mcrank.cli.rankers", "List every ranker, or tell all about one."),
     "rosetta": ("mcrank.cli.rosetta", "Show one ranking in the dialect of every known tool."),
     "significance": ("mcrank.cli.significance", "Test whether one ranking is better than another."),
-    "compare": ("mcrank.cli.compare", "Compare rankers, models and score files, and say whether it is real."),
+    "compare": ("mcrank.cli.compare", "Compare rankers, models and score files on the same data."),
     "report": ("mcrank.cli.report", "Make the page of a saved comparison again, and its tables and figures."),
     "doctor": ("mcrank.cli.doctor", "Look for what is wrong with a data file."),
     "cache": ("mcrank.cli.cache", "Convert a data file into a form that loads in milliseconds."),
