@@ -36,7 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rosetta": ("mcrank.cli.rosetta", "Show one ranking in the dialect of every known tool."),
     "significance": ("mcrank.cli.significance", "Test whether one ranking is better than another."),
     "compare": ("mcrank.cli.compare", "Compare rankers, models and score files on the same data."),
-    "report": ("mcrank.cli.report", "Make the page of a saved comparison again, and its tables and figures."),
+    "report": ("mcrank.cli.report", "Make the page, tables and figures of a comparison again."),
     "doctor": ("mcrank.cli.doctor", "Look for what is wrong with a data file."),
     "cache": ("mcrank.cli.cache", "Convert a data file into a form that loads in milliseconds."),
     "reproduce": ("mcrank.cli.reproduce", "Make the tables and figures of the two papers again."),
