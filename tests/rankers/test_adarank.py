@@ -288,8 +288,9 @@ def test_threads_queries_weights_and_bad_options():
         AdaRank(update="x").fit(data)
     with pytest.raises(OptionError, match="max_select of AdaRank must be an integer >= 1 or None, got 0"):
         AdaRank(max_select=0).fit(data)
-    with pytest.raises(MeasureError, match="no value on the training data"):
-        AdaRank(dialect="standard;empty=skip;nothing=nan").fit([[1.0]], [0], qid=[1])
+    for nothing in ("nan", "zero"):
+        with pytest.raises(MeasureError, match="no value on the training data"):
+            AdaRank(dialect=f"standard;empty=skip;nothing={nothing}").fit([[1.0]], [0], qid=[1])
 
 
 def test_an_interrupted_training_keeps_its_rounds():

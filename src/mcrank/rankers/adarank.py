@@ -151,13 +151,13 @@ class _Boosting:
         left_out = np.isnan(ideal)
         if prepared.short is not None:
             left_out &= ~prepared.short  # no value, but LETOR 3.0 counts it 0 in the mean
-        if np.isnan(self.bound.mean_of(ideal)):
+        start = np.ones(data.n_queries) if data.query_weight is None else data.query_weight.copy()
+        start[left_out] = 0.0
+        if not start.any():
             raise MeasureError(
                 f"{self.bound.measure.name} has no value on the training data (no query counts); "
                 "choose another measure or other data."
             )
-        start = np.ones(data.n_queries) if data.query_weight is None else data.query_weight.copy()
-        start[left_out] = 0.0
         self.start = start / start.max()
         self.start /= self.start.sum()
         self.share = self.start.copy()
