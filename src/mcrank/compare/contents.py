@@ -77,8 +77,8 @@ LEADERBOARD = (
     Column("size", "bytes of a model file, mean of the folds"),
 )
 TIMES = (
-    Column("train s", "seconds of training, mean of the folds"),
-    Column("µs/row", "microseconds to score a row"),
+    Column("train s", "seconds of training, median of the folds"),
+    Column("µs/row", "microseconds to score a row, median of the folds"),
 )
 
 

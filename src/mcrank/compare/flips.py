@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mcrank.metrics.dialects import DIALECTS
+from mcrank.metrics.bound import Bound
+from mcrank.metrics.dialects import DIALECTS, find_dialect
+from mcrank.metrics.layout import Layout
 from mcrank.metrics.measure import Measure, parse_measure
 from mcrank.metrics.rosetta import Reading, Rosetta, rosetta
 
@@ -49,28 +51,51 @@ def dialect_orders(comparison: Comparison, measure: str | Measure | None = None)
     """Return the order of the systems under every known dialect, the definition first."""
     asked = parse_measure(comparison.measures[0] if measure is None else measure)
     definition = replace(asked, dialect=DIALECTS["standard"])
-    tables = [rosetta(scores, comparison.rows, definition) for scores in comparison.scores]
+    explained = _Explained(comparison, definition)
+    # What a tool refuses depends on the data alone, so one system tells for all of them.
+    readings = explained.of(0).readings
+    layout = Layout.of(comparison.rows)
+    values = [_means(reading, definition, layout, comparison.scores) for reading in readings]
     higher = definition.higher_is_better
-    base = _reading_values(tables, 0)
-    base_places = _places(base, np.arange(len(base)), higher)
-    orders = []
-    for number in range(len(DIALECTS)):
-        readings = [table.readings[number] for table in tables]
-        values = _reading_values(tables, number)
-        places = _places(values, base_places, higher)
-        moved = base_places - places
-        reason = tuple(_why(comparison.keys, readings, base, values, base_places, places))
-        orders.append(
-            DialectOrder(
-                list(DIALECTS)[number], values, places, moved, readings[0].note, readings[0].refusal, reason
-            )
+    places = [_places(values[0], np.arange(len(comparison.keys)), higher)]
+    places += [_places(row, places[0], higher) for row in values[1:]]
+    return [
+        DialectOrder(
+            name,
+            values[number],
+            places[number],
+            places[0] - places[number],
+            reading.note,
+            reading.refusal,
+            tuple(_why(explained, number, values[0], values[number], places[0], places[number])),
         )
-    return orders
+        for number, (name, reading) in enumerate(zip(DIALECTS, readings, strict=True))
+    ]
 
 
-def _reading_values(tables: list[Rosetta], number: int) -> FloatArray:
-    values = [table.readings[number].value for table in tables]
-    return np.array([np.nan if value is None else value for value in values])
+def _means(reading: Reading, definition: Measure, layout: Layout, scores: FloatArray) -> FloatArray:
+    """Mean of every system under the dialect of a reading; NaN where it refuses."""
+    if reading.value is None:
+        return np.full(len(scores), np.nan)
+    bound = Bound(replace(definition, dialect=find_dialect(reading.dialect)), layout)
+    return np.array([bound.mean(row) for row in scores])
+
+
+class _Explained:
+    """`rosetta` of each system, made when it is asked for: most systems never change places."""
+
+    def __init__(self, comparison: Comparison, definition: Measure) -> None:
+        self.keys = comparison.keys
+        self._comparison = comparison
+        self._definition = definition
+        self._found: dict[int, Rosetta] = {}
+
+    def of(self, system: int) -> Rosetta:
+        if system not in self._found:
+            self._found[system] = rosetta(
+                self._comparison.scores[system], self._comparison.rows, self._definition
+            )
+        return self._found[system]
 
 
 def _places(values: FloatArray, before: IntArray, higher: bool) -> IntArray:
@@ -84,8 +109,8 @@ def _places(values: FloatArray, before: IntArray, higher: bool) -> IntArray:
 
 
 def _why(
-    keys: tuple[str, ...],
-    readings: list[Reading],
+    explained: _Explained,
+    number: int,
     base: FloatArray,
     values: FloatArray,
     base_places: IntArray,
@@ -93,6 +118,7 @@ def _why(
 ) -> list[tuple[str, str]]:
     """Say for each pair that changes places which conventions did it, the strongest change first."""
     flips = []
+    keys = explained.keys
     for a, b in combinations(range(len(keys)), 2):
         first, second = (a, b) if base_places[a] < base_places[b] else (b, a)
         if places[first] > places[second] and not np.isnan(values[[first, second]]).any():
@@ -103,7 +129,7 @@ def _why(
         (
             f"{keys[first]} leads {keys[second]} by {abs(lead):.4f} in the definition and trails by "
             f"{abs(now):.4f} here",
-            _moves(readings[first], readings[second]),
+            _moves(explained.of(first).readings[number], explained.of(second).readings[number]),
         )
         for _, first, second, lead, now in flips
     ]

@@ -88,10 +88,8 @@ def quantize(values: npt.NDArray[np.float64], decimals: int) -> npt.NDArray[np.u
     Each system is stored as its difference from the one before (rankers agree on many queries), folded to
     unsigned numbers; low bytes first, then high bytes.
     """
-    rounded = np.array(
-        [[_rounded(value, decimals) for value in row] for row in values.tolist()], dtype=np.int64
-    )
     known = np.isfinite(values)
+    rounded = _rounded(np.where(known, values, 0.0), decimals)
     last = np.zeros(values.shape[1], dtype=np.int64)
     steps = np.empty_like(rounded)
     for system, row in enumerate(rounded):
@@ -103,9 +101,14 @@ def quantize(values: npt.NDArray[np.float64], decimals: int) -> npt.NDArray[np.u
     return np.concatenate([(cells & 255).astype(np.uint8), (cells >> 8).astype(np.uint8)])
 
 
-def _rounded(value: float, decimals: int) -> int:
-    # Through the decimal text, so that the page shows the very digits Python prints.
-    return 0 if value != value else int(f"{value:.{decimals}f}".replace(".", ""))
+def _rounded(values: npt.NDArray[np.float64], decimals: int) -> npt.NDArray[np.int64]:
+    """Whole numbers of 10^-decimals, rounded to the very digits Python prints."""
+    scaled = values * 10.0**decimals
+    rounded = np.rint(scaled).astype(np.int64)
+    # Near the middle between two numbers a product does not tell which is nearer; the printed text does.
+    for place in np.argwhere(np.abs(scaled - np.floor(scaled) - 0.5) < 1e-6).tolist():
+        rounded[tuple(place)] = int(f"{values[tuple(place)]:.{decimals}f}".replace(".", ""))
+    return rounded
 
 
 def restore(cells: npt.NDArray[np.uint8], systems: int, decimals: int) -> npt.NDArray[np.float64]:

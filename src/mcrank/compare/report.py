@@ -24,6 +24,7 @@ from mcrank.compare.flips import DialectOrder, dialect_orders
 from mcrank.compare.pairs import all_pairs, counted_values, win_counts
 from mcrank.compare.payload import Payload, decimals_for, packed_size, quantize
 from mcrank.compare.shapes import Figure
+from mcrank.compare.tables import Table
 from mcrank.metrics.dialects import DIALECTS
 from mcrank.metrics.measure import parse_measure
 
@@ -110,7 +111,7 @@ def render_report(
     """Return the page that `write_report` writes."""
     environment = _environment()
     orders = dialect_orders(comparison)
-    found = charts.calibrations(comparison)
+    levels, found = charts.cutoffs(comparison), charts.calibrations(comparison)
     boards = {name: _board(comparison, name, times) for name in comparison.measures}
     script, style = _template("report.js"), _template("style.css")
     page: dict[str, Any] = {
@@ -124,8 +125,8 @@ def render_report(
         "boards": boards,
         "switch": _switch(comparison.measures),
         "columns": _board_columns(times),
-        "figures": _figures(comparison, orders, found),
-        "tables": {table.key: table for table in _detail_tables(comparison, orders, found)},
+        "figures": _figures(comparison, levels, orders, found),
+        "tables": {table.key: table for table in _detail_tables(comparison, levels, found)},
         "orders": orders,
         "flips": _flips(orders),
         "found": found,
@@ -172,11 +173,13 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def _figures(comparison: Comparison, orders: list[DialectOrder], found: Any) -> dict[str, dict[str, Any]]:
+def _figures(
+    comparison: Comparison, levels: charts.Cutoffs, orders: list[DialectOrder], found: Any
+) -> dict[str, dict[str, Any]]:
     main = comparison.measures[0]
     a, b = _first_pair(comparison)
     drawn = [
-        (charts.cutoff_figure(comparison, charts.cutoffs(comparison)), _WIDE),
+        (charts.cutoff_figure(comparison, levels), _WIDE),
         (charts.training_figure(comparison), _SMALL),
         (charts.flip_figure(comparison, orders), _bump_size(comparison, orders)),
         (charts.reliability_figure(found), (400, 320)),
@@ -214,10 +217,10 @@ def _drawn(figure: Figure, size: tuple[int, int]) -> dict[str, Any]:
     return {"title": figure.title, "text": figure.text, "panels": panels}
 
 
-def _detail_tables(comparison: Comparison, orders: list[DialectOrder], found: Any) -> list[Any]:
+def _detail_tables(comparison: Comparison, levels: charts.Cutoffs, found: Any) -> list[Table]:
     return [
         contents.fold_table(comparison, comparison.measures[0]),
-        contents.cutoff_table(comparison, charts.cutoffs(comparison)),
+        contents.cutoff_table(comparison, levels),
         contents.choice_table(comparison),
         contents.calibration_table(found),
         contents.position_table(found),
@@ -247,8 +250,8 @@ def _board_columns(times: bool) -> list[dict[str, Any]]:
     ]
     if times:
         columns += [
-            ("Train s", "seconds of training, mean of the folds", "number"),
-            ("µs / row", "microseconds to score a row", "number"),
+            ("Train s", "seconds of training, median of the folds", "number"),
+            ("µs / row", "microseconds to score a row, median of the folds", "number"),
         ]
     columns.append(("Size", "bytes of a model file, mean of the folds", "number"))
     return [

@@ -13,7 +13,8 @@
 
   async function unpack() {
     const text = atob($("payload").textContent.trim());
-    const packed = Uint8Array.from(text, (c) => c.charCodeAt(0));
+    const packed = new Uint8Array(text.length);
+    for (let i = 0; i < packed.length; i++) packed[i] = text.charCodeAt(i);
     const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
     const whole = await new Response(stream).arrayBuffer();
     const length = new DataView(whole).getUint32(0, true);
