@@ -69,9 +69,12 @@ def sum_in_lanes(values, lane):  # type: ignore[no-untyped-def]
         block = values[low : low + _LANES]
         for k in range(_LANES):
             lane[k] += block[k]
-    total = 0.0
-    for k in range(_LANES):
-        total += lane[k]
+    width = _LANES // 2
+    while width > 0:
+        for k in range(width):
+            lane[k] += lane[k + width]
+        width //= 2
+    total = lane[0]
     rest = values[whole:]
     for k in range(len(rest)):
         total += rest[k]

@@ -50,6 +50,11 @@ class GBRank(TreeRanker):
         open_low=True,
         help="shrinkage of each tree (nu, eta); None for 0.1, or 1 with form=average",
     )
+    split: str = option(
+        default="newton",
+        choices=("mse", "newton"),
+        help="split gain: least squares, or second order; form=average is least squares either way",
+    )
     margin: float = option(
         default=1.0, low=0, high=1e6, open_low=True, help="lead that a better row must have (tau)"
     )
