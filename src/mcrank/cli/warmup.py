@@ -62,7 +62,9 @@ def use_readers() -> None:
 
 def use_trainers() -> None:
     """Train each ranker for a round or two in each of its ways."""
-    from mcrank import Dataset, FRank, McRank, OrdinalMcRank, RegressionRanker, make_artificial
+    from mcrank import (
+        Dataset, FRank, GBRank, LambdaMART, McRank, OrdinalMcRank, RegressionRanker, make_artificial,
+    )  # fmt: skip
 
     train, valid, _ = make_artificial(n_train=20, n_valid=5, n_test=1, docs_per_query=10, n_features=3)
     weighted = Dataset(train.X, train.y, train.qid, weight=train.y + 1)
@@ -76,6 +78,8 @@ def use_trainers() -> None:
     McRank(**options, base_class="adaptive").fit(weighted)
     RegressionRanker(**options, loss="lad").fit(train)
     FRank(**options, scorer="trees").fit(train)
+    LambdaMART(**options).fit(train)
+    GBRank(**options).fit(train)
     many = train.X.repeat(_SHARED_ROWS // train.n_rows + 1, axis=0)
     grades, queries = train.y.repeat(len(many) // train.n_rows), train.qid.repeat(len(many) // train.n_rows)
     for way in ways[:3]:

@@ -53,8 +53,9 @@ def make_space(longest: int) -> Space:
     (100,)
     """
     n = max(longest, 1)
-    reals = [np.zeros(n) for _ in range(11)]
-    return Space(*reals, np.zeros(_LANES), *(np.zeros(n, dtype=np.int32) for _ in range(3)))
+    reals = {name: np.zeros(n) for name in Space._fields[:11]}
+    rows = {name: np.zeros(n, dtype=np.int32) for name in Space._fields[12:]}
+    return Space(**reals, lane=np.zeros(_LANES), **rows)
 
 
 @njit(nogil=True, cache=True)

@@ -20,9 +20,9 @@ class LambdaMART(TreeRanker):
     Any measure in any dialect can be trained on. A query whose value no ranking can change (no relevant
     document; fewer than k documents under the LETOR dialects) gives no gradient.
 
-    Defaults follow validation data: second-order splits gave .02 more NDCG@10 than least squares on artificial
-    and web-like data after 200 rounds, and the same on MQ2008; ``norm`` learns in fewer rounds but ends within
-    .002 of where training ends without it.
+    Defaults follow validation data: second-order splits gave .02 more NDCG@10 than least squares on
+    artificial and web-like data after 200 rounds, and the same on MQ2008; ``norm`` learns in fewer rounds but
+    ended within .002 of where training ends without it.
 
     Examples
     --------
