@@ -63,7 +63,14 @@ def use_readers() -> None:
 def use_trainers() -> None:
     """Train each ranker for a round or two in each of its ways."""
     from mcrank import (
-        Dataset, FRank, GBRank, LambdaMART, McRank, OrdinalMcRank, RegressionRanker, make_artificial,
+        Dataset,
+        FRank,
+        GBRank,
+        LambdaMART,
+        McRank,
+        OrdinalMcRank,
+        RegressionRanker,
+        make_artificial,
     )  # fmt: skip
 
     train, valid, _ = make_artificial(n_train=20, n_valid=5, n_test=1, docs_per_query=10, n_features=3)

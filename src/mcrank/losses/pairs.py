@@ -53,9 +53,11 @@ def make_space(longest: int) -> Space:
     (100,)
     """
     n = max(longest, 1)
-    reals = {name: np.zeros(n) for name in Space._fields[:11]}
-    rows = {name: np.zeros(n, dtype=np.int32) for name in Space._fields[12:]}
-    return Space(**reals, lane=np.zeros(_LANES), **rows)
+    real, row = (lambda: np.zeros(n)), (lambda: np.zeros(n, dtype=np.int32))
+    return Space(
+        real(), real(), real(), real(), real(), real(), real(), real(), real(), real(), real(),
+        np.zeros(_LANES), row(), row(), row(),
+    )  # fmt: skip
 
 
 @njit(nogil=True, cache=True)
