@@ -53,11 +53,8 @@ def make_space(longest: int) -> Space:
     (100,)
     """
     n = max(longest, 1)
-    real, row = (lambda: np.zeros(n)), (lambda: np.zeros(n, dtype=np.int32))
-    return Space(
-        real(), real(), real(), real(), real(), real(), real(), real(), real(), real(), real(),
-        np.zeros(_LANES), row(), row(), row(),
-    )  # fmt: skip
+    reals, rows = np.zeros((11, n)), np.zeros((3, n), dtype=np.int32)
+    return Space(*reals, np.zeros(_LANES), *rows)
 
 
 @njit(nogil=True, cache=True)
