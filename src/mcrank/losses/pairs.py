@@ -54,7 +54,7 @@ def make_space(longest: int) -> Space:
     """
     n = max(longest, 1)
     reals, rows = np.zeros((11, n)), np.zeros((3, n), dtype=np.int32)
-    return Space(*reals, np.zeros(_LANES), *rows)
+    return Space._make([*reals, np.zeros(_LANES), *rows])
 
 
 @njit(nogil=True, cache=True)
