@@ -1,4 +1,4 @@
-"""Rankers whose scorer is a forest with one output, however it was made, and their part of a model file."""
+"""Rankers whose scorer is a forest, however it was made, and their part of a model file."""
 
 from __future__ import annotations
 
@@ -26,16 +26,24 @@ class ForestRanker(Ranker):
 
     forest_: Forest = fitted()
 
+    def _rank(self, raw: FloatArray) -> FloatArray:
+        """Ranking scores of raw scores (outputs x rows)."""
+        return np.asarray(raw[0])
+
+    def _raw(self, X: Dataset | npt.ArrayLike, what: str) -> FloatArray:
+        """Raw scores (outputs x rows) in the caller's row order."""
+        features = self._features(X, what)
+        n_jobs = self.declared_options["n_jobs"].check(self.n_jobs, type(self).__name__) or available_cores()
+        raw = predict_raw(self.forest_, features, n_jobs=n_jobs)
+        return (X.to_caller(raw) if isinstance(X, Dataset) else raw).T
+
     def predict(self, X: Dataset | npt.ArrayLike) -> FloatArray:
         """Return one score per row, in the caller's row order; within a query, higher ranks first."""
-        features = self._features(X, "predict")
-        n_jobs = self.declared_options["n_jobs"].check(self.n_jobs, type(self).__name__) or available_cores()
-        scores = predict_raw(self.forest_, features, n_jobs=n_jobs)[:, 0]
-        return np.asarray(X.to_caller(scores)) if isinstance(X, Dataset) else scores
+        return self._rank(self._raw(X, "predict"))
 
     @property
     def feature_importances_(self) -> FloatArray:
-        """Share of each feature in the total merit of all trees."""
+        """Share of each feature in the total gain of all splits."""
         self._check_fitted()
         return self.forest_.feature_importances()
 
@@ -50,10 +58,19 @@ class ForestRanker(Ranker):
         """
         ranker = cls._from_common_state(meta)
         ranker.forest_ = Forest.from_arrays(arrays)
-        forest = ranker.forest_
-        if (forest.n_features, forest.n_outputs) != (ranker.n_features_in_, 1):
+        ranker._restore(meta, arrays)
+        found = (ranker.forest_.n_features, ranker.forest_.n_outputs)
+        needed = (ranker.n_features_in_, ranker._outputs())
+        if found != needed:
             raise ModelFileError(
-                f"the forest has {forest.n_features} features and {forest.n_outputs} outputs; "
-                f"it must have {ranker.n_features_in_} and 1."
+                f"the forest has {found[0]} features and {found[1]} outputs; "
+                f"it must have {needed[0]} and {needed[1]}."
             )
         return ranker
+
+    def _restore(self, meta: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Take what a subclass added to the state, checked."""
+
+    def _outputs(self) -> int:
+        """Outputs the forest of a fitted ranker must have."""
+        return 1

@@ -78,9 +78,6 @@ class FRank(TreeRanker):
         loss = FidelityLoss(data.y, data.offsets, per_query=options["pairs"] == "query", weight=weight)
         return None if loss.is_empty else loss
 
-    def _rank(self, raw: FloatArray) -> FloatArray:
-        return np.asarray(raw[0])
-
     def _fit(
         self,
         data: Dataset,

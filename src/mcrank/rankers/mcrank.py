@@ -136,7 +136,8 @@ class GradeRanker(TreeRanker):
         meta["grades"] = self.grades_.tolist()
         return meta, arrays
 
-    def _restore(self, meta: dict[str, Any]) -> None:
+    def _restore(self, meta: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
+        super()._restore(meta, arrays)
         grades = np.array(meta["grades"], dtype=np.float64)
         if (
             grades.ndim != 1

@@ -13,7 +13,7 @@ from mcrank.errors import DataError
 from mcrank.losses.base import Loss
 from mcrank.losses.regression import RegressionLoss
 from mcrank.options import option
-from mcrank.rankers.base import Card, FloatArray
+from mcrank.rankers.base import Card
 from mcrank.rankers.trees import TreeRanker, relative_weight
 
 LARGEST_TARGET = 1e100  # its square is still a number
@@ -48,6 +48,3 @@ class RegressionRanker(TreeRanker):
                 f"beyond {LARGEST_TARGET:g}; map such grades to smaller numbers."
             )
         return RegressionLoss(target, options["loss"], relative_weight(data))
-
-    def _rank(self, raw: FloatArray) -> FloatArray:
-        return np.asarray(raw[0])

@@ -76,7 +76,7 @@ class Rounds:
 
         Further named ``values`` go into the history.
         """
-        self.n_rounds += 1
+        number = self.n_rounds + 1
         measured: dict[str, float] = {}
         if self._bound is None:
             self.improved = True
@@ -85,10 +85,11 @@ class Rounds:
             measured[self._name] = value
             self.improved = value > self._best
         if self.improved:
-            self.best_round = self.n_rounds
+            self.best_round = number
             self._best = measured.get(self._name, self._best)
         for name, value in (measured | values).items():
             self.history.setdefault(name, []).append(value)
+        self.n_rounds = number  # last: an interrupted measurement leaves the round before it
         event = RoundEvent(self.n_rounds, self._asked, measured, time.perf_counter() - self._began)
         stop = self._callback is not None and bool(self._callback(event))
         tired = self._patience is not None and self.n_rounds - self.best_round >= self._patience

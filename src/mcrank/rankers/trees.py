@@ -5,32 +5,27 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mcrank.boosting.binning import BINNINGS
 from mcrank.boosting.boost import Boosted, BoostOptions, Validation, boost
-from mcrank.boosting.predict import predict_raw
-from mcrank.boosting.trees import Forest, ForestBuilder
+from mcrank.boosting.trees import ForestBuilder
 from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError, ModelFileError
 from mcrank.losses.base import Loss
 from mcrank.losses.quantize import MOST_ROWS
 from mcrank.options import fitted, option
-from mcrank.rankers.base import FloatArray, Ranker, available_cores
+from mcrank.rankers.base import FloatArray
+from mcrank.rankers.forest import ForestRanker
 
 
-class TreeRanker(Ranker):
-    """A ranker whose scorer is a forest: trees times a loss.
+class TreeRanker(ForestRanker):
+    """A ranker whose forest is boosted: trees times a loss.
 
-    A subclass says which loss (`_loss`) and how raw outputs become ranking scores (`_rank`).
-
-    Attributes
-    ----------
-    forest_ : Forest
-        The trees kept.
+    A subclass says which loss (`_loss`) and, with several outputs, how they become ranking scores (`_rank`).
     """
 
     n_estimators: int = option(default=1000, low=1, high=2**31 - 1, help="boosting rounds (M of the paper)")
@@ -65,7 +60,6 @@ class TreeRanker(Ranker):
         open_low=True,
         help="largest value of a leaf before shrinkage, against near-certain leaves",
     )
-    forest_: Forest = fitted()
     bin_edges_: npt.NDArray[np.float32] = fitted()
     bin_offsets_: npt.NDArray[np.int64] = fitted()
 
@@ -74,10 +68,6 @@ class TreeRanker(Ranker):
     @abstractmethod
     def _loss(self, data: Dataset, options: dict[str, Any]) -> Loss | None:
         """Return the loss on this data; None when there is nothing to learn."""
-
-    @abstractmethod
-    def _rank(self, raw: FloatArray) -> FloatArray:
-        """Ranking scores of raw scores (outputs x rows)."""
 
     def _fit(
         self,
@@ -114,58 +104,18 @@ class TreeRanker(Ranker):
             np.zeros(boosted.forest.n_features + 1, dtype=np.int64) if bins is None else bins.offsets
         )
 
-    def _raw(self, X: Dataset | npt.ArrayLike, what: str) -> FloatArray:
-        """Raw scores (outputs x rows) in the caller's row order."""
-        self._check_fitted()
-        n_jobs = self.declared_options["n_jobs"].check(self.n_jobs, type(self).__name__) or available_cores()
-        raw = predict_raw(self.forest_, self._features(X, what), n_jobs=n_jobs)
-        return (X.to_caller(raw) if isinstance(X, Dataset) else raw).T
-
-    def predict(self, X: Dataset | npt.ArrayLike) -> FloatArray:
-        """Return one score per row, in the caller's row order; within a query, higher ranks first."""
-        return self._rank(self._raw(X, "predict"))
-
-    @property
-    def feature_importances_(self) -> FloatArray:
-        """Share of each feature in the total gain of all splits."""
-        self._check_fitted()
-        return self.forest_.feature_importances()
-
     def state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """Return everything a model file needs: JSON values and arrays."""
-        meta = self._common_state()
-        arrays = self.forest_.to_arrays()
+        meta, arrays = super().state()
         arrays["bin_edges"] = self.bin_edges_
         arrays["bin_offsets"] = self.bin_offsets_
         return meta, arrays
 
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Self:
-        """Return the fitted ranker that `state` described; what does not fit together is a
-        `ModelFileError`.
-        """
-        ranker = cls._from_common_state(meta)
-        ranker.forest_ = Forest.from_arrays(arrays)
-        if ranker.forest_.n_features != ranker.n_features_in_:
-            raise ModelFileError(
-                f"the forest has {ranker.forest_.n_features} features, "
-                f"feature_names has {ranker.n_features_in_}."
-            )
-        ranker.bin_edges_, ranker.bin_offsets_ = _checked_edges(
-            arrays["bin_edges"], arrays["bin_offsets"], ranker.n_features_in_
-        )
-        ranker._restore(meta)
-        outputs = ranker._outputs()
-        if ranker.forest_.n_outputs != outputs:
-            raise ModelFileError(f"it needs {outputs} outputs, its forest has {ranker.forest_.n_outputs}.")
-        return ranker
-
-    def _restore(self, meta: dict[str, Any]) -> None:
+    def _restore(self, meta: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Take what a subclass added to the state, checked."""
-
-    def _outputs(self) -> int:
-        """Outputs the forest of a fitted ranker must have."""
-        return 1
+        self.bin_edges_, self.bin_offsets_ = _checked_edges(
+            arrays["bin_edges"], arrays["bin_offsets"], self.n_features_in_
+        )
 
 
 def relative_weight(data: Dataset) -> FloatArray | None:
