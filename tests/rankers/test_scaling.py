@@ -8,9 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
+from mcrank import Dataset
 from mcrank.errors import ModelFileError
 from mcrank.rankers import scaling
+from mcrank.rankers.products import centred_rows, gradient_of, scores_of
 from mcrank.rankers.scaling import SCALINGS, Scaling
+from tests.reference import scaling as reference
 
 VALUES = st.floats(width=32, allow_infinity=False)
 
@@ -82,6 +85,49 @@ def test_any_matrix_stays_finite_and_keeps_its_order(kind, X):
         known = ~np.isnan(column)
         order = np.argsort(column[known])
         assert (np.diff(out[known][order]) >= 0).all()
+
+
+def some_rows(seed, rows, features, missing):
+    stream = np.random.default_rng(seed)
+    X = (stream.normal(size=(rows, features)) * 10.0 ** stream.integers(-3, 4, features)).astype(np.float32)
+    X[:, stream.random(features) < 0.2] = 7.0
+    X[stream.random(X.shape) < missing] = np.nan
+    return X
+
+
+ROWS = {
+    "seed": st.integers(0, 10**6),
+    "rows": st.integers(1, 30),
+    "features": st.integers(1, 9),
+    "missing": st.sampled_from([0.0, 0.3, 1.0]),
+}
+
+
+@pytest.mark.parametrize("kind", SCALINGS)
+@given(**ROWS)
+def test_scaling_is_that_of_the_naive_twin(kind, seed, rows, features, missing):
+    X = some_rows(seed, rows, features, missing)
+    later = some_rows(seed + 1, rows, features, missing)
+    learned = Scaling.fit(X, kind)
+    for given_rows in (X, later):
+        wanted = reference.scaled(given_rows, kind, X)
+        np.testing.assert_allclose(learned.apply(given_rows), wanted, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", SCALINGS)
+@given(**ROWS)
+def test_rows_centred_and_multiplied_are_those_of_the_naive_twin(kind, seed, rows, features, missing):
+    X = some_rows(seed, rows, features, missing)
+    stream = np.random.default_rng(seed)
+    data = Dataset(X, np.zeros(rows), np.sort(stream.integers(0, 4, rows)))
+    got = centred_rows(data, Scaling.fit(X, kind))
+    wanted = reference.centred(reference.scaled(X, kind), data.qid)
+    np.testing.assert_allclose(got, wanted, rtol=1e-6, atol=1e-6 * (1 + np.abs(wanted).max()))
+    weights, push = stream.normal(size=features), stream.normal(size=rows)
+    exact = got.astype(np.float64)
+    size = 1 + np.abs(exact).sum()
+    np.testing.assert_allclose(scores_of(got, weights), exact @ weights, rtol=1e-12, atol=1e-12 * size)
+    np.testing.assert_allclose(gradient_of(got, push), push @ exact, rtol=1e-12, atol=1e-12 * size)
 
 
 @pytest.mark.parametrize("kind", SCALINGS)

@@ -16,6 +16,7 @@ from mcrank.options import fitted, option
 from mcrank.rankers.base import Card, FloatArray
 from mcrank.rankers.hinge import PairedRows
 from mcrank.rankers.linear import LinearRanker
+from mcrank.rankers.products import centred_rows, gradient_of, scores_of
 from mcrank.rankers.rounds import Rounds
 from mcrank.rankers.scaling import Scaling
 
@@ -121,11 +122,7 @@ class Problem:
     def __init__(self, data: Dataset, scaling: Scaling, paired: PairedRows) -> None:
         self.paired = paired
         chosen = data if paired.queries.all() else data.select(paired.queries)
-        X: FloatArray = scaling.apply(chosen.X)
-        # Only differences inside a query count; small numbers keep their sums exact.
-        starts, sizes = chosen.offsets[:-1], chosen.sizes
-        X -= np.repeat(np.add.reduceat(X, starts, axis=0) / sizes[:, None], sizes, axis=0)
-        self.X = X
+        self.X = centred_rows(chosen, scaling)
 
     def solve(self, C: float, start: FloatArray, options: dict[str, Any]) -> tuple[FloatArray, float]:
         """Return the weights for one C, and the objective there.
@@ -168,18 +165,18 @@ class Newton:
     def _move(self, weights: FloatArray) -> None:
         if self._at is not None and np.array_equal(self._at, weights):
             return
-        scores = np.einsum("ij,j->i", self.X, weights)  # one thread, so that threads change nothing
+        scores = scores_of(self.X, weights)
         self._order = self.paired.order(scores)
         loss, push = self.paired.loss(self._order, scores, self.width, self.curve)
         self._at, self._scores = weights.copy(), scores
         self._value = 0.5 * float(weights @ weights) + self.C * loss
-        self._gradient = weights + self.C * np.einsum("i,ij->j", push, self.X)
+        self._gradient = weights + self.C * gradient_of(self.X, push)
 
     def _curvature(self, weights: FloatArray, direction: FloatArray) -> FloatArray:
         self._move(weights)
-        moved = np.einsum("ij,j->i", self.X, direction)
+        moved = scores_of(self.X, direction)
         bent = self.paired.curvature(self._order, self._scores, self.width, self.curve, moved)
-        return np.asarray((direction + self.C * np.einsum("i,ij->j", bent, self.X)) / self.unit)
+        return np.asarray((direction + self.C * gradient_of(self.X, bent)) / self.unit)
 
     def least(self, start: FloatArray, tol: float, max_iter: int) -> tuple[FloatArray, float]:
         """Return the weights where the objective is least, to a share ``tol`` of it, and its value.

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit, types
 
 from mcrank.errors import ModelFileError
 
@@ -18,6 +19,50 @@ FloatArray = npt.NDArray[np.float64]
 SCALINGS = ("none", "zscore", "minmax", "log")
 _CELLS = 1 << 22  # feature values worked on at a time: the whole matrix in float64 may not fit
 _ARRAYS = ("scale_shift", "scale_factor", "scale_fill")
+
+
+_READ = types.Array(types.float32, 2, "C", readonly=True)
+_F = types.float64[::1]
+
+
+@njit(types.void(_READ, types.boolean, _F, _F, _F, types.int64[::1]), nogil=True, cache=True)
+def feature_sums(X, log, total, low, high, count):  # type: ignore[no-untyped-def]
+    """Sum, least, largest and number of the known values of each feature."""
+    # IN: X, log  OUT: total, low, high, count
+    total[:] = 0.0
+    low[:] = np.inf
+    high[:] = -np.inf
+    count[:] = 0
+    row = np.empty(X.shape[1])
+    for i in range(X.shape[0]):
+        for f in range(X.shape[1]):
+            row[f] = X[i, f]
+        if log:
+            for f in range(X.shape[1]):
+                row[f] = np.copysign(np.log1p(abs(row[f])), row[f])
+        for f in range(X.shape[1]):
+            known = row[f] == row[f]
+            total[f] += row[f] if known else 0.0
+            low[f] = row[f] if row[f] < low[f] else low[f]
+            high[f] = row[f] if row[f] > high[f] else high[f]
+            count[f] += known
+
+
+@njit(types.void(_READ, types.boolean, _F, _F), nogil=True, cache=True)
+def feature_squares(X, log, mean, out):  # type: ignore[no-untyped-def]
+    """Sum of the squared distances of the known values of each feature from its mean."""
+    # IN: X, log, mean  OUT: out
+    out[:] = 0.0
+    row = np.empty(X.shape[1])
+    for i in range(X.shape[0]):
+        for f in range(X.shape[1]):
+            row[f] = X[i, f]
+        if log:
+            for f in range(X.shape[1]):
+                row[f] = np.copysign(np.log1p(abs(row[f])), row[f])
+        for f in range(X.shape[1]):
+            off = row[f] - mean[f]
+            out[f] += off * off if off == off else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,28 +98,21 @@ class Scaling:
     def fit(cls, X: npt.NDArray[np.float32], kind: str) -> Self:
         """Learn the scaling from training rows."""
         n_features = X.shape[1]
-        shift, factor, fill = np.zeros((3, n_features))
-        for columns in _blocks(n_features, X.shape[0]):
-            values = _curved(X[:, columns], kind)
-            missing = np.isnan(values)
-            count = len(values) - missing.sum(axis=0)
-            known: Any = ~missing if missing.any() else True  # True is much quicker
-            low = np.min(values, axis=0, where=known, initial=np.inf)
-            high = np.max(values, axis=0, where=known, initial=-np.inf)
-            mean = np.sum(values, axis=0, where=known) / np.maximum(count, 1)
-            varies = (count > 0) & (low < high)
-            spread = np.ones(len(count))
-            if kind == "minmax":
-                np.subtract(high, low, out=spread, where=varies)
-            elif kind != "none":
-                np.subtract(values, mean, out=values, where=known)
-                square = np.sum(np.square(values, out=values, where=known), axis=0, where=known)
-                np.sqrt(square / np.maximum(count, 1), out=spread, where=varies)
-            centre = {"none": np.zeros(len(count)), "minmax": low}.get(kind, mean)
-            shift[columns] = np.where(varies, centre, 0.0)
-            factor[columns] = np.where(varies, 1.0 / spread, 0.0)
-            fill[columns] = (np.where(varies, mean, 0.0) - shift[columns]) * factor[columns]
-        return cls(kind, shift, factor, fill)
+        rows, log = np.ascontiguousarray(X), kind == "log"
+        total, low, high, mean, square = np.zeros((5, n_features))
+        count = np.zeros(n_features, dtype=np.int64)
+        feature_sums(rows, log, total, low, high, count)
+        np.divide(total, count, out=mean, where=count > 0)
+        varies = (count > 0) & (low < high)
+        spread = np.ones(n_features)
+        if kind == "minmax":
+            np.subtract(high, low, out=spread, where=varies)
+        elif kind != "none":
+            feature_squares(rows, log, mean, square)
+            np.sqrt(np.divide(square, count, where=count > 0, out=square), out=spread, where=varies)
+        shift = np.where(varies, {"none": np.zeros(n_features), "minmax": low}.get(kind, mean), 0.0)
+        factor = np.where(varies, 1.0 / spread, 0.0)
+        return cls(kind, shift, factor, (np.where(varies, mean, 0.0) - shift) * factor)
 
     def apply(self, X: npt.NDArray[np.float32], dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
         """Return scaled rows (C order, no NaN)."""
