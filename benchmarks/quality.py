@@ -45,7 +45,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", required=True, help="the folder that holds MQ2008")
     parser.add_argument("--only", help="some rankers, separated by commas; otherwise all of them")
-    parser.add_argument("--peers", action="store_true", help="also LightGBM, XGBoost and CatBoost")
+    parser.add_argument("--peers", nargs="?", const=",".join(PEERS), help="also others: all, or some by name")
     parser.add_argument("--again", default="", help="systems whose kept results are not to be used")
     parser.add_argument("--work", default="build/quality", help="folder of kept results")
     parser.add_argument("--jobs", type=int, default=2, help="processes of one thread each")
@@ -58,7 +58,7 @@ def main() -> None:
         name: [{}, *GRIDS.get(name, [])] for name in (args.only.split(",") if args.only else RANKERS)
     }
     if args.peers:
-        systems |= {name: [{}] for name in PEERS}
+        systems |= {name: [{}] for name in args.peers.split(",")}
     trials = [(n, o, f) for f in range(FOLDS) for n, settings in systems.items() for o in settings]
     again = args.again.split(",")
     todo = [t for t in trials if t[0] in again or not kept(args.work, *t).exists()]

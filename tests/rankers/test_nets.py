@@ -211,7 +211,10 @@ def test_a_net_learns_what_no_line_can(kind, optimizer, activation):
     X = stream.choice([-1.0, 1.0], (600, 2))
     data = Dataset(X, X[:, 0] * X[:, 1] > 0, np.arange(600) // 10)
     rate = 0.02 if optimizer == "adam" else 0.1
-    options = {"hidden": "8", "epochs": 60, "learning_rate": rate, "optimizer": optimizer, "measure": "map"}
+    options = {
+        "hidden": "8", "epochs": 60, "learning_rate": rate, "optimizer": optimizer, "measure": "map",
+        "batch_queries": 1, "l2": 0.0,
+    }  # fmt: skip
     ranker = kind(activation=activation, **options).fit(data)
     bound = mcrank.MAP().on(data)
     assert bound.mean(ranker.predict(data)) > 0.99 * bound.mean(data.y) > 0.9
@@ -321,7 +324,7 @@ def test_plain_steps_are_halved_when_the_training_measure_falls():
             rates.append(self.rate)
             return super().epoch()
 
-    ranker = RankNet(optimizer="sgd", learning_rate=1.0, epochs=12, n_jobs=1)
+    ranker = RankNet(optimizer="sgd", learning_rate=1.0, epochs=12, batch_queries=1, n_jobs=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mcrank.rankers.nets.Descent", Watched)
         ranker.fit(PARTS.train)

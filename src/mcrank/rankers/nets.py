@@ -42,6 +42,10 @@ class NetRanker(Ranker):
         How features were scaled, learned from the training rows.
     """
 
+    # Defaults by validation parts. On MQ2008 rates of 1e-4 and 1e-3, 10, 32 and 100 units, tanh and relu lie
+    # within chance of each other; 1e-2 is worse. On the artificial data of the papers eight queries a step
+    # end higher than one. Where features are counts (MSLR) "log" gains 0.02 to 0.03 over "zscore"; elsewhere
+    # the two lie within chance of each other.
     hidden: str = option(default="32", help="units of each hidden layer, such as 32 or 64,32; up to 3 layers")
     activation: str = option(default="tanh", choices=tuple(ACTIVATIONS), help="what a hidden unit computes")
     epochs: int = option(default=200, low=1, high=2**31 - 1, help="passes over the training queries")
@@ -55,10 +59,10 @@ class NetRanker(Ranker):
         default="adam", choices=OPTIMIZERS, help="Adam, or plain steps halved when the training error rises"
     )
     learning_rate: float = option(default=0.001, low=0, high=10, open_low=True, help="length of a step")
-    batch_queries: int = option(default=1, low=1, high=2**31 - 1, help="queries of each step")
-    l2: float = option(default=0.0, low=0, high=1, help="share of the weights lost with a step of rate 1")
+    batch_queries: int = option(default=8, low=1, high=2**31 - 1, help="queries of each step")
+    l2: float = option(default=0.03, low=0, high=1, help="share of the weights lost with a step of rate 1")
     scaling: str = option(
-        default="zscore",
+        default="log",
         choices=SCALINGS,
         help="how features are scaled: not, to variance 1, to 0..1, or log(1 + |x|) to variance 1",
     )
