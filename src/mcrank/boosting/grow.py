@@ -166,7 +166,11 @@ def _best_leaf(nodes, n_nodes):  # type: ignore[no-untyped-def]
     return best
 
 
-@njit(nogil=True)
+# Steps with a caller or two are written into these: compiled on their own as well they would take seconds of
+# a first run.
+
+
+@njit(inline="always")
 def _divide(grounds, rules, at, n_nodes, slot, gradients, from_root, ws):  # type: ignore[no-untyped-def]
     """Split leaf ``at`` into nodes ``n_nodes`` and ``n_nodes + 1``; return the smaller of the two.
 
@@ -197,7 +201,7 @@ def _divide(grounds, rules, at, n_nodes, slot, gradients, from_root, ws):  # typ
     return n_nodes if left_is_small else n_nodes + 1
 
 
-@njit(nogil=True)
+@njit(inline="always")
 def _count(grounds, rules, node, low, high, scratch, ws):  # type: ignore[no-untyped-def]
     """Histogram of a node for features ``low`` up to ``high``."""
     node_histogram(
@@ -206,7 +210,7 @@ def _count(grounds, rules, node, low, high, scratch, ws):  # type: ignore[no-unt
     )  # fmt: skip
 
 
-@njit(nogil=True)
+@njit(inline="always")
 def _child_histograms(grounds, rules, small, large, low, high, scratch, ws):  # type: ignore[no-untyped-def]
     """Histograms of two siblings for some features: count the smaller, subtract it for the larger."""
     _count(grounds, rules, ws.nodes[small], low, high, scratch, ws)
@@ -217,7 +221,7 @@ def _child_histograms(grounds, rules, small, large, low, high, scratch, ws):  # 
         other[i] -= hist[i]
 
 
-@njit(nogil=True)
+@njit(inline="always")
 def _find_split(grounds, rules, features, first, last, hist, work, node):  # type: ignore[no-untyped-def]
     if node.end - node.begin >= 2 * rules.min_rows:
         best_split(

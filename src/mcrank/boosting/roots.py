@@ -89,7 +89,7 @@ def root_histograms(  # type: ignore[no-untyped-def]
     rows = columns.shape[1]
     lanes = packing.lanes
     step = rows if packing.bits == 0 else int64(1) << int64(30 - packing.bits)
-    output = 0
+    output = int64(0)  # typed, like the strides below: Numba would compile again for a literal's own type
     while output < outputs:
         n = outputs - output
         n = n if n <= _TOGETHER + 1 else _TOGETHER
@@ -137,9 +137,9 @@ def _sum_rows(columns, first, last, start, end, q, output, n, packing, sums, fif
         for k in range(n):
             row = q[output + k, low:high]
             if k < _TOGETHER:
-                _fill_words(row, packing, vectors[k:], _TOGETHER)
+                _fill_words(row, packing, vectors[k:], int64(_TOGETHER))
             else:
-                _fill_words(row, packing, singles, 1)
+                _fill_words(row, packing, singles, int64(1))
         f = first
         while f + 4 <= last and n <= _TOGETHER:
             _four(columns[f : f + 4, low:high], vectors, sums[f : f + 4])
