@@ -6,14 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
-import numpy as np
-
 from mcrank.boosting.boost import Boosted
 from mcrank.data.dataset import Dataset
 from mcrank.losses.base import Loss
 from mcrank.losses.hinges import SquaredHinge, ViolationTargets
 from mcrank.options import option
-from mcrank.rankers.base import Card, FloatArray
+from mcrank.rankers.base import Card
 from mcrank.rankers.trees import TreeRanker, relative_weight
 
 _RATES = {"gradient": 0.1, "average": 1.0}
@@ -66,17 +64,15 @@ class GBRank(TreeRanker):
         options: dict[str, Any],
         callback: Callable[[Any], Any] | None,
     ) -> None:
-        if options["learning_rate"] is None:
-            options["learning_rate"] = _RATES[options["form"]]
-        super()._fit(data, valid, options, callback)
+        rate = options["learning_rate"]
+        if rate is None:
+            rate = _RATES[options["form"]]
+        super()._fit(data, valid, options | {"learning_rate": rate}, callback)
 
     def _loss(self, data: Dataset, options: dict[str, Any]) -> Loss | None:
         kind = ViolationTargets if options["form"] == "average" else SquaredHinge
         loss = kind(data.y, data.offsets, options["margin"], relative_weight(data))
         return None if loss.is_empty else loss
-
-    def _rank(self, raw: FloatArray) -> FloatArray:
-        return np.asarray(raw[0])
 
     def _keep(self, boosted: Boosted) -> None:
         if self.form == "average":
