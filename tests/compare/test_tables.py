@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 
 import numpy as np
@@ -100,6 +101,22 @@ def test_dialects_as_rosetta_reads_them(comparison):
         assert (np.diff(sequence) <= 1e-9).all()
         assert sorted(order.places.tolist()) == list(range(1, len(comparison.keys) + 1))
     assert not orders[0].moved.any()
+
+
+def test_ties_of_one_system_are_its_own_affair():
+    # trec goes by document ids, which the data does not have: only the system with ties needs file order.
+    comparison = small_comparison()
+    scores = comparison.scores.copy()
+    scores[0] = np.random.default_rng(0).permutation(scores.shape[1])
+    scores[1] = 0.0
+    comparison = dataclasses.replace(comparison, scores=scores)
+    order = next(order for order in dialect_orders(comparison) if order.dialect == "trec")
+    in_file_order = mcrank.evaluate(scores[1], comparison.rows, "ndcg@10[trec;ties=file]")
+    assert order.values[1] == in_file_order.mean["ndcg@10[trec;ties=file]"]
+    assert (
+        order.values[0] == mcrank.evaluate(scores[0], comparison.rows, "ndcg@10[trec]").mean["ndcg@10[trec]"]
+    )
+    assert "document ids" in order.caveat
 
 
 def test_a_flip_is_explained():

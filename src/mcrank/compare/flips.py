@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mcrank.errors import MeasureError
 from mcrank.metrics.bound import Bound
 from mcrank.metrics.dialects import DIALECTS, find_dialect
 from mcrank.metrics.layout import Layout
@@ -52,10 +53,9 @@ def dialect_orders(comparison: Comparison, measure: str | Measure | None = None)
     asked = parse_measure(comparison.measures[0] if measure is None else measure)
     definition = replace(asked, dialect=DIALECTS["standard"])
     explained = _Explained(comparison, definition)
-    # What a tool refuses depends on the data alone, so one system tells for all of them.
-    readings = explained.of(0).readings
     layout = Layout.of(comparison.rows)
-    values = [_means(reading, definition, layout, comparison.scores) for reading in readings]
+    found = [_means(explained, number, definition, layout) for number in range(len(DIALECTS))]
+    values = [means for means, _ in found]
     higher = definition.higher_is_better
     places = [_places(values[0], np.arange(len(comparison.keys)), higher)]
     places += [_places(row, places[0], higher) for row in values[1:]]
@@ -65,20 +65,38 @@ def dialect_orders(comparison: Comparison, measure: str | Measure | None = None)
             values[number],
             places[number],
             places[0] - places[number],
-            reading.note,
-            reading.refusal,
+            DIALECTS[name].note,
+            found[number][1],
             tuple(_why(explained, number, values[0], values[number], places[0], places[number])),
         )
-        for number, (name, reading) in enumerate(zip(DIALECTS, readings, strict=True))
+        for number, name in enumerate(DIALECTS)
     ]
 
 
-def _means(reading: Reading, definition: Measure, layout: Layout, scores: FloatArray) -> FloatArray:
-    """Mean of every system under the dialect of a reading; NaN where it refuses."""
-    if reading.value is None:
-        return np.full(len(scores), np.nan)
-    bound = Bound(replace(definition, dialect=find_dialect(reading.dialect)), layout)
-    return np.array([bound.mean(row) for row in scores])
+def _means(explained: _Explained, number: int, definition: Measure, layout: Layout) -> tuple[FloatArray, str]:
+    """Mean of every system under a dialect (NaN where it refuses), and what had to be changed to get one.
+
+    A dialect is prepared once for all systems; where that does not do, as when only some systems have tied
+    scores and the tool wants document ids to break them, `rosetta` knows what to change for which system.
+    """
+    name = explained.of(0).readings[number].dialect
+    caveats = [explained.of(0).readings[number].refusal]
+    means = []
+    try:
+        bound = Bound(replace(definition, dialect=find_dialect(name)), layout)
+    except MeasureError:
+        bound = None
+    for system, scores in enumerate(explained.comparison.scores):
+        try:
+            if bound is not None:
+                means.append(bound.mean(scores))
+                continue
+        except MeasureError:
+            pass
+        reading = explained.of(system).readings[number]
+        caveats.append(reading.refusal)
+        means.append(np.nan if reading.value is None else reading.value)
+    return np.array(means), next((words for words in caveats if words), "")
 
 
 class _Explained:
@@ -86,14 +104,14 @@ class _Explained:
 
     def __init__(self, comparison: Comparison, definition: Measure) -> None:
         self.keys = comparison.keys
-        self._comparison = comparison
+        self.comparison = comparison
         self._definition = definition
         self._found: dict[int, Rosetta] = {}
 
     def of(self, system: int) -> Rosetta:
         if system not in self._found:
             self._found[system] = rosetta(
-                self._comparison.scores[system], self._comparison.rows, self._definition
+                self.comparison.scores[system], self.comparison.rows, self._definition
             )
         return self._found[system]
 

@@ -87,11 +87,14 @@ def write_report(
 
     Examples
     --------
-    >>> import mcrank
+    >>> import mcrank, tempfile
     >>> from mcrank.compare.report import write_report
-    >>> comparison = mcrank.compare.Comparison.load("results")  # doctest: +SKIP
-    >>> write_report(comparison, "report.html")  # doctest: +SKIP
-    PosixPath('report.html')
+    >>> data = mcrank.make_artificial(n_train=12, n_valid=1, n_test=1, docs_per_query=6, n_features=3).train
+    >>> found = mcrank.compare(["best-feature", "regression:n_estimators=2"], data, folds=3, n_jobs=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = write_report(found, folder + "/report.html")
+    ...     "regression" in page.read_text(encoding="utf-8")
+    True
     """
     from mcrank.compare.store import write_file
 
