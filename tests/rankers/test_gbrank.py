@@ -105,8 +105,12 @@ def test_missing_and_constant_features(form):
 
 def test_the_rate_follows_the_form():
     data = Dataset(*few_values(4, 100, 3, 6, 3))
-    assert GBRank(**QUICK).fit(data).options_["learning_rate"] == 0.1
-    assert GBRank(form="average", **QUICK).fit(data).options_["learning_rate"] == 1.0
+    for form, rate in (("gradient", 0.1), ("average", 1.0)):
+        scores = [
+            GBRank(form=form, **QUICK, **given).fit(data).predict(data)
+            for given in ({}, {"learning_rate": rate})
+        ]
+        np.testing.assert_array_equal(scores[0], scores[1])
 
 
 @pytest.mark.parametrize(
