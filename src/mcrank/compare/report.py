@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mcrank.compare import charts, contents
+from mcrank.compare.board import board_columns, board_view
 from mcrank.compare.drilldown import add_documents, choose_documents
 from mcrank.compare.figures import draw
 from mcrank.compare.flips import DialectOrder, dialect_orders
@@ -31,7 +32,7 @@ from mcrank.metrics.measure import parse_measure
 if TYPE_CHECKING:
     import jinja2
 
-    from mcrank.compare.result import Comparison, System
+    from mcrank.compare.result import Comparison
 
 _WIDE, _SMALL = (500, 320), (330, 230)
 
@@ -115,7 +116,7 @@ def render_report(
     environment = _environment()
     orders = dialect_orders(comparison)
     levels, found = charts.cutoffs(comparison), charts.calibrations(comparison)
-    boards = {name: _board(comparison, name, times) for name in comparison.measures}
+    boards = {name: board_view(comparison, name, times) for name in comparison.measures}
     script, style = _template("report.js"), _template("style.css")
     page: dict[str, Any] = {
         "title": title,
@@ -127,7 +128,7 @@ def render_report(
         "main": comparison.measures[0],
         "boards": boards,
         "switch": _switch(comparison.measures),
-        "columns": _board_columns(times),
+        "columns": board_columns(times),
         "figures": _figures(comparison, levels, orders, found),
         "tables": {table.key: table for table in _detail_tables(comparison, levels, found)},
         "orders": orders,
@@ -238,82 +239,6 @@ def _switch(measures: tuple[str, ...]) -> dict[str, list[dict[str, str]]]:
         base = replace(measure, dialect=DIALECTS["standard"]).name
         switch.setdefault(base, []).append({"dialect": measure.switches.name, "name": name})
     return switch
-
-
-def _board_columns(times: bool) -> list[dict[str, Any]]:
-    """Columns of the leaderboard as the page shows it; the interval stands for three of the table's."""
-    columns = [
-        ("#", "place by mean", "number"),
-        ("System", "", "text"),
-        ("Mean", "mean over all test queries", "number"),
-        ("95% interval", "bootstrap over queries", "number middle"),
-        ("Difference", "mean difference from the best", "number"),
-        ("p", "paired t test against the best, corrected by Holm's rule", "number starred"),
-        ("W / T / L", "queries won, tied and lost against the best", "number"),
-    ]
-    if times:
-        columns += [
-            ("Train s", "seconds of training, median of the folds", "number"),
-            ("µs / row", "microseconds to score a row, median of the folds", "number"),
-        ]
-    columns.append(("Size", "bytes of a model file, mean of the folds", "number"))
-    return [
-        {"name": name, "meaning": meaning, "css": css, "kind": css.split()[0]}
-        for name, meaning, css in columns
-    ]
-
-
-def _board(comparison: Comparison, measure: str, times: bool) -> dict[str, Any]:
-    lines = comparison.leaderboard(measure)
-    low = min((line.ci_low for line in lines), default=0.0)
-    high = max((line.ci_high for line in lines), default=1.0)
-    span = (high - low) or 1.0
-
-    def place(value: float) -> str:
-        return f"{100.0 * (value - low) / span:.1f}"
-
-    systems = {system.key: system for system in comparison.systems}
-    rows = [
-        {
-            "line": line,
-            "about": _about(systems[line.system]),
-            "number": comparison.place(line.system),
-            "left": place(line.ci_low),
-            "width": f"{100.0 * (line.ci_high - line.ci_low) / span:.1f}",
-            "middle": place(line.mean),
-            "mean": contents.number(line.mean),
-            "low": contents.number(line.ci_low),
-            "high": contents.number(line.ci_high),
-            "difference": contents.number(line.difference, sign=True),
-            "p": contents.probability(line.corrected_p),
-            "train": contents.seconds(line.train_seconds),
-            "predict": contents.seconds(line.predict_microseconds),
-            "size": contents.size(line.model_bytes),
-        }
-        for line in lines
-    ]
-    return {
-        "name": measure,
-        "rows": rows,
-        "times": times,
-        "verdict": comparison.verdict(measure),
-        "definition": parse_measure(measure).definition,
-        "counts": win_counts(counted_values(comparison, measure)).tolist(),
-        "keys": comparison.keys,
-        "queries": comparison.n_queries,
-    }
-
-
-def _about(system: System) -> str:
-    """A system in a few words: its title where that says more than its key, and what it is made of."""
-    parts = [] if system.title.lower() == system.key.lower() else [system.title]
-    if system.card:
-        parts.append("{family}: {loss}, {scorer}".format(**system.card))
-    if system.train_dialect:
-        parts.append(f"trained towards {system.train_dialect}")
-    if system.kind != "ranker":
-        parts.append(f"{system.kind} from {system.source or 'a file'}")
-    return " · ".join(parts)
 
 
 def _first_pair(comparison: Comparison) -> tuple[int, int]:
