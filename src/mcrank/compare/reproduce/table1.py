@@ -22,7 +22,7 @@ from mcrank.compare.tables import Cell, Column, Table
 from mcrank.metrics.bounds import check_classification
 from mcrank.metrics.evaluate import evaluate
 from mcrank.metrics.graded import NDCG
-from mcrank.stats import paired_t, unpaired_t, unpaired_t_from_summary
+from mcrank.stats import bootstrap_interval, paired_t, unpaired_t, unpaired_t_from_summary
 
 PAPER = {
     "ordinal": (85.0, 9.5),
@@ -213,11 +213,13 @@ def _printed_claim() -> Claim:
 def _claims(lines: dict[str, Line], values: dict[str, Any], run: Run) -> list[Claim]:
     control = f"regression, {CONTROL * run.sizes.rounds} rounds"
 
-    def beats(a: str, b: str, words: str, source: str = SECTION) -> Claim:
-        test = paired_t(values[a], values[b], "greater").p
-        against = paired_t(values[a], values[b], "less").p
-        evidence = f"{lines[a].words} against {lines[b].words}, paired one-sided p {p_words(test)}"
-        return judged(source, words, larger(test, against), evidence)
+    def told(a: str, b: str) -> str:
+        p = paired_t(values[a], values[b], "greater").p
+        return f"{lines[a].words} against {lines[b].words}, paired one-sided p {p_words(p)}"
+
+    def beats(a: str, b: str, words: str, source: str = SECTION, more: str = "") -> Claim:
+        sides = (paired_t(values[a], values[b], side).p for side in ("greater", "less"))
+        return judged(source, words, larger(*sides), told(a, b) + more)
 
     rounds = run.sizes.rounds
     half = f", {rounds // 2} rounds"
@@ -228,19 +230,25 @@ def _claims(lines: dict[str, Line], values: dict[str, Any], run: Run) -> list[Cl
         )
         and lines[control].values.mean() > lines["regression"].values.mean()
     )
-    gain = 100 * (lines["LambdaRank, two layers"].values - lines["RankNet, two layers"].values).mean()
+    nets = ("LambdaRank, two layers", "RankNet, two layers")
+    gain = bootstrap_interval({q: 100 * (values[nets[0]][q] - values[nets[1]][q]) for q in values[nets[0]]})
     return [
         beats(
             "ordinal", "classification", "ordinal classification beats classification on the artificial data"
         ),
-        beats("classification", "regression", "classification beats regression"),
+        beats(
+            "classification",
+            "regression",
+            "classification beats regression",
+            more=f"; with Newton splits {told('classification, Newton splits', 'regression')}",
+        ),
         beats("ordinal", "regression", "ordinal classification beats regression"),
         beats("regression", "LambdaRank, two layers", "all three tree rankers are far ahead of LambdaRank"),
-        beats(
-            "LambdaRank, two layers",
-            "RankNet, two layers",
-            f"LambdaRank improves on RankNet by about 1.0 (here {gain:+.1f})",
+        judged(
             "McRank 6",
+            "LambdaRank improves on RankNet by about 1.0 point",
+            None if gain.low < 0.5 < gain.high else bool(gain.mean > 0.5),
+            f"by {gain.mean:+.2f}, 95 % interval {gain.low:+.2f} to {gain.high:+.2f}: {told(*nets)}",
         ),
         beats(
             "regression",
