@@ -81,7 +81,10 @@ def test_bins_rise_with_the_step(steps):
     assert all(a <= b for a, b in pairwise(bins))
 
 
-@given(seed=st.integers(0, 10**6), name=st.sampled_from(["map", "err@5", "mrr", "ndcg@5[standard;ties=expected]"]))
+@given(
+    seed=st.integers(0, 10**6),
+    name=st.sampled_from(["map", "err@5", "mrr", "ndcg@5[standard;ties=expected]"]),
+)
 def test_the_grid_tries_the_steps_of_ranklib(seed, name):
     data, scores, x = random_line(seed, 3, 6, False)
     measure = parse_measure(name)
@@ -216,6 +219,18 @@ def test_data_with_nothing_to_learn(case, measure):
     ranker = CoordinateAscent(restarts=2, measure=measure).fit(X, y, qid=qid)
     assert np.isfinite(ranker.predict(X)).all()
     assert np.isfinite(ranker.weights_).all()
+
+
+@pytest.mark.parametrize("measure", ["ndcg@10", "map"])
+@pytest.mark.parametrize("scaling", ["none", "zscore", "minmax", "log"])
+def test_huge_and_tiny_features_stay_finite(scaling, measure):
+    stream = np.random.default_rng(4)
+    X = stream.choice([-3e38, 3e38, 0.0, 1e-45], (40, 3)).astype(np.float32)
+    X[:, 2] *= np.float32(1e-38)
+    data = Dataset(X, stream.integers(0, 3, 40), np.arange(40) // 8)
+    ranker = CoordinateAscent(restarts=2, measure=measure, scaling=scaling).fit(data, valid=data)
+    assert np.isfinite(ranker.weights_).all()
+    assert np.isfinite(from_bytes(to_bytes(ranker)).predict(data)).all()
 
 
 def test_a_callback_ends_the_restarts():

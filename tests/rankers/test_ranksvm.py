@@ -190,6 +190,18 @@ def test_data_with_nothing_to_learn_gives_equal_scores(loss, grades):
     assert np.array_equal(from_bytes(to_bytes(ranker)).predict(X), scores)
 
 
+@pytest.mark.parametrize("scaling", ["none", "zscore", "minmax", "log"])
+@pytest.mark.parametrize("loss", ["squared", "plain"])
+def test_huge_and_tiny_features_stay_finite(loss, scaling):
+    stream = np.random.default_rng(4)
+    X = stream.choice([-3e38, 3e38, 0.0, 1e-45], (40, 3)).astype(np.float32)
+    X[:, 2] *= np.float32(1e-38)
+    data = Dataset(X, stream.integers(0, 3, 40), np.arange(40) // 8)
+    ranker = RankSVM(loss=loss, scaling=scaling).fit(data, valid=data)
+    assert np.isfinite(ranker.weights_).all()
+    assert np.isfinite(from_bytes(to_bytes(ranker)).predict(data)).all()
+
+
 def test_a_callback_ends_the_path():
     data = dataset(13, 60, 3, 6, 3)
     ranker = RankSVM().fit(data, valid=data, callback=lambda event: event.round == 3)

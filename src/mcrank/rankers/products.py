@@ -16,6 +16,8 @@ from mcrank.rankers.scaling import Scaling
 FloatArray = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.float32]
 
+LARGEST = 1e38  # beyond it float32 is infinite
+
 _READ = types.Array(types.float32, 2, "C", readonly=True)
 _OFFSETS = types.Array(types.int64, 1, "C", readonly=True)
 _X = types.float32[:, ::1]
@@ -49,7 +51,7 @@ def centre_rows(X, log, shift, factor, fill, offsets, out):  # type: ignore[no-u
                     row[f] = np.copysign(np.log1p(abs(row[f])), row[f])
             for f in range(n_features):
                 value = (row[f] - shift[f]) * factor[f] if row[f] == row[f] else fill[f]
-                out[i, f] = np.float32(value - mean[f])
+                out[i, f] = np.float32(min(max(value - mean[f], -LARGEST), LARGEST))
 
 
 @njit(types.void(_X, _F, _F), nogil=True, cache=True, fastmath={"reassoc", "nsz", "contract"})
