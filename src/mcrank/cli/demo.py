@@ -80,7 +80,9 @@ def command(
     if not as_json:
         click.echo(f"artificial data: {settings['data']}\nboosting: {settings['boosting']}\n")
     for name in CONTENDERS.values():  # one round each, so that the seconds below are without compilation
-        ranker_class(name)(**options | {"n_estimators": 1}).fit(data.train, valid=data.valid)
+        ranker_class(name)(**options | {"n_estimators": 1}).fit(data.train, valid=data.valid).predict(
+            data.valid
+        )
     entries = []
     for title, name in CONTENDERS.items():
         entry = _train(title, name, options, data, Path(out))
