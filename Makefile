@@ -27,7 +27,7 @@ demo: $(INSTALLED) ## Train the rankers of the McRank paper on built-in data and
 	$(BIN)/mcrank demo
 
 test: $(EXTRAS_DEV) ## Run the whole test suite and the examples in the docstrings
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile tests
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile tests --ignore tests/browser
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --doctest-modules src
 
 browser-test: $(EXTRAS_BROWSER) ## Test the report in a real browser (as root, installs Debian's chromium if there is none)
