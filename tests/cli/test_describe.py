@@ -44,3 +44,13 @@ def test_a_wrong_file(mcrank_cli):
     code, printed, err = mcrank_cli("describe", "train.txt")
     assert (code, printed) == (3, "")
     assert err.startswith("error: train.txt is not a mcrank model file")
+
+
+def test_a_blend_shows_its_members_and_their_weights(mcrank_cli, files):
+    train, valid = mcrank.make_artificial(n_train=20, n_valid=10, n_test=1, n_features=4, seed=1)[:2]
+    blend = mcrank.Blend(members="ranksvm,best-feature").fit(train, valid=valid)
+    blend.save(files / "blend.mcrank")
+    code, printed, _ = mcrank_cli("describe", "blend.mcrank", "--json")
+    assert code == 0
+    weights = blend.weights_.tolist()
+    assert json.loads(printed)["members"] == {"1 ranksvm": weights[0], "2 best-feature": weights[1]}

@@ -32,6 +32,8 @@ from mcrank.metrics.measure import Measure
 # Below this many rows a node is done before a second thread has woken up.
 _SHARED_ROWS = 20_000
 _NONE = np.empty(0, dtype=np.int64)
+# Values of a measure this near are equal: dialects that differ by a constant then choose the same round.
+SAME = 1e-12
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,7 @@ class _Watch:
         value = float(self._bound.mean(self.valid.rank(self._raw)))
         name = self.valid.measure.name
         self.history[name].append(value)
-        if value > self._best:
+        if value > self._best + SAME:
             self._best, self.best_round = value, done
         return {name: value}
 

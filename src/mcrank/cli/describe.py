@@ -66,6 +66,12 @@ def describe(ranker: Ranker, top: int = 10) -> dict[str, Any]:
         facts["most_useful_features"] = {
             meta["feature_names"][j]: float(importances[j]) for j in order if importances[j] > 0
         }
+    members: list[Ranker] = getattr(ranker, "members_", [])
+    if members:
+        facts["members"] = {
+            f"{number} {member.name}": float(weight)
+            for number, (member, weight) in enumerate(zip(members, arrays["weights"], strict=True), 1)
+        }
     facts["provenance"] = meta["provenance"]
     return facts
 

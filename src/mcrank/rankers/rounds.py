@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mcrank.boosting.boost import RoundEvent
+from mcrank.boosting.boost import SAME, RoundEvent
 from mcrank.data.dataset import Dataset
 from mcrank.errors import MeasureError
 from mcrank.rankers.base import FloatArray
@@ -83,7 +83,7 @@ class Rounds:
         else:
             value = self._measure(valid_scores)
             measured[self._name] = value
-            self.improved = value > self._best
+            self.improved = value > self._best + SAME
         if self.improved:
             self.best_round = number
             self._best = measured.get(self._name, self._best)
