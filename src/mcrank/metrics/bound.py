@@ -151,7 +151,11 @@ class Bound:
         prepared = self.prepared
         out = np.empty(self.layout.n_queries, dtype=np.float64)
         expected = self.rule == "expected"
-        self.layout.in_parts(lambda part: self.form.fill(self.layout, ranking, expected, part, out))
+        depth = min(self.form.depth, self.layout.longest)
+        self.layout.in_parts(
+            lambda part: self.form.fill(self.layout, ranking, expected, part, out),
+            self.layout.n_queries * depth,
+        )
         if prepared.normalized:
             np.minimum(out, 1.0, out=out)  # a sum in another order may round one unit above its ideal
         out[prepared.empty] = prepared.empty_value
@@ -288,9 +292,7 @@ def checked_scores(scores: npt.ArrayLike, layout: Layout) -> FloatArray:
             f"scores must have one value per row: {layout.n_rows} rows, got shape {values.shape}."
         )
     values = values if values.flags.writeable else values.copy()  # kernels are compiled for writable arrays
-    missing = []
-    layout.in_parts(lambda part: missing.append(count_nan(values[layout.rows_of(part)])))
-    if any(missing):
+    if count_nan(values):
         row = int(np.argmax(np.isnan(values)))
         words = f"scores has NaN at {layout.row_words(row)}; every row needs a score."
         raise at_row(DataError(words), layout.source_row(row))

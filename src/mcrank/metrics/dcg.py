@@ -236,7 +236,7 @@ def ideal_sums(layout: Layout, worth: FloatArray, discount: FloatArray) -> Float
     counts = layout.level_counts
     if counts is not None:
         best_first = np.argsort(-worth, kind="stable")
-        layout.in_parts(lambda p: ideal_count_sums(counts[p], best_first, worth, discount, out[p]))
+        ideal_count_sums(counts, best_first, worth, discount, out)
         return out
     order = _ideal_order(layout, worth, len(discount))
     ones = np.ones(layout.n_queries, dtype=np.float64)
