@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -177,12 +177,16 @@ def use_pairs() -> None:
     from mcrank.losses.lambdas import lambda_gradients
     from mcrank.losses.pairwise import FidelityLoss, PairwiseLogistic
 
+    def run(task: Callable[[int], Any], items: Sequence[int]) -> None:
+        for item in items:
+            task(item)
+
     data = Dataset(np.zeros((4, 1)), y=[0, 1, 2, 1], qid=[1, 1, 1, 1])
     lambda_gradients(NDCG().on(data), np.zeros(4))
     for kind in (PairwiseLogistic, FidelityLoss):
         loss = kind(data.y, data.offsets)
         gradients = loss.allocate("newton")
-        loss.fill(np.zeros((1, 4)), gradients, lambda task, items: [task(item) for item in items] and None)
+        loss.fill(np.zeros((1, 4)), gradients, run)
 
 
 # In each turn the longest first, so that the others run beside it; the second turn uses what the first made.
