@@ -114,13 +114,13 @@ def mcrank(job: RankingJob, **extra: Any) -> Run:
     return run
 
 
-def mcrank_newton(job: RankingJob) -> Run:
-    return mcrank(job, split="newton")
+def mcrank_least_squares(job: RankingJob) -> Run:
+    return mcrank(job, split="mse")
 
 
 SYSTEMS: dict[str, Callable[[RankingJob], Run]] = {
     "mcrank LambdaMART": mcrank,
-    "mcrank LambdaMART, Newton splits": mcrank_newton,
+    "mcrank LambdaMART, least-squares splits": mcrank_least_squares,
     "LightGBM lambdarank, column-wise": lightgbm_by_columns,
     "LightGBM lambdarank, row-wise": lightgbm_by_rows,
     "XGBoost rank:ndcg": xgboost,
