@@ -15,7 +15,7 @@ from mcrank.data.dataset import Dataset
 from mcrank.errors import MeasureError
 from mcrank.metrics.bound import Bound
 from mcrank.options import option
-from mcrank.rankers.base import Card, FloatArray
+from mcrank.rankers.base import Card, FloatArray, stopping_option
 from mcrank.rankers.linear import LinearRanker
 from mcrank.rankers.one_feature import column, feature_values
 from mcrank.rankers.rounds import Rounds
@@ -84,12 +84,7 @@ class AdaRank(LinearRanker):
         help="rounds in a row a feature may be chosen without changing the measure of any query; then it "
         "pauses until another changes it. None: stop at once",
     )
-    early_stopping_rounds: int | None = option(
-        default=None,
-        low=1,
-        high=2**31 - 1,
-        help="stop after so many rounds without a better validation measure",
-    )
+    early_stopping_rounds: int | None = stopping_option()
 
     def _fit(
         self,

@@ -46,6 +46,16 @@ class Card(NamedTuple):
     trains_on_measure: bool
 
 
+def stopping_option(default: int | None = None, rounds: str = "rounds") -> Any:
+    """Declare ``early_stopping_rounds``, which rankers with rounds (nets call them epochs) share."""
+    return option(
+        default=default,
+        low=1,
+        high=2**31 - 1,
+        help=f"stop after so many {rounds} without a better validation measure",
+    )
+
+
 class Ranker(Optioned, ABC):
     """Base of all rankers, following scikit-learn's conventions.
 

@@ -18,7 +18,7 @@ from mcrank.losses.lambdas import LambdaLoss
 from mcrank.losses.pairwise import PairwiseLogistic
 from mcrank.metrics.measure import Kendall, Measure
 from mcrank.options import fitted, option
-from mcrank.rankers.base import Card, FloatArray, Ranker, available_cores
+from mcrank.rankers.base import Card, FloatArray, Ranker, available_cores, stopping_option
 from mcrank.rankers.descent import OPTIMIZERS, Descent
 from mcrank.rankers.mlp import ACTIVATIONS, layer_sizes, n_weights, net_reach, net_scores
 from mcrank.rankers.rounds import Rounds
@@ -49,12 +49,7 @@ class NetRanker(Ranker):
     hidden: str = option(default="32", help="units of each hidden layer, such as 32 or 64,32; up to 3 layers")
     activation: str = option(default="tanh", choices=tuple(ACTIVATIONS), help="what a hidden unit computes")
     epochs: int = option(default=200, low=1, high=2**31 - 1, help="passes over the training queries")
-    early_stopping_rounds: int | None = option(
-        default=20,
-        low=1,
-        high=2**31 - 1,
-        help="stop after so many epochs without a better validation measure",
-    )
+    early_stopping_rounds: int | None = stopping_option(20, "epochs")
     optimizer: str = option(
         default="adam", choices=OPTIMIZERS, help="Adam, or plain steps halved when the training error rises"
     )

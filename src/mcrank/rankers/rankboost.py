@@ -23,7 +23,7 @@ from mcrank.boosting.binning import BINNINGS
 from mcrank.data.dataset import Dataset
 from mcrank.losses.pairwise import PairArrays
 from mcrank.options import option
-from mcrank.rankers.base import Card
+from mcrank.rankers.base import Card, stopping_option
 from mcrank.rankers.forest import ForestRanker
 from mcrank.rankers.stumps import NET, NOTHING, ROOTS, SIZE, Stump, StumpBoosting, boost_stumps, sum_bins
 
@@ -84,12 +84,7 @@ class RankBoost(ForestRanker):
     )
     max_bins: int = option(default=256, low=2, high=65536, help="most bins of a feature")
     binning: str = option(default="adaptive", choices=BINNINGS, help="how features are cut into bins")
-    early_stopping_rounds: int | None = option(
-        default=None,
-        low=1,
-        high=2**31 - 1,
-        help="stop after so many rounds without a better validation measure",
-    )
+    early_stopping_rounds: int | None = stopping_option()
 
     def _fit(
         self,

@@ -18,7 +18,7 @@ from mcrank.errors import DataError, ModelFileError
 from mcrank.losses.base import Loss
 from mcrank.losses.quantize import MOST_ROWS
 from mcrank.options import fitted, option
-from mcrank.rankers.base import FloatArray
+from mcrank.rankers.base import FloatArray, stopping_option
 from mcrank.rankers.forest import ForestRanker
 
 
@@ -47,12 +47,7 @@ class TreeRanker(ForestRanker):
     colsample: float = option(
         default=1.0, low=0, high=1, open_low=True, help="share of the features each tree sees"
     )
-    early_stopping_rounds: int | None = option(
-        default=None,
-        low=1,
-        high=2**31 - 1,
-        help="stop after so many rounds without a better validation measure",
-    )
+    early_stopping_rounds: int | None = stopping_option()
     max_leaf_value: float = option(
         default=1e4,
         low=0,
