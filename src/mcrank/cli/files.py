@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mcrank.data.dataset import Dataset
+from mcrank.data.sources import open_text
 from mcrank.data.trec import Qrels, Run
 from mcrank.errors import DataError, McrankError
 
@@ -23,14 +24,14 @@ def read_grades(path: str) -> Dataset | Qrels:
 def looks_like_qrels(path: str) -> bool:
     """Whether the first line of a text file is a TREC judgment: query, iteration, document, grade."""
     try:
-        with open(path, encoding="utf-8") as lines:
+        with open_text(path) as lines:
             for line in lines:
                 words = line.split()
                 if words and not words[0].startswith("#"):
                     return (
                         len(words) == 4 and not words[1].startswith("qid:") and not words[3].startswith("1:")
                     )
-    except (OSError, UnicodeDecodeError):
+    except DataError:
         return False  # not a plain text file: `read` knows what it is, or says so
     return False
 
@@ -57,16 +58,20 @@ def with_line(path: str, work: Callable[[], Any]) -> Any:
 
 
 def _line_of_row(path: str, row: int) -> int | None:
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return None
+    from mcrank.data.tables import table_format
+
+    if table_format(Path(path)) is not None:
+        return None  # rows of a table are not lines: there are headers and quoted line ends
     rows = -1
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.partition("#")[0].strip():
-            rows += 1
-        if rows == row:
-            return number
+    try:
+        with open_text(path) as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.partition("#")[0].strip():
+                    rows += 1
+                if rows == row:
+                    return number
+    except DataError:
+        pass  # not a text file: its rows have no lines
     return None
 
 

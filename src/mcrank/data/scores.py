@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.data.sources import open_text
 from mcrank.errors import DataError
 
 
 def read_scores(path: str | os.PathLike[str], rows: int | None = None) -> npt.NDArray[np.float64]:
-    """Read a score file; ``rows`` is the number of scores it must have.
+    """Read a score file, plain or compressed; ``rows`` is the number of scores it must have.
 
     Anything but one number on every line is an error that names the line: a score that is silently read as
     0, or a line that is silently skipped, ranks the wrong documents.
@@ -28,11 +29,8 @@ def read_scores(path: str | os.PathLike[str], rows: int | None = None) -> npt.ND
     [0.5, -0.001]
     """
     where = Path(path)
-    try:
-        text = where.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{where} cannot be read: {error}.") from None
-    lines = text.split("\n")
+    with open_text(where) as text:
+        lines = text.read().split("\n")
     while lines and not lines[-1].strip():
         lines.pop()
     scores = _quickly(lines)

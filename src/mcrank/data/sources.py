@@ -152,6 +152,55 @@ def open_bytes(path: Path, raw: IO[bytes]) -> Any:
     return raw
 
 
+@contextlib.contextmanager
+def open_text(path: StrPath) -> Iterator[IO[str]]:
+    """Open a plain or compressed UTF-8 file as lines of text; what goes wrong on the way is `DataError`.
+
+    Examples
+    --------
+    >>> import gzip, pathlib, tempfile
+    >>> from mcrank.data.sources import open_text
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "scores.gz")
+    >>> _ = path.write_bytes(gzip.compress(b"0.5\\r\\n"))
+    >>> with open_text(path) as lines:
+    ...     list(lines)
+    ['0.5\\n']
+    """
+    where = Path(path)
+    try:
+        with open(where, "rb") as raw, io.TextIOWrapper(_buffered(where, raw), "utf-8-sig") as text:
+            yield text
+    except UnicodeDecodeError:
+        raise DataError(
+            f"{where}, line {_first_undecodable(where)} cannot be read: the text is not UTF-8."
+        ) from None
+    except _DECODING_ERRORS as error:
+        raise DataError(f"{where} is damaged or cut off: {error}.") from None
+    except OSError as error:
+        raise DataError(f"{where} cannot be read: {error.strerror or error}.") from None
+    except Exception as error:
+        if type(error).__name__ != "ZstdError":
+            raise
+        raise DataError(f"{where} is damaged or cut off: {error}.") from None
+
+
+def _buffered(path: Path, raw: IO[bytes]) -> Any:
+    stream = open_bytes(path, raw)
+    return io.BufferedReader(stream) if isinstance(stream, io.RawIOBase) else stream
+
+
+def _first_undecodable(path: Path) -> int:
+    readable = 0
+    with open(path, "rb") as raw:
+        for line in _buffered(path, raw):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError:
+                break
+            readable += 1
+    return readable + 1
+
+
 class Buffers:
     """A few chunk buffers used over and over, so that their pages are faulted in once."""
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +14,22 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.data.sources import open_text
 from mcrank.errors import DataError
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+_WORD = re.compile(r"[^ \t\n\r\v\f]+")
 
 
 class _Pairs:
-    """Values by query and document: ``{query: {document: value}}``, in first-seen order."""
+    """Values by query and document: ``{query: {document: value}}``, in first-seen order.
+
+    ``rows`` has the place of each of them among the caller's rows, or the lines of the file, from 0.
+    """
 
     _value = ""
+    _finite = False
 
     def __init__(
         self, qid: Iterable[Any], doc_id: Iterable[Any], values: Iterable[float], *, where: str = ""
@@ -31,49 +40,55 @@ class _Pairs:
         if not len(columns[0]) == len(columns[1]) == len(numbers):
             raise DataError(f"{type(self).__name__} needs columns of one length.")
         self.queries: dict[str, dict[str, float]] = {}
+        self.rows: dict[str, array[int]] = {}
         for place, (query, document, value) in enumerate(zip(*columns, numbers.tolist(), strict=True)):
-            self._add(query, document, value, f"{where}row {place}")
+            self._add(query, document, value, place, f"{where}row {place}")
         self._check_some(where)
 
     def _check_some(self, where: str) -> None:
         if not self.queries:
             raise DataError(f"{where or type(self).__name__} has no rows.")
 
-    def _add(self, query: str, document: str, value: float, where: str) -> None:
+    def _add(self, query: str, document: str, value: float, row: int, where: str) -> None:
         if value != value:
             raise DataError(f"{where}: {self._value} of document {document!r} in query {query!r} is NaN.")
+        if self._finite and math.isinf(value):
+            raise DataError(f"{where}: {self._value} of document {document!r} must be finite, got {value}.")
         documents = self.queries.setdefault(query, {})
         if document in documents:
             raise DataError(
                 f"{where}: document {document!r} stands twice in query {query!r}; remove one of the lines."
             )
         documents[document] = value
+        self.rows.setdefault(query, array("q")).append(row)
 
     @classmethod
     def _read(cls, path: str | os.PathLike[str], columns: int, value_at: int, form: str) -> Self:
         where = Path(path)
         pairs = cls.__new__(cls)
-        pairs.queries = {}
-        try:
-            with open(where, encoding="utf-8-sig") as lines:
-                for number, line in enumerate(lines, start=1):
-                    words = line.split()
-                    if not words or words[0].startswith("#"):
-                        continue
-                    pairs._add_line(words, columns, value_at, form, f"{where}, line {number}")
-        except (OSError, UnicodeDecodeError) as error:
-            raise DataError(f"{where} cannot be read: {error}.") from None
+        pairs.queries, pairs.rows = {}, {}
+        row = 0
+        with open_text(where) as lines:
+            for number, line in enumerate(lines, start=1):
+                # An id may hold blanks of other scripts; columns end at those of ASCII, as in the tools.
+                words = line.split() if line.isascii() else _WORD.findall(line)
+                if not words or words[0].startswith("#"):
+                    continue
+                pairs._add_line(words, columns, value_at, form, row, f"{where}, line {number}")
+                row += 1
         pairs._check_some(str(where))
         return pairs
 
-    def _add_line(self, words: Sequence[str], columns: int, value_at: int, form: str, where: str) -> None:
+    def _add_line(
+        self, words: Sequence[str], columns: int, value_at: int, form: str, row: int, where: str
+    ) -> None:
         if len(words) != columns:
             raise DataError(f"{where}: {len(words)} columns, must be {columns}: {form}.")
         try:
             value = float(words[value_at].replace("_", "x"))  # 1_000 is a number to Python alone
         except ValueError:
             raise DataError(f"{where}: {self._value} must be a number, got {words[value_at]!r}.") from None
-        self._add(words[0], words[2], value, where)
+        self._add(words[0], words[2], value, row, where)
 
     def __len__(self) -> int:
         return sum(len(documents) for documents in self.queries.values())
@@ -100,6 +115,7 @@ class Qrels(_Pairs):
     """
 
     _value = "grade"
+    _finite = True
 
     def __init__(self, qid: Iterable[Any], doc_id: Iterable[Any], grade: Iterable[float]) -> None:
         super().__init__(qid, doc_id, grade)
@@ -146,6 +162,7 @@ class Judged:
 
     Query ``q`` owns the rows ``offsets[q]:offsets[q + 1]``: first the documents the run ranked, up to
     ``ranked_ends[q]``, then those judged but not ranked. Unjudged documents have grade 0 and keep their rank.
+    ``source_rows`` are the rows' places in the judgments, -1 for the unjudged.
     """
 
     y: FloatArray
@@ -158,6 +175,7 @@ class Judged:
     absent: npt.NDArray[np.bool_]
     unjudged: npt.NDArray[np.bool_]
     only_in_run: int
+    source_rows: IntArray
     query_weight: FloatArray | None = None
 
 
@@ -185,6 +203,7 @@ def judge(qrels: Qrels, run: Run, *, complete: bool = False, judged_only: bool =
     grades: list[float] = []
     scores: list[float] = []
     documents: list[str] = []
+    source: list[int] = []
     ends: list[int] = []
     offsets = [0]
     for query, all_judgments in qrels.queries.items():
@@ -200,6 +219,8 @@ def judge(qrels: Qrels, run: Run, *, complete: bool = False, judged_only: bool =
         documents.extend(rest)
         scores.extend([-np.inf] * len(rest))
         grades.extend(judgments[document] for document in rest)
+        places = dict(zip(all_judgments, qrels.rows[query], strict=True))
+        source.extend(places.get(document, -1) for document in documents[offsets[-1] :])
         offsets.append(len(documents))
     absent = np.array([query not in run.queries for query in qrels.queries], dtype=np.bool_)
     return Judged(
@@ -213,4 +234,5 @@ def judge(qrels: Qrels, run: Run, *, complete: bool = False, judged_only: bool =
         absent=absent,
         unjudged=np.array([max(g.values()) < 0.0 for g in qrels.queries.values()], dtype=np.bool_),
         only_in_run=sum(query not in qrels.queries for query in run.queries),
+        source_rows=np.array(source, dtype=np.int64),
     )

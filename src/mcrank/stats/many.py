@@ -15,7 +15,7 @@ from mcrank.stats.two import (
     Values,
     align,
     bootstrap_interval,
-    check_rounds,
+    check_draws,
     paired_t,
     randomization,
     wilcoxon,
@@ -58,7 +58,7 @@ def tukey(
     >>> p["a", "b"] < 0.05 < p["b", "c"]
     True
     """
-    check_rounds(rounds)
+    check_draws(rounds, seed)
     if len(systems) < 2:
         raise DataError(f"tukey compares at least 2 systems, got {len(systems)}.")
     _, columns = align(*systems.values(), common=common)

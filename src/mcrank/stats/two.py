@@ -263,7 +263,7 @@ def randomization(
     """
     _, (x, y) = align(a, b, common=common)
     kind = _alternative(alternative)
-    check_rounds(rounds)
+    check_draws(rounds, seed)
     differences = x - y
     observed = float(differences.mean())
     rng = np.random.default_rng(seed)
@@ -285,10 +285,11 @@ def randomization(
     return Test("randomization", observed, p, observed, _effect(differences), len(x))
 
 
-def check_rounds(rounds: Any) -> None:
-    """Raise `OptionError` unless ``rounds`` is an integer of at least 1."""
-    if isinstance(rounds, bool) or not isinstance(rounds, (int, np.integer)) or rounds < 1:
-        raise OptionError(f"rounds must be an integer >= 1, got {rounds!r}.")
+def check_draws(rounds: Any, seed: Any) -> None:
+    """Raise `OptionError` unless ``rounds`` is an integer of at least 1 and ``seed`` one of at least 0."""
+    for name, value, low in (("rounds", rounds, 1), ("seed", seed, 0)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
+            raise OptionError(f"{name} must be an integer >= {low}, got {value!r}.")
 
 
 def bootstrap_interval(
@@ -311,7 +312,7 @@ def bootstrap_interval(
     """
     if not 0.0 < level < 1.0:
         raise OptionError(f"level must be a number > 0 and < 1, got {level!r}.")
-    check_rounds(rounds)
+    check_draws(rounds, seed)
     _, columns = align(a, common=common) if b is None else align(a, b, common=common)
     values = columns[0] if b is None else columns[0] - columns[1]
     mean = float(values.mean())
