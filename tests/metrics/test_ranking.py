@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import mcrank
 from mcrank import Grades
 from mcrank.metrics.layout import Layout
+from mcrank.metrics.sorting import sort_columns
 from mcrank.metrics.sums import count_few_levels, count_levels, count_sums, level_sums
 from mcrank.metrics.ties import rank, tied_at_cut, ties_of
 from tests.reference.measures import stable_order
@@ -50,6 +51,29 @@ def test_rank_of_queries_about_the_size_a_byte_can_count(longest, decimals):
     order = rank(layout, scores, longest).order
     for start, stop in zip(layout.starts, layout.stops, strict=True):
         assert order[start:stop].tolist() == [start + i for i in stable_order(scores[start:stop].tolist())]
+
+
+@settings(max_examples=60, deadline=None)
+@given(n=st.integers(1, 70), lanes=st.integers(1, 40), top=st.sampled_from([2, 50, 2**31 - 1]))
+def test_columns_are_sorted(n, lanes, top):
+    table = np.random.default_rng(n).integers(0, top, (n, lanes)).astype(np.int32)
+    flat = table.ravel().copy()
+    sort_columns(flat, np.uint64(n), np.uint64(lanes))
+    assert flat.reshape(n, lanes).tolist() == np.sort(table, axis=0).tolist()
+
+
+def test_rank_of_many_short_queries_of_all_sizes():
+    sizes = np.random.default_rng(3).permutation(np.arange(1, 256))
+    layout = layout_of(sizes)
+    normal = np.random.default_rng(4).normal(size=layout.n_rows)
+    for scores in (normal, np.exp(9 * normal), np.zeros(layout.n_rows), np.copysign(np.inf, normal)):
+        order = rank(layout, scores, 255).order
+        expected = [
+            start + i
+            for start, stop in zip(layout.starts, layout.stops, strict=True)
+            for i in stable_order(scores[start:stop].tolist())
+        ]
+        assert order.tolist() == expected
 
 
 @settings(max_examples=30, deadline=None)
