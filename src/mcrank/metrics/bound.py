@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,16 @@ from mcrank.errors import DataError, MeasureError
 from mcrank.metrics.dcg import DiscountedSum
 from mcrank.metrics.layout import BoolArray, FloatArray, Layout, RowArray, at_row
 from mcrank.metrics.sums import count_nan
-from mcrank.metrics.ties import FILE_ORDER, Ranking, base_order, rank, ties_of
+from mcrank.metrics.ties import (
+    FILE_ORDER,
+    Ranking,
+    base_order,
+    fill_cut_ties,
+    rank,
+    rank_part,
+    ties_of,
+    unranked,
+)
 
 if TYPE_CHECKING:
     from mcrank.metrics.measure import Measure
@@ -84,6 +93,7 @@ class Bound:
         self.prepared = measure.prepare(layout)
         self.form = self.prepared.form
         self.rule, self._seed = dialect.tie_rule
+        self.precision = dialect.score
         self._skipped = self._find_skipped()
         self._base: RowArray | None = None
 
@@ -113,7 +123,7 @@ class Bound:
 
     def rounded(self, scores: FloatArray) -> FloatArray:
         """Return checked scores in the precision of the dialect."""
-        if self.measure.switches.score == "float32":
+        if self.precision == "float32":
             with np.errstate(over="ignore"):
                 return scores.astype(np.float32).astype(np.float64)
         return scores
@@ -148,14 +158,18 @@ class Bound:
 
     def values(self, ranking: Ranking) -> FloatArray:
         """Return the value of every query for rows already ranked."""
-        prepared = self.prepared
         out = np.empty(self.layout.n_queries, dtype=np.float64)
-        expected = self.rule == "expected"
         depth = min(self.form.depth, self.layout.longest)
-        self.layout.in_parts(
-            lambda part: self.form.fill(self.layout, ranking, expected, part, out),
-            self.layout.n_queries * depth,
-        )
+        self.layout.in_parts(lambda part: self.fill(ranking, part, out), self.layout.n_queries * depth)
+        return self.settled(out)
+
+    def fill(self, ranking: Ranking, part: slice, out: FloatArray) -> None:
+        """Fill ``out`` with what the ranking makes of every query of a part."""
+        self.form.fill(self.layout, ranking, self.rule == "expected", part, out)
+
+    def settled(self, out: FloatArray) -> FloatArray:
+        """Return filled values with those that no ranking decides: of empty, short and skipped queries."""
+        prepared = self.prepared
         if prepared.normalized:
             np.minimum(out, 1.0, out=out)  # a sum in another order may round one unit above its ideal
         out[prepared.empty] = prepared.empty_value
@@ -299,12 +313,44 @@ def checked_scores(scores: npt.ArrayLike, layout: Layout) -> FloatArray:
     return values
 
 
-def share_rankings(bounds: Sequence[Bound], scores: FloatArray) -> dict[str, Ranking]:
-    """Rank once per score precision for all bounds, deep enough for every one of them."""
-    shared: dict[str, Any] = {}
-    for precision in {bound.measure.switches.score for bound in bounds}:
-        those = [bound for bound in bounds if bound.measure.switches.score == precision]
-        full = any(bound.rule == "expected" for bound in those)
-        depth = those[0].layout.longest if full else max(bound.form.depth for bound in those)
-        shared[precision] = rank(those[0].layout, those[0].rounded(scores), depth)
-    return shared
+def measure_together(
+    bounds: Sequence[Bound], scores: FloatArray, cuts: Sequence[int]
+) -> tuple[list[FloatArray], dict[int, BoolArray]]:
+    """Return the values of every bound on the same scores, and which queries are tied across each cut.
+
+    Rows are ranked once per precision of scores; ties are those of the first bound's precision.
+    """
+    layout = bounds[0].layout
+    values = [np.empty(layout.n_queries, dtype=np.float64) for _ in bounds]
+    tied = {k: np.empty(layout.n_queries, dtype=np.bool_) for k in cuts}
+    wanted = tied
+    for precision in dict.fromkeys(bound.precision for bound in bounds):
+        those = [pair for pair in zip(bounds, values, strict=True) if pair[0].precision == precision]
+        _measure_ranked(those, those[0][0].rounded(scores), wanted)
+        wanted = {}
+    return values, tied
+
+
+def _measure_ranked(
+    those: Sequence[tuple[Bound, FloatArray]], scores: FloatArray, tied: Mapping[int, BoolArray]
+) -> None:
+    layout = those[0][0].layout
+    full = any(bound.rule == "expected" for bound, _ in those)
+    depth = layout.longest if full else max(bound.form.depth for bound, _ in those)
+    ranking = unranked(layout, scores, depth)
+    plain = [(bound, out) for bound, out in those if bound.rule in ("file", "expected")]
+
+    def measure_part(part: slice) -> None:
+        # All of it on one thread while the order of its queries is near: threads are woken up once.
+        rank_part(layout, ranking, part)
+        for bound, out in plain:
+            bound.fill(ranking, part, out)
+        for k, at_cut in tied.items():
+            fill_cut_ties(layout, ranking, min(k, ranking.depth), part, at_cut)
+
+    layout.in_parts(measure_part)
+    for bound, out in those:
+        if bound.rule in ("file", "expected"):
+            bound.settled(out)
+        else:
+            out[:] = bound.values(bound.ranking(scores, ranking))

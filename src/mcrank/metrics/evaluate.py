@@ -14,10 +14,9 @@ import numpy.typing as npt
 
 from mcrank.data.trec import Judged, Qrels, Run, judge
 from mcrank.errors import DataError, MeasureError, OptionError
-from mcrank.metrics.bound import Bound, checked_scores, share_rankings
-from mcrank.metrics.layout import FloatArray, Graded, Layout
+from mcrank.metrics.bound import Bound, checked_scores, measure_together
+from mcrank.metrics.layout import BoolArray, FloatArray, Graded, Layout
 from mcrank.metrics.measure import Measure, parse_measure
-from mcrank.metrics.ties import Ranking, tied_at_cut
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,20 +153,19 @@ def _evaluate(
 ) -> Evaluation:
     used = checked_scores(row_scores, layout)
     bounds = [Bound(measure, layout) for measure in wanted]
-    shared = share_rankings(bounds, used)
+    cuts = sorted({bound.measure.k for bound in bounds if bound.measure.k is not None})
+    values, tied = measure_together(bounds, used, cuts)
     per_query = {}
     mean = {}
-    for bound in bounds:
-        ranking = shared[bound.measure.switches.score]
-        values = bound.values(bound.ranking(ranking.scores, ranking))
-        values.setflags(write=False)
-        per_query[bound.measure.name] = values
-        mean[bound.measure.name] = bound.mean_of(values)
+    for bound, those in zip(bounds, values, strict=True):
+        those.setflags(write=False)
+        per_query[bound.measure.name] = those
+        mean[bound.measure.name] = bound.mean_of(those)
     return Evaluation(
         mean=MappingProxyType(mean),
         per_query=MappingProxyType(per_query),
         qids=layout.qids,
-        counts=MappingProxyType(_counts(layout, bounds, shared, graded)),
+        counts=MappingProxyType(_counts(layout, tied, graded)),
         definitions=MappingProxyType({m.name: m.definition for m in wanted}),
         band=MappingProxyType(_bands(bounds, used) if band else {}),
     )
@@ -208,9 +206,7 @@ def graded_rows(
     return data, given if to_grouped is None else to_grouped(given)
 
 
-def _counts(
-    layout: Layout, bounds: list[Bound], shared: Mapping[str, Ranking], graded: Graded
-) -> dict[str, int]:
+def _counts(layout: Layout, tied: Mapping[int, BoolArray], graded: Graded) -> dict[str, int]:
     counts = {
         "queries": layout.n_queries,
         "rows": layout.n_rows,
@@ -221,9 +217,7 @@ def _counts(
             "missing from the run": int(graded.absent.sum()),
             "only in the run": graded.only_in_run,
         }
-    for k in sorted({bound.measure.k for bound in bounds if bound.measure.k is not None}):
-        ranking = next(iter(shared.values()))
-        at_cut = tied_at_cut(layout, ranking, min(k, ranking.depth))
+    for k, at_cut in tied.items():
         counts[f"shorter than {k}"] = int((layout.sizes < k).sum())
         counts[f"tied at {k}"] = int(at_cut.sum())
     return counts

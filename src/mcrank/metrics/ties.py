@@ -82,29 +82,37 @@ def rank(layout: Layout, scores: FloatArray, depth: int, base: RowArray = FILE_O
     >>> rank(layout, np.array([0.5, 0.9, 0.5]), depth=3).order.tolist()
     [1, 0, 2]
     """
-    order = np.empty(layout.n_rows, dtype=np.int32)
+    ranking = unranked(layout, scores, depth)
+    layout.in_parts(lambda part: rank_part(layout, ranking, part, base))
+    return ranking
+
+
+def unranked(layout: Layout, scores: FloatArray, depth: int) -> Ranking:
+    """Return room for a ranking of at least ``depth`` ranks, to be filled by `rank_part`."""
     longest = max(layout.longest, 1)
     few = depth < longest and depth <= _FEW
+    return Ranking(scores, np.empty(layout.n_rows, dtype=np.int32), depth if few else longest)
 
-    def rank_part(part: slice) -> None:
-        starts, ends = layout.starts[part], layout.ends[part]
-        keys = [np.empty(longest, dtype=np.float64) for _ in range(2)]
-        rows = [np.empty(longest, dtype=np.int32) for _ in range(2)]
-        if not few and longest <= _SHORT and len(base) == 0:
-            number = np.empty(longest, dtype=np.int32)
-            by_size = _by_size(starts, ends)
-            bounds = (starts[by_size], ends[by_size])
-            rank_short(scores, *bounds, _LANES, _table(longest), number, *keys, *rows, order)
-            return
-        place = np.empty(longest, dtype=np.uint32)
-        bucket = np.empty(2 * longest + 1, dtype=np.uint32)
-        if few:
-            rank_top(scores, base, starts, ends, max(depth, 1), keys[0], place, bucket, order)
-        else:
-            rank_all(scores, base, starts, ends, *keys, *rows, place, bucket, order)
 
-    layout.in_parts(rank_part)
-    return Ranking(scores, order, depth if few else longest)
+def rank_part(layout: Layout, ranking: Ranking, part: slice, base: RowArray = FILE_ORDER) -> None:
+    """Rank the rows of a part of the queries."""
+    starts, ends = layout.starts[part], layout.ends[part]
+    scores, order, longest = ranking.scores, ranking.order, max(layout.longest, 1)
+    few = ranking.depth < longest
+    keys = [np.empty(longest, dtype=np.float64) for _ in range(2)]
+    rows = [np.empty(longest, dtype=np.int32) for _ in range(2)]
+    if not few and longest <= _SHORT and len(base) == 0:
+        number = np.empty(longest, dtype=np.int32)
+        by_size = _by_size(starts, ends)
+        bounds = (starts[by_size], ends[by_size])
+        rank_short(scores, *bounds, _LANES, _table(longest), number, *keys, *rows, order)
+        return
+    place = np.empty(longest, dtype=np.uint32)
+    bucket = np.empty(2 * longest + 1, dtype=np.uint32)
+    if few:
+        rank_top(scores, base, starts, ends, max(ranking.depth, 1), keys[0], place, bucket, order)
+    else:
+        rank_all(scores, base, starts, ends, *keys, *rows, place, bucket, order)
 
 
 def _by_size(starts: IntArray, ends: IntArray) -> npt.NDArray[np.intp]:
@@ -133,14 +141,14 @@ def ties_of(layout: Layout, ranking: Ranking, depth: int) -> tuple[BoolArray, Bo
     return tied, at_cut
 
 
-def tied_at_cut(layout: Layout, ranking: Ranking, depth: int) -> BoolArray:
-    """Return which queries have equal scores across the cut at ``depth`` ranks."""
-    if not 0 < depth < ranking.depth:
-        return ties_of(layout, ranking, depth)[1]
-    out = np.empty(layout.n_queries, dtype=np.bool_)
-    bounds = (layout.starts, layout.ends)
-    find_cut_ties(ranking.scores, ranking.order, *bounds, depth, out)
-    return out
+def fill_cut_ties(layout: Layout, ranking: Ranking, depth: int, part: slice, out: BoolArray) -> None:
+    """Fill ``out`` with which queries of a part have equal scores across the cut at ``depth`` ranks."""
+    bounds = (layout.starts[part], layout.ends[part])
+    if 0 < depth < ranking.depth:
+        find_cut_ties(ranking.scores, ranking.order, *bounds, depth, out[part])
+    else:
+        tied = np.empty_like(out[part])
+        find_ties(ranking.scores, ranking.order, *bounds, ranking.depth, depth, tied, out[part])
 
 
 def base_order(layout: Layout, rule: str, seed: int, worth: FloatArray) -> RowArray:
