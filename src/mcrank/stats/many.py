@@ -19,6 +19,7 @@ from mcrank.stats.two import (
     paired_t,
     randomization,
     wilcoxon,
+    without_rounding,
 )
 
 
@@ -145,7 +146,7 @@ def compare(
         if name == base:
             rows.append(Row(name, interval, None, None, None, None, None, None, None))
             continue
-        against = column - columns[list(systems).index(base)]
+        against = without_rounding(column, columns[list(systems).index(base)])
         test_of = tests[name]
         signs = [int((against > 0.0).sum()), int((against == 0.0).sum()), int((against < 0.0).sum())]
         found = (test_of.difference, test_of.effect, test_of.p, corrected[name])
