@@ -63,6 +63,14 @@ class Plot:
         return every.astype(np.int32)
 
 
+def rows_under(nodes: np.ndarray, entries: np.ndarray, at: int) -> list[int]:
+    """Rows of a node in ascending order, from its leaves: an inner node's own entries are gone."""
+    node = nodes[at]
+    if node["left"] < 0:
+        return (entries[node["begin"] : node["end"]] >> 32).tolist()
+    return sorted(rows_under(nodes, entries, node["left"]) + rows_under(nodes, entries, node["right"]))
+
+
 def plot(X, q, lane=None, max_bins=256, binning="adaptive") -> Plot:
     X = np.ascontiguousarray(X, dtype=np.float32)
     data = Dataset(X, np.zeros(len(X)), np.zeros(len(X)))

@@ -13,20 +13,23 @@ from tests.reference.grow import features_of
 from tests.reference.split import sides
 
 
-def check_tree(p, nodes, entries):
-    """Every inner node's rows are its children's, in order, each on the side its bin says."""
+def check_tree(p, nodes, entries, chosen):
+    """Every node's rows are on the side its bins say, in order; leaves share nothing and miss nobody."""
     features = features_of(p.binned)
-    assert np.array_equal(p.q[entries >> 32], entries.astype(np.int32))
-    for node in nodes[nodes["left"] >= 0]:
-        left, right = nodes[node["left"]], nodes[node["right"]]
-        assert (left["begin"], left["end"], right["end"]) == (node["begin"], right["begin"], node["end"])
-        rows = np.sort(entries[node["begin"] : node["end"]] >> 32).tolist()
-        expected = sides(features[node["feature"]], rows, int(node["bin"]), bool(node["missing_left"]))
-        for child, side in zip((left, right), expected, strict=True):
-            assert np.sort(entries[child["begin"] : child["end"]] >> 32).tolist() == side
-    for leaf in nodes[nodes["left"] < 0]:
-        rows = entries[leaf["begin"] : leaf["end"]] >> 32
-        assert (np.diff(rows) > 0).all()  # stable all the way down: ascending rows
+    rows_of = {0: list(chosen)}
+    taken = []
+    for i, node in enumerate(nodes):
+        rows = rows_of[i]
+        assert node["end"] - node["begin"] == len(rows)
+        if node["left"] >= 0:
+            parts = sides(features[node["feature"]], rows, int(node["bin"]), bool(node["missing_left"]))
+            rows_of[int(node["left"])], rows_of[int(node["right"])] = parts
+            continue
+        places = np.arange(node["begin"], node["end"])
+        taken.extend(places)
+        assert (entries[places] >> 32).tolist() == rows  # stable all the way down: ascending rows
+        assert np.array_equal(p.q[rows], entries[places].astype(np.int32))
+    assert len(set(taken)) == len(rows_of[0])
 
 
 @settings(max_examples=80, deadline=None)
@@ -36,9 +39,7 @@ def test_partitions_keep_order_and_follow_bins(case, num_leaves, some):
     rows = np.flatnonzero(np.random.default_rng(case[0]).random(p.rows) < 0.6).astype(np.int64)
     chosen = rows if some and len(rows) else NONE
     nodes, ws, _ = p.grow(num_leaves, rows=chosen)
-    n = len(chosen) or p.rows
-    assert sorted((ws.entries[:n] >> 32).tolist()) == (chosen.tolist() or list(range(p.rows)))
-    check_tree(p, nodes, ws.entries[:n])
+    check_tree(p, nodes, ws.entries, chosen.tolist() or range(p.rows))
 
 
 def test_wide_partitions():
@@ -49,7 +50,7 @@ def test_wide_partitions():
     assert p.binned.bins.wide
     nodes, ws, _ = p.grow(20, 5)
     assert len(nodes) == 39
-    check_tree(p, nodes, ws.entries)
+    check_tree(p, nodes, ws.entries, range(p.rows))
 
 
 @pytest.mark.parametrize("rows", [[], [0, 3, 4]])

@@ -96,7 +96,6 @@ class Workspace(NamedTuple):
     nodes: npt.NDArray[Any]
     hists: npt.NDArray[np.int64]
     entries: npt.NDArray[np.int64]
-    spare: npt.NDArray[np.int64]
     packs: npt.NDArray[np.int64]
     scratch: Scratch
 
@@ -108,18 +107,18 @@ class Workspace(NamedTuple):
         return cls(
             np.zeros(2 * rules.num_leaves - 1, dtype=NODE),
             aligned(max(1, rules.num_leaves - 1), counters * packing.lanes),
-            np.empty(rows, dtype=np.int64),
-            np.empty(rows, dtype=np.int64),
+            np.empty(2 * rows, dtype=np.int64),
             np.empty(packing.pack_lanes * rows, dtype=np.int64),
             Scratch.allocate(grounds, packing),
         )
 
 
 @njit(nogil=True)
-def _start_node(nodes, at, begin, end, total, weight, slot):  # type: ignore[no-untyped-def]
+def _start_node(nodes, at, begin, end, other, total, weight, slot):  # type: ignore[no-untyped-def]
     node = nodes[at]
     node.begin = begin
     node.end = end
+    node.other = other
     node.total = total
     node.weight = weight
     node.slot = slot
@@ -139,7 +138,7 @@ def start_root(rules, gradients, rows, weights, ready, ws):  # type: ignore[no-u
     if not ready:
         fill_entries(gradients, rows, ws.entries)
         fill_packs(ws.entries, none, n, rules.packing, weights, ws.packs)
-    _start_node(ws.nodes, none, none, n, none, none, none)
+    _start_node(ws.nodes, none, none, n, n, none, none, none)
 
 
 @njit(nogil=True)
@@ -179,24 +178,25 @@ def _divide(grounds, rules, at, n_nodes, slot, gradients, from_root, ws):  # typ
     node = ws.nodes[at]
     f = node.feature
     skip = 1 if grounds.missing[f] and not node.missing_left else 0
+    n_left = node.left_total & ((np.int64(1) << rules.packing.count_bits) - 1)
+    middle = node.begin + n_left
+    right = node.other + n_left
     if from_root:
-        middle = partition_root(grounds.columns[f], node.bin, skip, gradients, ws.entries, ws.spare)
+        partition_root(grounds.columns[f], node.bin, skip, gradients, right, ws.entries)
     elif grounds.wide_columns.shape[0] > 0:
-        middle = partition(
-            grounds.wide_columns[f], node.bin, skip, node.begin, node.end, ws.entries, ws.spare
-        )
+        partition(grounds.wide_columns[f], node.bin, skip, node.begin, node.end, right, ws.entries)
     else:
-        middle = partition(grounds.columns[f], node.bin, skip, node.begin, node.end, ws.entries, ws.spare)
+        partition(grounds.columns[f], node.bin, skip, node.begin, node.end, right, ws.entries)
     node.left = n_nodes
     node.right = n_nodes + 1
-    left_is_small = middle - node.begin <= node.end - middle
+    left_is_small = 2 * n_left <= node.end - node.begin
     _start_node(
-        ws.nodes, n_nodes, node.begin, middle, node.left_total, node.left_weight,
+        ws.nodes, n_nodes, node.begin, middle, node.other, node.left_total, node.left_weight,
         slot if left_is_small else node.slot,
     )  # fmt: skip
     _start_node(
-        ws.nodes, n_nodes + 1, middle, node.end, node.total - node.left_total, node.weight - node.left_weight,
-        node.slot if left_is_small else slot,
+        ws.nodes, n_nodes + 1, right, right + node.end - middle, middle, node.total - node.left_total,
+        node.weight - node.left_weight, node.slot if left_is_small else slot,
     )  # fmt: skip
     return n_nodes if left_is_small else n_nodes + 1
 

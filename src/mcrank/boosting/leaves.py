@@ -58,8 +58,11 @@ def newton_values(left, begin, end, entries, unit, rule, curvature, values):  # 
     bits = 0
     while one >> bits > 1:
         bits += 1
+    rows = int64(0)
+    for node in range(len(left)):
+        rows += end[node] - begin[node] if left[node] < 0 else int64(0)
     count_bits = 1
-    while len(entries) >> count_bits > 0:
+    while rows >> count_bits > 0:
         count_bits += 1
     drop = max(2 * bits + count_bits - 62, 0)
     for node in range(len(left)):

@@ -2,6 +2,10 @@
 
 Rows keep their order, so a leaf's rows are in ascending order and updating their scores walks memory
 forwards.
+
+Entries have room for twice the rows. A node's rows lie in one half, and as much of the other half is its own
+to use: the left child stays in place, the right child goes to the other half, and nothing is copied back.
+Where it goes is known before, since the histogram tells how many rows go left.
 """
 
 from __future__ import annotations
@@ -20,43 +24,35 @@ def _entry(row, gradient):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def partition(column, cut, skip, begin, end, entries, spare):  # type: ignore[no-untyped-def]
-    """Move entries whose bin is in ``skip..cut`` to the front, keeping order; return where the rest begins.
+def partition(column, cut, skip, begin, end, right, entries):  # type: ignore[no-untyped-def]
+    """Keep entries whose bin is in ``skip..cut`` at the front, in order; write the others from ``right`` on.
 
     ``skip`` is 1 when bin 0 holds missing values that go right: subtracting it in unsigned arithmetic moves
     bin 0 past every other, so one comparison decides.
     """
-    # IN: column, cut, skip, begin, end  OUT: entries, spare
+    # IN: column, cut, skip, begin, end, right  OUT: entries
     left = uint64(begin)
-    right = uint64(0)
+    right = uint64(right)
     for i in range(uint64(begin), uint64(end)):
         entry = entries[i]
         goes = _goes_left(column[uint64(entry) >> uint64(32)], cut, skip)
-        entries[left] = entry
-        spare[right] = entry
+        entries[left if goes else right] = entry
         left += goes
         right += uint64(1) - goes
-    for i in range(right):
-        entries[left + i] = spare[i]
-    return int64(left)
 
 
 @njit(nogil=True)
-def partition_root(column, cut, skip, gradients, entries, spare):  # type: ignore[no-untyped-def]
+def partition_root(column, cut, skip, gradients, right, entries):  # type: ignore[no-untyped-def]
     """`partition` of all rows, making their entries on the way: the root itself needs none."""
-    # IN: column, cut, skip, gradients  OUT: entries, spare
+    # IN: column, cut, skip, gradients, right  OUT: entries
     left = uint64(0)
-    right = uint64(0)
+    right = uint64(right)
     for i in range(uint64(len(gradients))):
         entry = _entry(i, gradients[i])
         goes = _goes_left(column[i], cut, skip)
-        entries[left] = entry
-        spare[right] = entry
+        entries[left if goes else right] = entry
         left += goes
         right += uint64(1) - goes
-    for i in range(right):
-        entries[left + i] = spare[i]
-    return int64(left)
 
 
 @njit("void(int32[::1], int64[::1], int64[::1])", nogil=True, cache=True)
