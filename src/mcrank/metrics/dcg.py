@@ -200,10 +200,11 @@ def gains(dialect: Dialect, layout: Layout, measure: str) -> FloatArray:
     gain = gain_function(dialect)(grade)
     if dialect.grades == "integer":
         layout.refuse_levels(grade != np.floor(grade), measure, "the tool takes integer grades only")
-    if dialect.outside == "error":
+    unknown = _unknown(dialect, grade)
+    if dialect.outside == "error" and unknown.any():
         top = len(dialect.gain) - 1 if isinstance(dialect.gain, tuple) else dialect.max_grade
         layout.refuse_levels(
-            _unknown(dialect, grade),
+            unknown,
             measure,
             f"it knows integer grades up to {top}; to count such a row as the tool does (gain 0), say "
             f"[{dialect.but(outside='zero').name}]",

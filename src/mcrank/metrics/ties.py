@@ -99,8 +99,8 @@ def rank_part(layout: Layout, ranking: Ranking, part: slice, base: RowArray = FI
     starts, ends = layout.starts[part], layout.ends[part]
     scores, order, longest = ranking.scores, ranking.order, max(layout.longest, 1)
     few = ranking.depth < longest
-    keys = [np.empty(longest, dtype=np.float64) for _ in range(2)]
-    rows = [np.empty(longest, dtype=np.int32) for _ in range(2)]
+    keys = (np.empty(longest, dtype=np.float64), np.empty(longest, dtype=np.float64))
+    rows = (np.empty(longest, dtype=np.int32), np.empty(longest, dtype=np.int32))
     if not few and longest <= _SHORT and len(base) == 0:
         number = np.empty(longest, dtype=np.int32)
         by_size = _by_size(starts, ends)
