@@ -125,3 +125,16 @@ def test_a_seed_is_not_negative(tmp_path, capsys):
     assert "seed must be an integer >= 0, got -1" in capsys.readouterr().err
     with pytest.raises(OptionError, match="seed must be"):
         mcrank.stats.tukey({"a": {1: 0.5, 2: 0.1}, "b": {1: 0.2, 2: 0.4}}, seed=-1)
+
+
+@pytest.mark.parametrize("measure", ["ndcg@3[letor3]", "precision@3[letor3]"])
+def test_significance_compares_the_means_that_evaluate_prints(measure, tmp_path, capsys):
+    (tmp_path / "data").write_text("1 qid:1 1:0\n0 qid:1 1:0\n0 qid:2 1:0\n1 qid:2 1:0\n2 qid:2 1:0\n")
+    (tmp_path / "scores").write_text("2\n1\n3\n2\n1\n")
+    (tmp_path / "other").write_text("2\n1\n1\n2\n3\n")
+    _, mean, _ = evaluated(capsys, tmp_path, "-m", measure)
+    paths = [str(tmp_path / name) for name in ("data", "scores", "other")]
+    assert main(["significance", *paths, "-m", measure, "--rounds", "20", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["queries"] == 2  # the short query is one of them
+    assert found["systems"]["scores"]["mean"] == pytest.approx(mean[measure])

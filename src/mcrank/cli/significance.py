@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mcrank.cli.main import json_option, print_json
+
+if TYPE_CHECKING:
+    from mcrank.metrics.measure import Measure
 
 
 @click.command()
@@ -62,7 +65,7 @@ def command(
     for name, path in zip(system_names(systems), systems, strict=True):
         scores = read_scores_for(path, grades)
         result = with_line(data, partial(evaluate, scores, grades, wanted, complete=complete))
-        values[name] = result.by_query(wanted)
+        values[name] = _counted(wanted, result.by_query(wanted))
     rows = stats.compare(values, test=test, alternative=alternative, level=level, rounds=rounds, seed=seed)
     queries, _ = stats.align(*values.values())
     pairs = stats.tukey(values, rounds=rounds, seed=seed) if tukey else {}
@@ -72,6 +75,15 @@ def command(
     click.echo(_as_table(wanted.name, test, len(queries), level, rows))
     for (first, second), p in pairs.items():
         click.echo(f"Tukey HSD  {first} - {second}: p = {p:.4g}")
+
+
+def _counted(measure: Measure, values: dict[Any, float]) -> dict[Any, float]:
+    """Return values as the dialect's mean counts them: LETOR 3.0 has none for a short query, which counts 0."""
+    dialect = measure.switches
+    without_value = "missing" in (dialect.short, dialect.precision_short)
+    if not without_value or "skip" in (dialect.empty, dialect.single, dialect.missing):
+        return values
+    return {query: 0.0 if value != value else value for query, value in values.items()}
 
 
 def _as_dict(measure: str, test: str, queries: int, rows: Any, pairs: Any) -> dict[str, Any]:
