@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import int32, int64, njit, uint64
+from numba import int32, int64, njit, uint32, uint64
 
 from mcrank.losses.quantize import count_bits, gradient_bits
 
@@ -104,8 +104,10 @@ def narrow(q, packing):  # type: ignore[no-untyped-def]
     one = int32(1) << int32(packing.bits)
     r = (q + (int32(1) << int32(packing.drop) >> int32(1))) >> int32(packing.drop)
     size = abs(r)
-    h = (int64(size) * int64(one - size) + int64(one >> int32(1))) >> int64(packing.bits)
-    return int64(r), max(h, int64(0))
+    rest = max(int32(one - size), int32(0))  # a balancing gradient may round to more than 1
+    # Unsigned halves of 64 bits: the product and the shift run on vectors.
+    h = (uint64(uint32(size)) * uint64(uint32(rest)) + uint64(uint32(one >> int32(1)))) >> uint64(packing.bits)
+    return int64(r), int64(h)
 
 
 @njit(nogil=True, cache=True)

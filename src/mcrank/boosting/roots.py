@@ -89,7 +89,7 @@ def root_histograms(  # type: ignore[no-untyped-def]
     rows = columns.shape[1]
     lanes = packing.lanes
     step = rows if packing.bits == 0 else int64(1) << int64(30 - packing.bits)
-    output = int64(0)  # typed, like the strides below: Numba would compile again for a literal's own type
+    output = int64(0)  # typed: Numba would compile again for a literal's own type
     while output < outputs:
         n = outputs - output
         n = n if n <= _TOGETHER + 1 else _TOGETHER
@@ -130,16 +130,14 @@ def _sum_rows(columns, first, last, start, end, q, output, n, packing, sums, fif
     Features take turns: rows of a sparse feature hit one counter again and again, and each add would wait
     for the one before it. Four fit the L1 cache, or two with a fifth output.
     """
-    vectors = np.zeros(_TOGETHER * _CHUNK, np.int64)
-    singles = np.zeros(_CHUNK, np.int64)
+    words = np.zeros((_TOGETHER + 1, _CHUNK), np.int64)
+    vectors = np.empty(_TOGETHER * _CHUNK, np.int64)
+    singles = words[_TOGETHER]
     for low in range(start, end, _CHUNK):
         high = min(low + _CHUNK, end)
         for k in range(n):
-            row = q[output + k, low:high]
-            if k < _TOGETHER:
-                _fill_words(row, packing, vectors[k:], int64(_TOGETHER))
-            else:
-                _fill_words(row, packing, singles, int64(1))
+            _fill_words(q[output + k, low:high], packing, words[k])
+        _weave(words, high - low, vectors)
         f = first
         while f + 4 <= last and n <= _TOGETHER:
             _four(columns[f : f + 4, low:high], vectors, sums[f : f + 4])
@@ -153,15 +151,26 @@ def _sum_rows(columns, first, last, start, end, q, output, n, packing, sums, fif
 
 
 @njit(nogil=True)
-def _fill_words(row, packing, words, stride):  # type: ignore[no-untyped-def]
-    """Words of one output's gradients, every ``stride``-th place."""
+def _fill_words(row, packing, words):  # type: ignore[no-untyped-def]
+    """Words of one output's gradients."""
     if packing.bits == 0:
         for i in range(len(row)):
-            words[i * stride] = row[i]
+            words[i] = row[i]
     else:
         for i in range(len(row)):
             r, h = narrow(row[i], packing)
-            words[i * stride] = (r << int64(32)) + h
+            words[i] = (r << int64(32)) + h
+
+
+@njit(nogil=True)
+def _weave(words, n, vectors):  # type: ignore[no-untyped-def]
+    """Words of four outputs side by side: made one output at a time, as that runs on vectors."""
+    a, b, c, d = words[0], words[1], words[2], words[3]
+    for i in range(n):
+        vectors[4 * i] = a[i]
+        vectors[4 * i + 1] = b[i]
+        vectors[4 * i + 2] = c[i]
+        vectors[4 * i + 3] = d[i]
 
 
 @njit(nogil=True)
