@@ -78,7 +78,7 @@ def command(
 
 
 def _counted(measure: Measure, values: dict[Any, float]) -> dict[Any, float]:
-    """Return values as the dialect's mean counts them: LETOR 3.0 has none for a short query, which counts 0."""
+    """Return values as the dialect's mean counts them: no value of a short query is 0 in LETOR 3.0."""
     dialect = measure.switches
     without_value = "missing" in (dialect.short, dialect.precision_short)
     if not without_value or "skip" in (dialect.empty, dialect.single, dialect.missing):

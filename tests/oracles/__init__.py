@@ -1,0 +1,1 @@
+"""The tools themselves, where they are installed, on random rankings of every odd kind."""
