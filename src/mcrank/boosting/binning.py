@@ -20,6 +20,7 @@ import numpy.typing as npt
 from numba import njit, types, uint64
 
 from mcrank.data.dataset import Dataset
+from mcrank.kernels import kernel
 
 BLOCK = 16  # features per block: their one-lane counters (16 x 256 x 8 bytes) just fill a 32 KB L1 cache
 START_LENGTH = 1e-8  # the paper's initial bin length
@@ -180,7 +181,7 @@ def adaptive_starts(
     return starts[:count].copy()
 
 
-@njit("int64(float64[::1], float64, int64[::1])", nogil=True, cache=True)
+@kernel("int64(float64[::1], float64, int64[::1])")
 def cover(values, length, starts):  # type: ignore[no-untyped-def]
     """Lay bins of ``length`` over sorted values; the number laid, or -1 when ``starts`` is too short."""
     # IN: values, length  OUT: starts
@@ -210,7 +211,7 @@ def cover(values, length, starts):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit("int64[::1](int64[::1], int64)", nogil=True, cache=True)
+@kernel("int64[::1](int64[::1], int64)")
 def quantile_starts(counts, max_bins):  # type: ignore[no-untyped-def]
     """Starts of at most ``max_bins`` bins of about equal row counts over distinct values.
 
@@ -311,7 +312,7 @@ def _search(X, f, low, n, edges, first, last, values, places):  # type: ignore[n
 _FILL = (_MATRIX, types.float32[::1], types.int64[::1], types.uint8[::1], types.int64, types.int64)
 
 
-@njit(types.void(*_FILL, types.uint8[:, ::1], types.uint8[:, ::1]), nogil=True, cache=True)
+@kernel(types.void(*_FILL, types.uint8[:, ::1], types.uint8[:, ::1]))
 def _fill(X, edges, offsets, missing, start, end, columns, blocks):  # type: ignore[no-untyped-def]
     # IN: X, edges, offsets, missing, start, end  OUT: columns, blocks
     values = np.empty(_CHUNK, np.float32)
@@ -332,7 +333,7 @@ def _fill(X, edges, offsets, missing, start, end, columns, blocks):  # type: ign
                     blocks[f // BLOCK, (low + i) * BLOCK + lane] = b
 
 
-@njit(types.void(*_FILL, types.uint16[:, ::1]), nogil=True, cache=True)
+@kernel(types.void(*_FILL, types.uint16[:, ::1]))
 def _fill_wide(X, edges, offsets, missing, start, end, columns):  # type: ignore[no-untyped-def]
     # IN: X, edges, offsets, missing, start, end  OUT: columns
     values = np.empty(_CHUNK, np.float32)

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from mcrank.boosting.fold import GROUP, LANES, MAX_LEAVES, RUN, TABLE
 from mcrank.boosting.trees import Forest
+from mcrank.kernels import kernel
 
 Array = npt.NDArray[Any]
 
@@ -180,7 +180,7 @@ def _program(forest: Forest, small: Array, column_of: Array, rank_of: Array) -> 
     }
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _lay_out(
     lanes: int, group: int, constants: int, trees: Array, member: Array, tree_step: Array, tree_value: Array,
     tree_offsets: Array, feature: Array, left: Array, right: Array, value: Array,

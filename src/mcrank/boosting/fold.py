@@ -29,6 +29,8 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from mcrank.kernels import kernel, step
+
 LANES = 64  # rows of a block: two AVX2 registers of bytes
 NARROW = 16  # rows up to which a block is folded in one SSE register instead
 MAX_LEAVES = 256  # a leaf number is one byte
@@ -116,7 +118,7 @@ _fold_node_narrow = _folder(NARROW)
 _count_below: Any = intrinsic(_emit_count_below)
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def rank_rows(
     X: Array, width: int, row: int, rows: int, table_feature: Array, low: Array, high: Array,
     runs: Array, thresholds: Array, ranks: Array,
@@ -142,7 +144,7 @@ def rank_rows(
             ranks[to_high + i] = rank if x == x else _MISSING_RIGHT
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def fold_rows(
     X: Array, width: int, start: int, end: int, base: Array,
     table_feature: Array, low: Array, high: Array, runs: Array, thresholds: Array,
@@ -191,7 +193,7 @@ def fold_rows(
                 out[row + i, k] = sums[k * LANES + i]
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def _fold_nodes(
     start: Index, end: Index, node: Array, node_rank: Array, ranks: Array, used: Index, slots: Array
 ) -> None:
@@ -207,7 +209,7 @@ def _fold_nodes(
             _fold_node_narrow(slots, ranks, from_left, from_right, column, node_rank[n], to)
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def _add_group(
     tree: Index, tree_value: Array, leaf_value: Array, slots: Array, sums_at: Index, used: Index, sums: Array
 ) -> None:
@@ -229,7 +231,7 @@ def _add_group(
         sums[sums_at + i] = total
 
 
-@njit(nogil=True, cache=True)
+@step()
 def _step(
     X: Array, x_at: Index, first: Index, n: Index, f: Index,
     feature: Array, threshold: Array, missing_left: Array, left: Array, right: Array,
@@ -246,7 +248,7 @@ def _step(
     return np.uint64(child ^ ((child ^ np.int64(n)) & in_leaf))
 
 
-@njit(nogil=True, cache=True)
+@step()
 def _leaf_of(
     X: Array, x_at: Index, first: Index,
     feature: Array, threshold: Array, missing_left: Array, left: Array, right: Array,
@@ -260,7 +262,7 @@ def _leaf_of(
     return first + n
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def walk_rows(
     X: Array, width: int, start: int, end: int, base: Array,
     tree_offsets: Array, tree_output: Array, feature: Array, threshold: Array, missing_left: Array,

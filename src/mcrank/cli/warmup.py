@@ -32,7 +32,7 @@ def command(n_jobs: int | None, as_json: bool) -> None:
     start = time.perf_counter()
     # Processes, because Numba compiles on one thread at a time.
     workers = n_jobs or min(len(AREAS), os.cpu_count() or 1)
-    # A compiler makes many small objects and keeps most of them: looking for garbage is an eighth of its time.
+    # A compiler makes many small objects and keeps most of them: looking for garbage took an eighth.
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=gc.disable) as pool:
         # One turn after the other: what several areas need is compiled, and in the cache, before they start.
         seconds: dict[str, float] = {}

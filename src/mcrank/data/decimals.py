@@ -23,6 +23,8 @@ from numba import njit, types, uint8, uint64
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from mcrank.kernels import step
+
 # How sure `read_decimal` is of its value.
 ASK_PYTHON, SURE_AS_FLOAT32, SURE = range(3)
 
@@ -168,7 +170,7 @@ def skip_blanks(text, at):  # type: ignore[no-untyped-def]
     return p
 
 
-@njit(nogil=True)
+@step()
 def _add_digits(text, at, mantissa, digits):  # type: ignore[no-untyped-def]
     """Append a run of digits to a mantissa: (end, mantissa, its digits without leading zeros)."""
     p = at
@@ -186,7 +188,7 @@ def _add_digits(text, at, mantissa, digits):  # type: ignore[no-untyped-def]
     return p + count, mantissa * WHOLE_POWERS[count] + value, digits + count
 
 
-@njit(nogil=True)
+@step()
 def read_decimal(text, at):  # type: ignore[no-untyped-def]
     """Read a plain decimal: (end, value, certainty).
 
@@ -231,7 +233,7 @@ def read_decimal(text, at):  # type: ignore[no-untyped-def]
     return p, (-value if negative else value), certainty
 
 
-@njit(nogil=True)
+@njit(inline="always")
 def _scaled(mantissa, power):  # type: ignore[no-untyped-def]
     """``mantissa * 10 ** power`` with its certainty, see `read_decimal`."""
     if mantissa == uint64(0):
@@ -249,7 +251,7 @@ def _scaled(mantissa, power):  # type: ignore[no-untyped-def]
     return 0.0, ASK_PYTHON
 
 
-@njit(nogil=True)
+@njit(inline="always")
 def is_missing(text, at, end):  # type: ignore[no-untyped-def]
     """Whether the word is empty, NULL or nan (any case)."""
     size = end - at

@@ -32,10 +32,11 @@ from mcrank.data.decimals import (
     skip_blanks,
     trailing_zeros,
 )
+from mcrank.kernels import kernel, step
 
 # Numba knows a stale compilation by the text of the file it came from, but what is compiled here holds
 # functions of mcrank.data.decimals too. So their text counts as part of this one; a test keeps it true.
-DECIMALS_CHECKSUM = 0x43072894
+DECIMALS_CHECKSUM = 0x87F4AEF3
 
 # What `parse_lines` reports in state[STATUS].
 DONE, HARD_FULL, NO_QID, NO_COLON, BAD_INDEX, LOW_INDEX, HIGH_INDEX, TWICE = range(8)
@@ -48,7 +49,7 @@ _QID = uint64(int.from_bytes(b"qid:", "little"))
 _DOCID = uint64(int.from_bytes(b"docid", "little"))
 
 
-@njit(nogil=True)
+@step()
 def _index_twice(text, at, stamps, stamp):  # type: ignore[no-untyped-def]
     """Position of the first feature index that the line from ``at`` (behind its qid) holds twice, or 0."""
     p = at
@@ -68,7 +69,7 @@ def _index_twice(text, at, stamps, stamp):  # type: ignore[no-untyped-def]
             p += ONE
 
 
-@njit(nogil=True)
+@step()
 def _docid_span(text, start, stop):  # type: ignore[no-untyped-def]
     """The word behind ``docid =`` when the comment begins so (LETOR 3.0 and 4.0 do), else all of it."""
     if load8(text, start) & uint64(0xFFFFFFFFFF) != _DOCID:
@@ -87,7 +88,7 @@ def _docid_span(text, start, stop):  # type: ignore[no-untyped-def]
     return p, after
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def count_rows(text, stop):  # type: ignore[no-untyped-def]
     """Lines of the chunk that hold more than blanks and a comment, and all its lines."""
     rows = 0
@@ -131,7 +132,7 @@ def _short_decimal(text, at):  # type: ignore[no-untyped-def]
     return uint64(0), 0.0
 
 
-@njit(nogil=True)
+@step()
 def _value(text, at):  # type: ignore[no-untyped-def]
     """Read any value of a feature: (end, value, certainty)."""
     p, number = _short_decimal(text, at)
@@ -145,7 +146,7 @@ def _value(text, at):  # type: ignore[no-untyped-def]
     return p, number, certainty
 
 
-@njit(nogil=True)
+@step()
 def _next_columns(text, at, words, sizes, first, features):  # type: ignore[no-untyped-def]
     """Read pairs for as long as they are those of the next columns, from ``first`` on: (end, columns so far).
 
@@ -191,7 +192,7 @@ def _next_columns(text, at, words, sizes, first, features):  # type: ignore[no-u
     return p, column
 
 
-@njit(nogil=True)
+@step()
 def _features(text, at, low, high, absent, words, sizes, row, features, hards, hard):  # type: ignore[no-untyped-def]
     """Read the pairs of a row: (end, status, hard values so far, columns filled, whether in rising order)."""
     width = uint64(len(features))
@@ -240,7 +241,7 @@ def _features(text, at, low, high, absent, words, sizes, row, features, hards, h
     return p, DONE, hard, filled, rising
 
 
-@njit(nogil=True)
+@step()
 def _query(text, at, id_start, id_size):  # type: ignore[no-untyped-def]
     """Read ``qid:`` and the id: (end, start of the id or 0 if there is none, whether it is the given id)."""
     if load8(text, at) & uint64(0xFFFFFFFF) != _QID or ends_word(text[at + uint64(4)]):
@@ -255,7 +256,7 @@ def _query(text, at, id_start, id_size):  # type: ignore[no-untyped-def]
     return p, start, same and p - start == id_size
 
 
-@njit(nogil=True)
+@step()
 def _comment(text, at):  # type: ignore[no-untyped-def]
     """The rest of a line from its newline or '#' on: (end, start and stop of the document id)."""
     if text[at] == uint8(10):
@@ -271,7 +272,7 @@ def _comment(text, at):  # type: ignore[no-untyped-def]
     return p + ONE, start, stop
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def parse_lines(  # type: ignore[no-untyped-def]
     text,  # IN: uint8, the chunk and its padding
     stop,  # IN: bytes of the chunk
@@ -342,7 +343,7 @@ def parse_lines(  # type: ignore[no-untyped-def]
     state[HARDS], state[LARGEST] = hard, largest
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def gather_spans(text, spans, out):  # type: ignore[no-untyped-def]
     """Copy the spans (start, stop) of ``text`` into ``out`` with a newline behind each."""
     size = 0

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import int32, njit, types
+from numba import int32, types
 
+from mcrank.kernels import kernel
 from mcrank.losses.base import Loss
 from mcrank.losses.classes import SMALLEST_SHARE
 from mcrank.losses.exponential import exp_negative
@@ -42,7 +43,7 @@ _RESIDUALS = types.void(
 )  # fmt: skip
 
 
-@njit(_RESIDUALS, nogil=True, cache=True, error_model="numpy")
+@kernel(_RESIDUALS, error_model="numpy")
 def base_residuals(scores, classes, weight, base, start, end, unit, q, curvature):  # type: ignore[no-untyped-def]
     """``q = rint(w r / unit)`` and ``w h`` of every class but the base, for rows ``start`` up to ``end``."""
     # IN: scores, classes, weight (empty: all 1), base, start, end, unit  OUT: q, curvature (K - 1 rows)
@@ -73,7 +74,7 @@ _LOSSES = types.void(
 )  # fmt: skip
 
 
-@njit(_LOSSES, nogil=True, cache=True, error_model="numpy")
+@kernel(_LOSSES, error_model="numpy")
 def class_losses(scores, moves, base, classes, weight, start, end, out):  # type: ignore[no-untyped-def]
     """Sum -w log p[y] by class of y, after ``moves`` of the classes other than ``base`` (none: as it is)."""
     # IN: scores, moves (K - 1 rows; no columns: none), base, classes, weight, start, end  OUT: out (added to)

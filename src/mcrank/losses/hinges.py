@@ -12,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from mcrank.losses.pairs import FloatArray, Space
+from mcrank.kernels import kernel
+from mcrank.losses.pairs import FloatArray, IntArray, Space
 from mcrank.losses.pairwise import PairArrays, QueryLoss, pair_arrays
 from mcrank.losses.quantize import Gradients, Run
-from mcrank.metrics.ties import FILE_ORDER, merge_rows
+from mcrank.metrics.ties import merge_rows
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def add_violations(level, margin, score, worth, slope, count):  # type: ignore[no-untyped-def]
     """Add the violated pairs of rows of one grade with all rows of lower grade."""
     # IN: level, margin, score (falling), worth by rank  OUT: slope, count by rank
@@ -52,7 +53,7 @@ def add_violations(level, margin, score, worth, slope, count):  # type: ignore[n
         count[j] += rows
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def hinge_query(worth, scores, factor, margin, space, slopes, counts):  # type: ignore[no-untyped-def]
     """Gradients of one query under the squared hinge loss, and the violated pairs each row is in.
 
@@ -60,7 +61,10 @@ def hinge_query(worth, scores, factor, margin, space, slopes, counts):  # type: 
     """
     # IN: worth, scores, factor, margin  OUT: space, slopes, counts
     n = len(worth)
-    merge_rows(scores, FILE_ORDER, 0, n, space.key_a, space.key_b, space.row_a, space.row_b, space.order)
+    file_order = space.row_a[:0]
+    merge_rows(
+        scores, file_order, np.int64(0), n, space.key_a, space.key_b, space.row_a, space.row_b, space.order
+    )
     order, score, ranked = space.order[:n], space.score[:n], space.worth[:n]
     slope, count = space.slope[:n], space.curve[:n]
     level = np.inf
@@ -84,11 +88,11 @@ def hinge_query(worth, scores, factor, margin, space, slopes, counts):  # type: 
         counts[order[r]] = factor * count[r]
 
 
-@njit(nogil=True, cache=True)
-def fill_hinge(pairs, scores, low, high, margin, space, slopes, counts):  # type: ignore[no-untyped-def]
-    """`hinge_query` for queries ``low`` up to ``high``."""
-    # IN: pairs, scores, low, high, margin  OUT: space, slopes, counts
-    for q in range(low, high):
+@kernel()
+def fill_hinge(pairs, scores, queries, margin, space, slopes, counts):  # type: ignore[no-untyped-def]
+    """`hinge_query` for some queries."""
+    # IN: pairs, scores, queries, margin  OUT: space, slopes, counts
+    for q in queries:
         s, e = pairs.starts[q], pairs.ends[q]
         hinge_query(pairs.worth[s:e], scores[s:e], pairs.factor[q], margin, space, slopes[s:e], counts[s:e])
 
@@ -133,10 +137,10 @@ class SquaredHinge(QueryLoss):
         return not self.pairs.factor.any()
 
     def fill_queries(
-        self, scores: FloatArray, low: int, high: int, space: Space, slopes: FloatArray, curves: FloatArray
+        self, scores: FloatArray, queries: IntArray, space: Space, slopes: FloatArray, curves: FloatArray
     ) -> None:
-        """Write the gradients and the numbers of violated pairs of queries ``low`` up to ``high``."""
-        fill_hinge(self.pairs, scores, low, high, self.margin, space, slopes, curves)
+        """Write the gradients and the numbers of violated pairs of some queries."""
+        fill_hinge(self.pairs, scores, queries, self.margin, space, slopes, curves)
 
 
 class ViolationTargets(SquaredHinge):

@@ -15,12 +15,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
 from mcrank.errors import MeasureError
+from mcrank.kernels import kernel
 from mcrank.losses.pairs import (
     FloatArray,
+    IntArray,
     RowArray,
     Space,
     add_pairs,
@@ -72,8 +73,8 @@ class MeasureArrays(NamedTuple):
     top: int  # pairs need a row within so many ranks
     single: bool  # scores are compared as float32
     base: RowArray  # places in its query of the rows in the order ties stand in; empty: as they are
-    starts: npt.NDArray[np.int64]
-    ends: npt.NDArray[np.int64]
+    starts: IntArray
+    ends: IntArray
     longest: int
 
 
@@ -149,13 +150,15 @@ def _tie_order(bound: Bound) -> RowArray:
     return np.asarray(order - np.repeat(layout.starts, layout.sizes), dtype=np.int32)
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def rank_query(score, base, depth, space):  # type: ignore[no-untyped-def]
     """Put the places of the first ``depth`` ranks of a query first, in order; equal scores in base order."""
     # IN: score, base (empty: file order), depth  OUT: space.order, key_*, row_*
     n = len(score)
     if depth > _FEW:
-        merge_rows(score, base, 0, n, space.key_a, space.key_b, space.row_a, space.row_b, space.order)
+        merge_rows(
+            score, base, np.int64(0), n, space.key_a, space.key_b, space.row_a, space.row_b, space.order
+        )
         return
     key, order, taken = space.key_a[:depth], space.order[:n], space.row_a[:n]
     kept = 0
@@ -185,7 +188,7 @@ def rank_query(score, base, depth, space):  # type: ignore[no-untyped-def]
                 kept += 1
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def fill_change(measure, i, n, discount, space):  # type: ignore[no-untyped-def]
     """Change of the measure, before its norm, when rank ``i`` swaps with each lower rank."""
     # IN: measure, i, n, discount by rank, space.worth  OUT: space.change
@@ -202,7 +205,7 @@ def fill_change(measure, i, n, discount, space):  # type: ignore[no-untyped-def]
         kendall_row(i, worth, change)
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def lambda_query(measure, q, scores, sigma, norm, space, slopes, curves):  # type: ignore[no-untyped-def]
     """Lambdas and their curvatures of one query, into its part of ``slopes`` and ``curves``.
 
@@ -257,11 +260,11 @@ def lambda_query(measure, q, scores, sigma, norm, space, slopes, curves):  # typ
     scatter(order, factor * sigma, factor * sigma * sigma, space, own_slopes, own_curves)
 
 
-@njit(nogil=True, cache=True)
-def fill_lambdas(measure, scores, low, high, sigma, norm, space, slopes, curves):  # type: ignore[no-untyped-def]
-    """`lambda_query` for queries ``low`` up to ``high``."""
-    # IN: measure, scores, low, high, sigma, norm  OUT: space, slopes, curves
-    for q in range(low, high):
+@kernel()
+def fill_lambdas(measure, scores, queries, sigma, norm, space, slopes, curves):  # type: ignore[no-untyped-def]
+    """`lambda_query` for some queries."""
+    # IN: measure, scores, queries, sigma, norm  OUT: space, slopes, curves
+    for q in queries:
         lambda_query(measure, q, scores, sigma, norm, space, slopes, curves)
 
 
@@ -283,7 +286,7 @@ def lambda_gradients(
     measure = measure_arrays(bound, truncation)
     lambdas, weights = np.zeros(len(scores)), np.zeros(len(scores))
     fill_lambdas(
-        measure, np.asarray(scores, dtype=np.float64), 0, len(measure.starts), float(sigma), norm,
+        measure, np.asarray(scores, dtype=np.float64), np.arange(len(measure.starts)), float(sigma), norm,
         make_space(measure.longest), lambdas, weights,
     )  # fmt: skip
     return lambdas, weights
@@ -336,7 +339,7 @@ class LambdaLoss(QueryLoss):
         return not ((highest > lowest) & (measure.norm > 0.0)).any()
 
     def fill_queries(
-        self, scores: FloatArray, low: int, high: int, space: Space, slopes: FloatArray, curves: FloatArray
+        self, scores: FloatArray, queries: IntArray, space: Space, slopes: FloatArray, curves: FloatArray
     ) -> None:
-        """Write the lambdas and curvatures of queries ``low`` up to ``high``."""
-        fill_lambdas(self.measure, scores, low, high, self.sigma, self.norm, space, slopes, curves)
+        """Write the lambdas and curvatures of some queries."""
+        fill_lambdas(self.measure, scores, queries, self.sigma, self.norm, space, slopes, curves)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import int32, njit
+from numba import int32
 
+from mcrank.kernels import kernel
 from mcrank.losses.classes import PLAIN, SMALLEST_SHARE, WEIGHTED, ClassLoss
 from mcrank.losses.exponential import ROUND, as_bits, exp_negative
 from mcrank.losses.quantize import FloatArray
@@ -18,7 +19,7 @@ from mcrank.losses.quantize import FloatArray
 _CHUNK = 512  # rows worked on together: K x 512 floats stay in L1
 
 
-@njit(PLAIN, nogil=True, cache=True, error_model="numpy")
+@kernel(PLAIN, error_model="numpy")
 def softmax_residuals(scores, classes, start, end, scale, q):  # type: ignore[no-untyped-def]
     """``q[k] = rint(scale * (1[y = k] - softmax(scores)[k]))`` for rows ``start`` up to ``end``; the last
     balances.
@@ -63,7 +64,7 @@ def softmax_residuals(scores, classes, start, end, scale, q):  # type: ignore[no
             out[i] = -balance[i]
 
 
-@njit(WEIGHTED, nogil=True, cache=True, error_model="numpy")
+@kernel(WEIGHTED, error_model="numpy")
 def weighted_softmax_residuals(scores, classes, weight, start, end, unit, q, curvature):  # type: ignore[no-untyped-def]
     """The same with row weights, and the curvatures w p (1 - p)."""
     # IN: scores, classes, weight, start, end, unit  OUT: q, curvature

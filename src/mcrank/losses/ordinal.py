@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import int32, njit
+from numba import int32
 
+from mcrank.kernels import kernel
 from mcrank.losses.classes import PLAIN, SMALLEST_SHARE, WEIGHTED, ClassLoss
 from mcrank.losses.exponential import ROUND, as_bits, exp_negative
 from mcrank.losses.quantize import FloatArray
 
 
-@njit(PLAIN, nogil=True, cache=True, error_model="numpy")
+@kernel(PLAIN, error_model="numpy")
 def logistic_residuals(scores, classes, start, end, scale, q):  # type: ignore[no-untyped-def]
     """``q[k] = rint(scale * (1[y > k] - sigmoid(scores[k])))`` for rows ``start`` up to ``end``."""
     # IN: scores, classes, start, end, scale  OUT: q
@@ -32,7 +33,7 @@ def logistic_residuals(scores, classes, start, end, scale, q):  # type: ignore[n
             out[i] = int32(as_bits(scale * (target - p) + ROUND))
 
 
-@njit(WEIGHTED, nogil=True, cache=True, error_model="numpy")
+@kernel(WEIGHTED, error_model="numpy")
 def weighted_logistic_residuals(scores, classes, weight, start, end, unit, q, curvature):  # type: ignore[no-untyped-def]
     """The same with row weights, and the curvatures w p (1 - p)."""
     # IN: scores, classes, weight, start, end, unit  OUT: q, curvature

@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from mcrank.kernels import step
 from mcrank.losses.exponential import exp_negative
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 RowArray = npt.NDArray[np.int32]
 
 _LANES = 16  # partial sums of a sum in fixed order: enough for any vector unit
@@ -57,7 +58,7 @@ def make_space(longest: int) -> Space:
     return Space._make([*reals, np.zeros(_LANES), *rows])
 
 
-@njit(nogil=True, cache=True)
+@step()
 def sum_in_lanes(values, lane):  # type: ignore[no-untyped-def]
     """Sum in a fixed order that vector units can follow."""
     # IN: values  OUT: lane (scratch)
@@ -81,7 +82,7 @@ def sum_in_lanes(values, lane):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(nogil=True, cache=True)
+@step()
 def gather(order, scores, worth, sigma, space):  # type: ignore[no-untyped-def]
     """Lay a query's rows out in ``order`` and clear its sums; say whether its scores spread too far for
     powers.
@@ -105,7 +106,7 @@ def gather(order, scores, worth, sigma, space):  # type: ignore[no-untyped-def]
     return sigma * (highest - lowest) > _WIDEST
 
 
-@njit(nogil=True, cache=True)
+@step()
 def weigh_pairs(i, first, n, far, sigma, space):  # type: ignore[no-untyped-def]
     """Gradient and curvature of the pairs of place ``i`` with places ``first`` up to ``n``, each times its
     ``change``; sigma and sigma^2 are left to the end.
@@ -134,7 +135,7 @@ def weigh_pairs(i, first, n, far, sigma, space):  # type: ignore[no-untyped-def]
             bend[j] = gain * (1.0 - wrong)
 
 
-@njit(nogil=True, cache=True)
+@step()
 def add_pairs(i, first, n, space):  # type: ignore[no-untyped-def]
     """Add the pairs of place ``i`` with places ``first`` up to ``n`` to the sums of both rows."""
     # IN: i, first, n, space.pair, bend  OUT: space.slope, curve, lane
@@ -148,7 +149,7 @@ def add_pairs(i, first, n, space):  # type: ignore[no-untyped-def]
     space.curve[i] += sum_in_lanes(bend, space.lane)
 
 
-@njit(nogil=True, cache=True)
+@step()
 def scatter(order, slope_factor, curve_factor, space, slopes, curves):  # type: ignore[no-untyped-def]
     """Put a query's sums back in the order of its rows."""
     # IN: order, factors, space.slope, curve  OUT: slopes, curves (of the query)

@@ -17,10 +17,12 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from mcrank.kernels import kernel
 from mcrank.losses.base import LeafRule, Loss
 from mcrank.losses.exponential import exp_negative
 from mcrank.losses.pairs import (
     FloatArray,
+    IntArray,
     RowArray,
     Space,
     add_pairs,
@@ -49,8 +51,8 @@ class PairArrays(NamedTuple):
 
     worth: FloatArray  # grade of each row
     order: RowArray  # places in its query of the rows of each query, highest grade first
-    starts: npt.NDArray[np.int64]
-    ends: npt.NDArray[np.int64]
+    starts: IntArray
+    ends: IntArray
     factor: FloatArray  # of each query: 1, or 1 / pairs; 0 where all grades are equal
     longest: int
 
@@ -77,9 +79,7 @@ def pair_arrays(grades: npt.ArrayLike, offsets: npt.ArrayLike, per_query: bool =
     return PairArrays(worth, order, bounds[:-1].copy(), bounds[1:].copy(), factor, int(sizes.max(initial=0)))
 
 
-def _count_pairs(
-    worth: FloatArray, queries: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
-) -> npt.NDArray[np.float64]:
+def _count_pairs(worth: FloatArray, queries: IntArray, sizes: IntArray) -> npt.NDArray[np.float64]:
     """Pairs of different grades of each query, from the runs of equal grades."""
     n = len(worth)
     new = np.ones(n, dtype=bool)
@@ -90,7 +90,7 @@ def _count_pairs(
     return np.asarray(every - equal)
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def logistic_query(order, worth, scores, factor, sigma, space, slopes, curves):  # type: ignore[no-untyped-def]
     """Gradients and curvatures of one query under the logistic loss of its pairs.
 
@@ -114,7 +114,7 @@ def logistic_query(order, worth, scores, factor, sigma, space, slopes, curves): 
     scatter(order, sigma, sigma * sigma, space, slopes, curves)
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def fidelity_query(order, worth, scores, factor, sigma, space, slopes, curves):  # type: ignore[no-untyped-def]
     """As `logistic_query`, under the fidelity loss."""
     # IN: order, worth, scores, factor, sigma  OUT: space, slopes, curves
@@ -143,11 +143,11 @@ def fidelity_query(order, worth, scores, factor, sigma, space, slopes, curves): 
     scatter(order, sigma, sigma * sigma, space, slopes, curves)
 
 
-@njit(nogil=True, cache=True)
-def fill_logistic(pairs, scores, low, high, sigma, space, slopes, curves):  # type: ignore[no-untyped-def]
-    """`logistic_query` for queries ``low`` up to ``high``."""
-    # IN: pairs, scores, low, high, sigma  OUT: space, slopes, curves
-    for q in range(low, high):
+@kernel()
+def fill_logistic(pairs, scores, queries, sigma, space, slopes, curves):  # type: ignore[no-untyped-def]
+    """`logistic_query` for some queries."""
+    # IN: pairs, scores, queries, sigma  OUT: space, slopes, curves
+    for q in queries:
         s, e = pairs.starts[q], pairs.ends[q]
         logistic_query(
             pairs.order[s:e], pairs.worth[s:e], scores[s:e], pairs.factor[q], sigma, space, slopes[s:e],
@@ -155,11 +155,11 @@ def fill_logistic(pairs, scores, low, high, sigma, space, slopes, curves):  # ty
         )  # fmt: skip
 
 
-@njit(nogil=True, cache=True)
-def fill_fidelity(pairs, scores, low, high, sigma, space, slopes, curves):  # type: ignore[no-untyped-def]
-    """`fidelity_query` for queries ``low`` up to ``high``."""
-    # IN: pairs, scores, low, high, sigma  OUT: space, slopes, curves
-    for q in range(low, high):
+@kernel()
+def fill_fidelity(pairs, scores, queries, sigma, space, slopes, curves):  # type: ignore[no-untyped-def]
+    """`fidelity_query` for some queries."""
+    # IN: pairs, scores, queries, sigma  OUT: space, slopes, curves
+    for q in queries:
         s, e = pairs.starts[q], pairs.ends[q]
         fidelity_query(
             pairs.order[s:e], pairs.worth[s:e], scores[s:e], pairs.factor[q], sigma, space, slopes[s:e],
@@ -176,20 +176,21 @@ class QueryLoss(Loss):
 
     leaf_rule: ClassVar[LeafRule] = LeafRule.CURVATURE
 
-    def __init__(self, ends: npt.NDArray[np.int64], longest: int, weight: FloatArray | None = None) -> None:
+    def __init__(self, ends: IntArray, longest: int, weight: FloatArray | None = None) -> None:
         self.base = np.zeros(1)
         self.weight = weight
         self.n_rows = int(ends[-1])
         self.longest = longest
         cuts = np.searchsorted(ends, np.arange(_ROWS_PER_BLOCK, self.n_rows, _ROWS_PER_BLOCK), side="right")
         self._cuts = np.unique(np.r_[0, cuts, len(ends)])
+        self._queries = np.arange(len(ends))
         self._slopes = np.zeros(self.n_rows)
         self._spaces: list[Space] = []
 
     def fill_queries(
-        self, scores: FloatArray, low: int, high: int, space: Space, slopes: FloatArray, curves: FloatArray
+        self, scores: FloatArray, queries: IntArray, space: Space, slopes: FloatArray, curves: FloatArray
     ) -> None:
-        """Write the gradients and curvatures of queries ``low`` up to ``high``."""
+        """Write the gradients and curvatures of some queries."""
         raise TypeError(f"{type(self).__name__} must say how a query's gradients are found.")
 
     def allocate(self, split: str) -> Gradients:
@@ -206,14 +207,14 @@ class QueryLoss(Loss):
 
     def slopes(self, scores: FloatArray, run: Run, slopes: FloatArray, curves: FloatArray) -> None:
         """Write the gradients and curvatures of every row."""
-        cuts = self._cuts
+        cuts, queries = self._cuts, self._queries
 
         def block(b: int) -> None:
             try:
                 space = self._spaces.pop()  # one that another block has done with
             except IndexError:
                 space = make_space(self.longest)
-            self.fill_queries(scores, int(cuts[b]), int(cuts[b + 1]), space, slopes, curves)
+            self.fill_queries(scores, queries[cuts[b] : cuts[b + 1]], space, slopes, curves)
             self._spaces.append(space)
 
         run(block, range(len(cuts) - 1))
@@ -279,10 +280,10 @@ class PairwiseLoss(QueryLoss):
         return not self.pairs.factor.any()
 
     def fill_queries(
-        self, scores: FloatArray, low: int, high: int, space: Space, slopes: FloatArray, curves: FloatArray
+        self, scores: FloatArray, queries: IntArray, space: Space, slopes: FloatArray, curves: FloatArray
     ) -> None:
-        """Write the gradients and curvatures of queries ``low`` up to ``high``."""
-        self.kernel(self.pairs, scores, low, high, self.sigma, space, slopes, curves)
+        """Write the gradients and curvatures of some queries."""
+        self.kernel(self.pairs, scores, queries, self.sigma, space, slopes, curves)
 
 
 class PairwiseLogistic(PairwiseLoss):

@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, types
+from numba import types
+
+from mcrank.kernels import kernel
 
 FloatArray = npt.NDArray[np.float64]
 # How the engine runs a task over items, perhaps on several threads.
@@ -83,7 +85,7 @@ def _row_of(array: npt.NDArray[Any], output: int) -> npt.NDArray[Any]:
     return array[output if len(array) > 1 else 0]  # type: ignore[no-any-return]
 
 
-@njit(types.void(READ_ONLY, types.float64, types.int32[::1]), nogil=True, cache=True)
+@kernel(types.void(READ_ONLY, types.float64, types.int32[::1]))
 def round_gradients(g, unit, q):  # type: ignore[no-untyped-def]
     """``q = rint(g / unit)``."""
     # IN: g, unit  OUT: q
@@ -91,7 +93,7 @@ def round_gradients(g, unit, q):  # type: ignore[no-untyped-def]
         q[i] = np.int32(np.rint(g[i] / unit))
 
 
-@njit(types.void(READ_ONLY, types.float64, types.int64[::1]), nogil=True, cache=True)
+@kernel(types.void(READ_ONLY, types.float64, types.int64[::1]))
 def round_lane(h, unit, lane):  # type: ignore[no-untyped-def]
     """``lane = rint(h / unit)``."""
     # IN: h, unit  OUT: lane

@@ -1,7 +1,7 @@
 """Gradient descent of a net over batches of queries: scores, the loss's slopes, back-propagation, a step.
 
-A pass over all queries is one compiled call. Ranks and slopes are those of the weights at the time a query is
-met.
+Ranks and slopes are those of the weights at the time a query is met. A batch is three compiled calls: one for
+a whole pass would have to hold the loss, and be compiled once for each.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import numpy.typing as npt
 from numba import njit
 
 from mcrank.data.dataset import Dataset
-from mcrank.losses.lambdas import LambdaLoss, lambda_query
+from mcrank.kernels import kernel
+from mcrank.losses.lambdas import LambdaLoss
 from mcrank.losses.pairs import make_space
-from mcrank.losses.pairwise import PairwiseLogistic, fill_logistic
+from mcrank.losses.pairwise import PairwiseLogistic
 from mcrank.rankers.mlp import ACTIVATIONS, FloatArray, IntArray, backward, first_weights, forward, len_units
 
 OPTIMIZERS = ("adam", "sgd")
@@ -51,12 +52,12 @@ class Steps(NamedTuple):
     batch: int  # queries of a step
 
 
-@njit(inline="always")
+@kernel()
 def score_queries(course, queries):  # type: ignore[no-untyped-def]
     """Score the rows of some queries, keeping every unit for back-propagation."""
     # IN: course, queries  OUT: course.units, scores
     n_features = course.sizes[0]
-    n = 0
+    n = np.int64(0)
     for q in queries:
         for row in range(course.offsets[q], course.offsets[q + 1]):
             for f in range(n_features):
@@ -73,7 +74,7 @@ def score_queries(course, queries):  # type: ignore[no-untyped-def]
 def find_gradient(course, queries):  # type: ignore[no-untyped-def]
     """Turn slopes by scores into the gradient of the mean loss of some queries by every weight."""
     # IN: course.units as score_queries left them, slopes, queries  OUT: course.deltas, gradient
-    n = 0
+    n = np.int64(0)
     for q in queries:
         n += course.offsets[q + 1] - course.offsets[q]
     at = len_units(n, course.sizes) - n
@@ -106,36 +107,12 @@ def take_step(course, steps, number):  # type: ignore[no-untyped-def]
     return sound
 
 
-@njit(nogil=True, cache=True)
-def logistic_epoch(pairs, sigma, course, steps, done, order, space):  # type: ignore[no-untyped-def]
-    """Meet the queries in ``order`` under the logistic loss of pairs; False when a weight has run away."""
-    # IN: pairs, sigma, steps, done (steps before), order  OUT: course, space
-    for start in range(0, len(order), steps.batch):
-        queries = order[start : start + steps.batch]
-        score_queries(course, queries)
-        for q in queries:
-            fill_logistic(pairs, course.scores, q, q + 1, sigma, space, course.slopes, course.curves)
-        find_gradient(course, queries)
-        done += 1
-        if not take_step(course, steps, done):
-            return False
-    return True
-
-
-@njit(nogil=True, cache=True)
-def lambda_epoch(measure, sigma, course, steps, done, order, space):  # type: ignore[no-untyped-def]
-    """Meet the queries in ``order`` under lambda gradients; False when a weight has run away."""
-    # IN: measure, sigma, steps, done (steps before), order  OUT: course, space
-    for start in range(0, len(order), steps.batch):
-        queries = order[start : start + steps.batch]
-        score_queries(course, queries)
-        for q in queries:
-            lambda_query(measure, q, course.scores, sigma, False, space, course.slopes, course.curves)
-        find_gradient(course, queries)
-        done += 1
-        if not take_step(course, steps, done):
-            return False
-    return True
+@kernel()
+def step_down(course, queries, steps, number):  # type: ignore[no-untyped-def]
+    """Turn slopes of the scores of some queries into a step; False when a weight has run away."""
+    # IN: course as `score_queries` and the loss left it, queries, steps, number from 1  OUT: course
+    find_gradient(course, queries)
+    return take_step(course, steps, number)
 
 
 class Descent:
@@ -204,12 +181,14 @@ class Descent:
             self._options["l2"],
             self._options["batch_queries"],
         )
-        if isinstance(loss, LambdaLoss):
-            sound = lambda_epoch(loss.measure, loss.sigma, course, steps, self._done, order, self._space)
+        for start in range(0, len(order), steps.batch):
+            queries = order[start : start + steps.batch]
+            score_queries(course, queries)
+            loss.fill_queries(course.scores, queries, self._space, course.slopes, course.curves)
+            self._done += 1
+            if not step_down(course, queries, steps, self._done):
+                break
         else:
-            sound = logistic_epoch(loss.pairs, loss.sigma, course, steps, self._done, order, self._space)
-        if sound:
-            self._done += -(-len(order) // steps.batch)
             return True
         course.weights[:] = before
         course.mean[:] = 0.0

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from mcrank.data.dataset import Dataset
+from mcrank.kernels import kernel
 from mcrank.losses.base import Loss
 from mcrank.losses.pairwise import FidelityLoss
 from mcrank.options import option
@@ -172,11 +172,9 @@ def _first_alpha(stump: Stump) -> float:
     return float(0.5 * np.log((good + small) / (bad + small)))
 
 
-@njit(
+@kernel(
     "float64(int32[::1], float64[::1], int64[::1], int64[::1], float64[::1], float64[::1], float64[::1],"
     " float64[::1], float64[::1])",
-    nogil=True,
-    cache=True,
 )
 def pull_fidelity(order, worth, starts, ends, factor, weight, scores, up, pull):  # type: ignore[no-untyped-def]
     """Fill the pull of all pairs on every row, √P (1 - P) each, and return the loss."""
@@ -212,11 +210,9 @@ def pull_fidelity(order, worth, starts, ends, factor, weight, scores, up, pull):
     return total
 
 
-@njit(
+@kernel(
     "void(uint16[:, ::1], int32[::1], float64[::1], int64[::1], int64[::1], float64[::1], float64[::1],"
     " float64[::1], int64, int64[::1], int64, int64, float64[::1])",
-    nogil=True,
-    cache=True,
     fastmath={"reassoc"},
 )
 def sum_separated_pairs(  # type: ignore[no-untyped-def]
@@ -263,11 +259,9 @@ def sum_separated_pairs(  # type: ignore[no-untyped-def]
                 out[places[f] + columns[f, s + order[s + a]]] += sums[f - start, a]
 
 
-@njit(
+@kernel(
     "void(boolean[::1], int32[::1], float64[::1], int64[::1], int64[::1], float64[::1], float64[::1],"
     " float64[::1], float64, float64[::1])",
-    nogil=True,
-    cache=True,
 )
 def try_fidelity(above, order, worth, starts, ends, factor, weight, up, alpha, out):  # type: ignore[no-untyped-def]
     """Change of the loss when rows ``above`` rise by ``alpha``, and its derivatives there.

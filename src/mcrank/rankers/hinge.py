@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, types
+from numba import types
 
 from mcrank.data.dataset import Dataset
+from mcrank.kernels import kernel, step
 from mcrank.metrics.layout import Layout
 from mcrank.metrics.ties import rank
 
@@ -25,7 +26,7 @@ _I = types.int64[::1]
 _ORDER = types.int32[::1]
 
 
-@njit(types.void(_F, _I, _F, _F, types.float64, types.float64, _F, _F, _F, _F), nogil=True, cache=True)
+@step()
 def sums_above(key, level, weight, value, low, high, tree_n, tree_v, count, total):  # type: ignore[no-untyped-def]
     """For each row, count rows of lower level and a key beyond its own minus ``high``, not minus ``low``.
 
@@ -66,7 +67,7 @@ def sums_above(key, level, weight, value, low, high, tree_n, tree_v, count, tota
         total[i] = sum_v
 
 
-@njit(types.float64(_ORDER, _I, _I, _I, _F, _F, _F, types.float64, types.float64, _F), nogil=True, cache=True)
+@kernel(types.float64(_ORDER, _I, _I, _I, _F, _F, _F, types.float64, types.float64, _F))
 def hinge(order, offsets, levels, n_levels, weight, pair_weight, scores, width, curve, gradient):  # type: ignore[no-untyped-def]
     """Return the loss of all pairs and fill its derivative by each score.
 
@@ -135,9 +136,7 @@ def hinge(order, offsets, levels, n_levels, weight, pair_weight, scores, width, 
     return loss
 
 
-@njit(
-    types.void(_ORDER, _I, _I, _I, _F, _F, _F, types.float64, types.float64, _F, _F), nogil=True, cache=True
-)
+@kernel(types.void(_ORDER, _I, _I, _I, _F, _F, _F, types.float64, types.float64, _F, _F))
 def hinge_curvature(  # type: ignore[no-untyped-def]
     order, offsets, levels, n_levels, weight, pair_weight, scores, width, curve, moved, out
 ):

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit, types
 
+from mcrank.kernels import kernel, step
 from mcrank.metrics.bound import Bound
 from mcrank.metrics.dcg import DiscountedSum
 from mcrank.metrics.ties import base_order
@@ -35,7 +36,7 @@ _NARROW = 1e-9  # relative width below which rounding decides who is ahead
 _UNIT_BITS, _RATIO_BITS = 38, 24  # of row values and discounts: all sums stay below 2^62
 
 
-@njit(types.void(_F, types.int64), nogil=True, cache=True)
+@step()
 def sort_floats(key, n):  # type: ignore[no-untyped-def]
     """Sort the first ``n`` numbers (Shell's sort: they are few, and it compiles in no time)."""
     # IN and OUT: key  IN: n
@@ -53,7 +54,7 @@ def sort_floats(key, n):  # type: ignore[no-untyped-def]
         gap = gap * 4 // 9
 
 
-@njit(types.void(_F, _I, types.int64), nogil=True, cache=True)
+@njit(inline="always")
 def sort_with(key, moved, n):  # type: ignore[no-untyped-def]
     """As `sort_floats`, moving a second array along."""
     # IN and OUT: key, moved  IN: n
@@ -71,7 +72,7 @@ def sort_with(key, moved, n):  # type: ignore[no-untyped-def]
         gap = gap * 4 // 9
 
 
-@njit(types.int64(_F, _I, _I, _I, _I, _I), nogil=True, cache=True)
+@kernel(types.int64(_F, _I, _I, _I, _I, _I))
 def value_of(scores, offsets, relevant, relevant_offsets, unit, ratio):  # type: ignore[no-untyped-def]
     """Sum the values of all relevant rows at their ranks; equal scores stand in row order."""
     # IN: scores, offsets, relevant (rows), relevant_offsets by query, unit by relevant row, ratio by rank
@@ -87,7 +88,7 @@ def value_of(scores, offsets, relevant, relevant_offsets, unit, ratio):  # type:
     return total
 
 
-@njit(types.int64(_F, types.int64, types.int64, types.float64), nogil=True, cache=True)
+@step()
 def keep_least(kept, n, most, value):  # type: ignore[no-untyped-def]
     """Put a number among the least ``most`` so far, which stand in order; return how many there are."""
     # IN and OUT: kept  IN: n (numbers in it), most, value
@@ -103,10 +104,8 @@ def keep_least(kept, n, most, value):  # type: ignore[no-untyped-def]
     return n + 1
 
 
-@njit(
+@kernel(
     "UniTuple(i8,2)(f8[::1],f8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],f8[::1],f8[::1],f8[::1],i8[::1])",
-    nogil=True,
-    cache=True,
 )
 def meetings(  # type: ignore[no-untyped-def]
     scores, x, offsets, relevant, relevant_offsets, unit, ratio, up, down, step, change
@@ -180,7 +179,7 @@ def meetings(  # type: ignore[no-untyped-def]
     return n_steps, value
 
 
-@njit(types.int64(types.int64), nogil=True, cache=True)
+@njit(inline="always")
 def bin_of(bits):  # type: ignore[no-untyped-def]
     """Bin of a step, given the bits of its float: rising with the step, finest around 0."""
     # IN: bits
@@ -189,7 +188,7 @@ def bin_of(bits):  # type: ignore[no-untyped-def]
     return _SIDE + size if bits >= 0 else _SIDE - size
 
 
-@njit(types.boolean(types.float64, types.float64), nogil=True, cache=True)
+@njit(inline="always")
 def wide(left, right):  # type: ignore[no-untyped-def]
     """Whether an interval is wide enough for a step inside it to be on one side for certain."""
     # IN: left, right
@@ -198,7 +197,7 @@ def wide(left, right):  # type: ignore[no-untyped-def]
     return right - left > _NARROW * max(abs(left), abs(right))
 
 
-@njit(types.int64(_F, _I, _I, types.int64, types.int64, _I, _I, _F, _F, _F, _I, _F), nogil=True, cache=True)
+@kernel(types.int64(_F, _I, _I, types.int64, types.int64, _I, _I, _F, _F, _F, _I, _F))
 def best_interval(step, bits, change, start, at_least, total, rise, low, high, kept, kept_at, out):  # type: ignore[no-untyped-def]
     """Return the largest value of any interval between steps if it is above ``at_least``, else that.
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from numba import njit
 
 from mcrank.errors import OptionError
+from mcrank.kernels import kernel, step
 from mcrank.losses.exponential import exp_negative
 
 FloatArray = npt.NDArray[np.float64]
@@ -68,7 +69,7 @@ def first_weights(sizes: IntArray, activation: str, stream: np.random.Generator)
     return np.concatenate(parts)
 
 
-@njit(nogil=True, cache=True)
+@step()
 def add_products(  # type: ignore[no-untyped-def]
     inputs,  # IN  (n, a)
     weights,  # IN  (a, b)
@@ -97,7 +98,7 @@ def add_products(  # type: ignore[no-untyped-def]
             f += 1
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def activate(kind, units):  # type: ignore[no-untyped-def]
     """Turn the sums of a hidden layer into its activations, in place."""
     flat = units.reshape(units.size)
@@ -140,7 +141,7 @@ def len_units(n, sizes):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(nogil=True, cache=True)
+@step()
 def forward(  # type: ignore[no-untyped-def]
     n,  # IN  rows
     sizes,  # IN  units of each layer
@@ -167,7 +168,7 @@ def forward(  # type: ignore[no-untyped-def]
     return at
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def add_outer(  # type: ignore[no-untyped-def]
     inputs,  # IN  (n, a)
     deltas,  # IN  (n, b)
@@ -200,7 +201,7 @@ def add_outer(  # type: ignore[no-untyped-def]
             bias[h] += deltas[i, h]
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
 def backward(  # type: ignore[no-untyped-def]
     n,  # IN  rows
     sizes,  # IN  units of each layer
@@ -231,7 +232,7 @@ def backward(  # type: ignore[no-untyped-def]
             times_slope(kind, below, down)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def score_rows(  # type: ignore[no-untyped-def]
     X,  # IN  scaled rows, float64
     sizes,  # IN

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, types
+from numba import types
 
 from mcrank.data.dataset import Dataset
+from mcrank.kernels import kernel
 from mcrank.rankers.scaling import Scaling
 
 FloatArray = npt.NDArray[np.float64]
@@ -24,7 +25,7 @@ _X = types.float32[:, ::1]
 _F = types.float64[::1]
 
 
-@njit(types.void(_READ, types.boolean, _F, _F, _F, _OFFSETS, _X), nogil=True, cache=True)
+@kernel(types.void(_READ, types.boolean, _F, _F, _F, _OFFSETS, _X))
 def centre_rows(X, log, shift, factor, fill, offsets, out):  # type: ignore[no-untyped-def]
     """Scale rows and take off the mean of their query."""
     # IN: X, log, shift, factor, fill, offsets  OUT: out
@@ -54,7 +55,7 @@ def centre_rows(X, log, shift, factor, fill, offsets, out):  # type: ignore[no-u
                 out[i, f] = np.float32(min(max(value - mean[f], -LARGEST), LARGEST))
 
 
-@njit(types.void(_X, _F, _F), nogil=True, cache=True, fastmath={"reassoc", "nsz", "contract"})
+@kernel(types.void(_X, _F, _F), fastmath={"reassoc", "nsz", "contract"})
 def times_weights(X, weights, out):  # type: ignore[no-untyped-def]
     """Multiply every row by the weights."""
     # IN: X, weights by feature  OUT: out by row
@@ -65,7 +66,7 @@ def times_weights(X, weights, out):  # type: ignore[no-untyped-def]
         out[i] = total
 
 
-@njit(types.void(_X, _F, _F), nogil=True, cache=True, fastmath={"nsz", "contract"})
+@kernel(types.void(_X, _F, _F), fastmath={"nsz", "contract"})
 def times_rows(X, push, out):  # type: ignore[no-untyped-def]
     """Add up all rows, each times its push."""
     # IN: X, push by row  OUT: out by feature

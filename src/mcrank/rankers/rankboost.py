@@ -17,10 +17,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from mcrank.boosting.binning import BINNINGS
 from mcrank.data.dataset import Dataset
+from mcrank.kernels import kernel
 from mcrank.losses.pairwise import PairArrays
 from mcrank.options import option
 from mcrank.rankers.base import Card, stopping_option
@@ -165,11 +165,9 @@ def _levels(layout: PairArrays) -> npt.NDArray[np.int64]:
     return out
 
 
-@njit(
+@kernel(
     "float64(int32[::1], float64[::1], int64[::1], int64[::1], float64[::1], float64[::1], float64[::1],"
     " float64[::1], float64[::1], float64[::1])",
-    nogil=True,
-    cache=True,
 )
 def pull_rows(order, worth, starts, ends, factor, weight, scores, up, down, pull):  # type: ignore[no-untyped-def]
     """Fill the pull of all pairs on every row, and return the weight of all pairs.
@@ -230,11 +228,9 @@ def pull_rows(order, worth, starts, ends, factor, weight, scores, up, down, pull
     return total
 
 
-@njit(
+@kernel(
     "void(uint16[:, ::1], int32[:, ::1], int64[::1], int64[::1], int64[::1], float64[::1], float64[::1],"
     " float64[::1], int64, int64[::1], int64, int64, float64[::1])",
-    nogil=True,
-    cache=True,
 )
 def sum_separated(  # type: ignore[no-untyped-def]
     columns, by_bin, levels, starts, ends, factor, up, down, longest, places, start, end, out

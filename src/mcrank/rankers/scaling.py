@@ -10,9 +10,10 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, types
+from numba import types
 
 from mcrank.errors import ModelFileError
+from mcrank.kernels import kernel
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -25,7 +26,7 @@ _READ = types.Array(types.float32, 2, "C", readonly=True)
 _F = types.float64[::1]
 
 
-@njit(types.void(_READ, types.boolean, _F, _F, _F, types.int64[::1]), nogil=True, cache=True)
+@kernel(types.void(_READ, types.boolean, _F, _F, _F, types.int64[::1]))
 def feature_sums(X, log, total, low, high, count):  # type: ignore[no-untyped-def]
     """Sum, least, largest and number of the known values of each feature."""
     # IN: X, log  OUT: total, low, high, count
@@ -48,7 +49,7 @@ def feature_sums(X, log, total, low, high, count):  # type: ignore[no-untyped-de
             count[f] += known
 
 
-@njit(types.void(_READ, types.boolean, _F, _F), nogil=True, cache=True)
+@kernel(types.void(_READ, types.boolean, _F, _F))
 def feature_squares(X, log, mean, out):  # type: ignore[no-untyped-def]
     """Sum of the squared distances of the known values of each feature from its mean."""
     # IN: X, log, mean  OUT: out

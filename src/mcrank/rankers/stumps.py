@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from mcrank.boosting.binning import Bins, bin_dataset, find_bins
 from mcrank.boosting.boost import Boosted
 from mcrank.boosting.trees import ForestBuilder
 from mcrank.data.dataset import Dataset
+from mcrank.kernels import kernel
 from mcrank.losses.pairwise import pair_arrays
 from mcrank.rankers.rounds import Rounds
 
@@ -209,7 +209,7 @@ def boost_stumps(
     return Boosted(builder.build(), bins, rounds.n_rounds, rounds.best_round, interrupted, rounds.history)
 
 
-@njit("void(uint16[:, ::1], float64[::1], int64[::1], int64, int64, float64[::1])", nogil=True, cache=True)
+@kernel("void(uint16[:, ::1], float64[::1], int64[::1], int64, int64, float64[::1])")
 def sum_bins(columns, values, places, start, end, out):  # type: ignore[no-untyped-def]
     """Sum a value of every row over the bins of features ``start`` up to ``end``."""
     # IN: columns, values, places, start, end  OUT: out (overwritten for these features)
@@ -221,10 +221,8 @@ def sum_bins(columns, values, places, start, end, out):  # type: ignore[no-untyp
             sums[column[i]] += values[i]
 
 
-@njit(
+@kernel(
     "void(float64[::1], float64[::1], int64[::1], uint8[::1], int64, int64[::1], float64[:, ::1])",
-    nogil=True,
-    cache=True,
 )
 def best_cuts(net, total, places, missing, rule, first, found):  # type: ignore[no-untyped-def]
     """Lower a threshold through the bins of each feature and keep the best; the highest of equals."""

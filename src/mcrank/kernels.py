@@ -1,0 +1,54 @@
+"""How compiled functions are declared: kernels, which Python calls, and steps, which only kernels call.
+
+Numba compiles for every function, beside its body, a way in from Python (which unpacks each array) and one
+from C. Both go through the optimiser, and for a function of ten arrays they are two fifths of its compile
+time. Nothing here is called from C, and steps are not called from Python, so they go without.
+
+`kernel` and `step` also fix what all have in common: no GIL while they run, and kernels kept on disk. What a
+kernel calls is compiled into it, so a step has no place on disk of its own. A step with one caller is better
+declared with ``njit(inline="always")``: Numba then writes it into its caller and compiles it once, not twice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit
+from numba.extending import register_jitable
+
+
+def kernel(*signature: Any, **options: Any) -> Any:
+    """Declare a function that Python calls; options are those of `numba.njit`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.kernels import kernel
+    >>> @kernel()
+    ... def double(values):
+    ...     for i in range(len(values)):
+    ...         values[i] *= 2.0
+    >>> double.targetoptions["no_cfunc_wrapper"]
+    True
+    """
+    every: dict[str, Any] = {"nogil": True, "cache": True, "no_cfunc_wrapper": True}
+    return njit(*signature, **every, **options)
+
+
+def step(**options: Any) -> Any:
+    """Declare a function that kernels call.
+
+    It stays a Python function, which is what runs when Python calls it: slow, but safe. (A function without
+    a way in that is declared by `njit` ends the interpreter when it is called.) ``njit(function)`` gives
+    tests a compiled one.
+
+    Examples
+    --------
+    >>> from mcrank.kernels import step
+    >>> @step()
+    ... def successor(i):
+    ...     return i + 1
+    >>> successor(1)
+    2
+    """
+    return register_jitable(nogil=True, no_cfunc_wrapper=True, **options)
