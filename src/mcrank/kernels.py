@@ -23,16 +23,14 @@ def kernel(*signature: Any, **options: Any) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from mcrank.kernels import kernel
-    >>> @kernel()
-    ... def double(values):
-    ...     for i in range(len(values)):
-    ...         values[i] *= 2.0
-    >>> double.targetoptions["no_cfunc_wrapper"]
-    True
+    >>> from mcrank.losses.quantize import round_gradients  # declared with @kernel
+    >>> rounded = np.empty(2, dtype=np.int32)
+    >>> round_gradients(np.array([0.5, -1.0]), 0.25, rounded)
+    >>> rounded.tolist()
+    [2, -4]
     """
-    every: dict[str, Any] = {"nogil": True, "cache": True, "no_cfunc_wrapper": True}
-    return njit(*signature, **every, **options)
+    declare: Any = njit  # whose own types leave out options that it documents
+    return declare(*signature, nogil=True, cache=True, no_cfunc_wrapper=True, **options)
 
 
 def step(**options: Any) -> Any:
