@@ -333,3 +333,10 @@ def test_weights_of_queries_act_in_the_mean():
     )
     tool = parse_measure("ndcg[lightgbm]").on(data).mean(scores)
     assert tool == pytest.approx((1 + 1 + 3 / np.log2(3)) / 6)
+
+
+@pytest.mark.parametrize("relevant", [1, 3, 4, 49, 256, 1001])
+def test_average_precision_of_a_perfect_ranking_is_one_to_the_last_digit(relevant):
+    grades = np.repeat([1.0, 0.0], [relevant, 7])
+    falling = -np.arange(len(grades), dtype=np.float64)
+    assert mcrank.MAP().on(Grades(grades, np.zeros(len(grades)))).per_query(falling).tolist() == [1.0]

@@ -297,6 +297,13 @@ class Swaps:
 
 def checked_scores(scores: npt.ArrayLike, layout: Layout) -> FloatArray:
     """Return scores as contiguous float64, or raise `DataError`: one score per row, none of them NaN."""
+    values = score_column(scores, layout)
+    refuse_nan(values, layout, slice(0, layout.n_queries))
+    return values
+
+
+def score_column(scores: npt.ArrayLike, layout: Layout) -> FloatArray:
+    """Return scores as contiguous float64, one per row, or raise `DataError`."""
     try:
         values = np.ascontiguousarray(scores, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -305,12 +312,15 @@ def checked_scores(scores: npt.ArrayLike, layout: Layout) -> FloatArray:
         raise DataError(
             f"scores must have one value per row: {layout.n_rows} rows, got shape {values.shape}."
         )
-    values = values if values.flags.writeable else values.copy()  # kernels are compiled for writable arrays
-    if count_nan(values):
+    return values if values.flags.writeable else values.copy()  # kernels are compiled for writable arrays
+
+
+def refuse_nan(values: FloatArray, layout: Layout, part: slice) -> None:
+    """Raise `DataError` for the first score of all that is NaN, if there is one in a part of the queries."""
+    if count_nan(values[layout.rows_of(part)]):
         row = int(np.argmax(np.isnan(values)))
         words = f"scores has NaN at {layout.row_words(row)}; every row needs a score."
         raise at_row(DataError(words), layout.source_row(row))
-    return values
 
 
 def measure_together(
@@ -318,7 +328,8 @@ def measure_together(
 ) -> tuple[list[FloatArray], dict[int, BoolArray]]:
     """Return the values of every bound on the same scores, and which queries are tied across each cut.
 
-    Rows are ranked once per precision of scores; ties are those of the first bound's precision.
+    ``scores`` may have NaN, which is refused. Rows are ranked once per precision of scores; ties are those of
+    the first bound's precision.
     """
     layout = bounds[0].layout
     values = [np.empty(layout.n_queries, dtype=np.float64) for _ in bounds]
@@ -342,6 +353,7 @@ def _measure_ranked(
 
     def measure_part(part: slice) -> None:
         # All of it on one thread while the order of its queries is near: threads are woken up once.
+        refuse_nan(scores, layout, part)
         rank_part(layout, ranking, part)
         for bound, out in plain:
             bound.fill(ranking, part, out)

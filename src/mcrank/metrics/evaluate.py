@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from mcrank.data.trec import Judged, Qrels, Run, judge
 from mcrank.errors import DataError, MeasureError, OptionError
-from mcrank.metrics.bound import Bound, checked_scores, measure_together
+from mcrank.metrics.bound import Bound, measure_together, score_column
 from mcrank.metrics.layout import BoolArray, FloatArray, Graded, Layout
 from mcrank.metrics.measure import Measure, parse_measure
 
@@ -151,7 +151,7 @@ def evaluate(
 def _evaluate(
     wanted: list[Measure], graded: Graded, row_scores: npt.ArrayLike, layout: Layout, band: bool
 ) -> Evaluation:
-    used = checked_scores(row_scores, layout)
+    used = score_column(row_scores, layout)
     bounds = [Bound(measure, layout) for measure in wanted]
     cuts = sorted({bound.measure.k for bound in bounds if bound.measure.k is not None})
     values, tied = measure_together(bounds, used, cuts)

@@ -114,6 +114,12 @@ class Layout:
         for done in waiting:
             done.result()
 
+    def rows_of(self, part: slice) -> slice:
+        """Return the rows, ranked or not, of a part of the queries."""
+        if part.start == part.stop:
+            return slice(0, 0)
+        return slice(int(self.starts[part.start]), int(self.stops[part.stop - 1]))
+
     @property
     def n_queries(self) -> int:
         """Number of queries."""
