@@ -84,6 +84,18 @@ def test_rows_of_a_table_are_not_taken_for_lines(tmp_path, capsys):
     assert "(line" not in err
 
 
+def test_a_table_of_four_columns_is_no_qrels_and_qrels_may_be_named_tsv(tmp_path, capsys):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "scores").write_text("2\n1\n")
+    (tmp_path / "table.tsv").write_text("qid\tdoc_id\tlabel\tf\n1\ta\t0\t0.5\n1\tb\t1\t0.5\n")
+    (tmp_path / "run").write_text(RUN)
+    (tmp_path / "qrels.tsv").write_text(QRELS.replace(" ", "\t"))
+    for data, scores, mean in (("table.tsv", "scores", 0.5), ("qrels.tsv", "run", 0.75)):
+        arguments = ["evaluate", str(tmp_path / data), str(tmp_path / scores), "-m", "mrr", "--json"]
+        assert main(arguments) == 0
+        assert json.loads(capsys.readouterr().out)["mean"] == {"mrr": mean}
+
+
 def test_rows_of_qrels_made_in_python_are_the_callers():
     qrels = mcrank.Qrels(["b", "a", "b"], ["x", "x", "y"], [0, 1, 9])
     run = mcrank.Run(["b", "b", "a"], ["y", "z", "x"], [3, 2, 1])

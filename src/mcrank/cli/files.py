@@ -8,6 +8,7 @@ from typing import Any
 
 from mcrank.data.dataset import Dataset
 from mcrank.data.sources import open_text
+from mcrank.data.tables import table_format
 from mcrank.data.trec import Qrels, Run
 from mcrank.errors import DataError, McrankError
 
@@ -28,12 +29,22 @@ def looks_like_qrels(path: str) -> bool:
             for line in lines:
                 words = line.split()
                 if words and not words[0].startswith("#"):
-                    return (
+                    four = (
                         len(words) == 4 and not words[1].startswith("qid:") and not words[3].startswith("1:")
                     )
+                    # Judgments may be named .tsv; where a header stands in the first line it is a table.
+                    return four and (table_format(Path(path)) is None or _is_number(words[3]))
     except DataError:
         return False  # not a plain text file: `read` knows what it is, or says so
     return False
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def read_scores_for(path: str, data: Dataset | Qrels) -> Any:
@@ -58,8 +69,6 @@ def with_line(path: str, work: Callable[[], Any]) -> Any:
 
 
 def _line_of_row(path: str, row: int) -> int | None:
-    from mcrank.data.tables import table_format
-
     if table_format(Path(path)) is not None:
         return None  # rows of a table are not lines: there are headers and quoted line ends
     rows = -1
