@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types
+from numba import types
+
+from mcrank.kernels import kernel
 
 _FLOATS = types.Array(types.float64, 1, "C", readonly=True)
 _INTEGERS = types.Array(types.int64, 1, "C", readonly=True)
@@ -11,7 +13,7 @@ _STARTS = types.Array(types.int64, 1, "C")
 _BYTES = types.Array(types.uint8, 1, "C")
 
 
-@njit(types.boolean(_FLOATS), nogil=True, cache=True)
+@kernel(types.boolean(_FLOATS))
 def are_grades(values):  # type: ignore[no-untyped-def]
     """Tell whether every value is finite and not negative."""
     # IN: values
@@ -21,7 +23,7 @@ def are_grades(values):  # type: ignore[no-untyped-def]
     return good == values.shape[0]
 
 
-@njit(types.boolean(_FLOATS, _BYTES), nogil=True, cache=True)
+@kernel(types.boolean(_FLOATS, _BYTES))
 def whole_grades(grades, out):  # type: ignore[no-untyped-def]
     """Write grades as bytes; tell whether that lost nothing, that is all are integers from 0 to 255."""
     # IN: grades  OUT: out
@@ -33,7 +35,7 @@ def whole_grades(grades, out):  # type: ignore[no-untyped-def]
     return kept == grades.shape[0]
 
 
-@njit(types.int64(_INTEGERS, _STARTS), nogil=True, cache=True)
+@kernel(types.int64(_INTEGERS, _STARTS))
 def find_runs(ids, starts):  # type: ignore[no-untyped-def]
     """Find the first row of each run of equal ids; return how many runs, or 0 where ids fall somewhere."""
     # IN: ids (at least one)  OUT: starts (as long as ids, the runs' first)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from mcrank.kernels import kernel
 from mcrank.metrics.dialects import Dialect, relevant_bounds
 from mcrank.metrics.layout import FloatArray, Layout
 from mcrank.metrics.ties import Ranking
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def average_precisions(order, starts, ends, levels, relevant, depth, share, product, divisor, hit, out):  # type: ignore[no-untyped-def]
     """Sum precision at the relevant ranks of each query, divided (0 where the divisor is 0).
 
@@ -40,7 +40,7 @@ def average_precisions(order, starts, ends, levels, relevant, depth, share, prod
         out[q] = total / divisor[q] if divisor[q] > 0.0 else 0.0
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def expected_average_precisions(scores, order, starts, ends, levels, relevant, depth, divisor, out):  # type: ignore[no-untyped-def]
     """As `average_precisions`, but the mean over all orders of equal scores.
 
@@ -72,7 +72,7 @@ def expected_average_precisions(scores, order, starts, ends, levels, relevant, d
         out[q] = total / divisor[q] if divisor[q] > 0.0 else 0.0
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def average_precision_swaps(order, start, end, levels, relevant, depth, divisor, out):  # type: ignore[no-untyped-def]
     """Absolute change of one query when the rows at ranks i < j swap.
 
@@ -102,7 +102,7 @@ def average_precision_swaps(order, start, end, levels, relevant, depth, divisor,
                 between += is_j / (j + 1)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def best_grades(scores, order, starts, ends, levels, grade, depth, expected, held, out):  # type: ignore[no-untyped-def]
     """Find the highest grade within ``depth`` ranks of each query.
 
@@ -146,7 +146,7 @@ def best_grades(scores, order, starts, ends, levels, grade, depth, expected, hel
         out[q] = best
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def best_grade_swaps(order, start, end, levels, grade, depth, out):  # type: ignore[no-untyped-def]
     """Absolute change of the best grade within ``depth`` ranks when ranks i and j swap."""
     # IN: order, start, end, levels, grade, depth  OUT: out[i, j]

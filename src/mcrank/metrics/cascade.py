@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from mcrank.kernels import kernel
 from mcrank.metrics.dialects import Dialect
 from mcrank.metrics.layout import FloatArray, Layout
 from mcrank.metrics.ties import Ranking
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def cascades(order, starts, ends, levels, satisfied, weight, out):  # type: ignore[no-untyped-def]
     """Sum weight * still reading * satisfied over the ranks of each query."""
     # IN: order, starts, ends, levels by row, satisfied by level, weight by rank  OUT: out
@@ -35,7 +35,7 @@ def cascades(order, starts, ends, levels, satisfied, weight, out):  # type: igno
         out[q] = total
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def expected_cascades(scores, order, starts, ends, levels, satisfied, weight, scratch, out):  # type: ignore[no-untyped-def]
     """As `cascades`, but the mean over all orders of equal scores.
 
@@ -71,7 +71,7 @@ def expected_cascades(scores, order, starts, ends, levels, satisfied, weight, sc
         out[q] = total
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def cascade_swaps(order, start, end, levels, satisfied, weight, out):  # type: ignore[no-untyped-def]
     """Absolute change of one query when the rows at ranks i and j swap.
 

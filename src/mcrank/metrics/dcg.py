@@ -9,14 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numba import njit
 
+from mcrank.kernels import kernel
 from mcrank.metrics.dialects import Dialect
 from mcrank.metrics.layout import BoolArray, FloatArray, Layout, RowArray
 from mcrank.metrics.ties import Ranking, rank
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def discounted_sums(order, starts, ends, levels, worth, discount, own_discount, divisor, out):  # type: ignore[no-untyped-def]
     """Sum gain times discount over the ranks of each query, divided (0 where the divisor is 0)."""
     # IN: order, starts, ends, levels by row, worth by level, discount by rank (or row), divisor  OUT: out
@@ -30,7 +30,7 @@ def discounted_sums(order, starts, ends, levels, worth, discount, own_discount, 
         out[q] = total / divisor[q] if divisor[q] > 0.0 else 0.0
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def expected_discounted_sums(  # type: ignore[no-untyped-def]
     scores, order, starts, ends, levels, worth, discount, own_discount, divisor, out
 ):
@@ -64,7 +64,7 @@ def expected_discounted_sums(  # type: ignore[no-untyped-def]
         out[q] = total / divisor[q] if divisor[q] > 0.0 else 0.0
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def ideal_count_sums(counts, best_first, worth, discount, out):  # type: ignore[no-untyped-def]
     """Ideal discounted sum of each query from its rows of each level: nothing is sorted."""
     # IN: counts[query, level], best_first (levels by falling worth), worth by level, discount  OUT: out
@@ -81,7 +81,7 @@ def ideal_count_sums(counts, best_first, worth, discount, out):  # type: ignore[
         out[q] = total
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def mean_ndcg_discounts(order, starts, ends, stops, levels, worth, discount, own, ideal):  # type: ignore[no-untyped-def]
     """Discounts of each query that make MeanNDCG one discounted sum; see `mean_ndcg_form`."""
     # IN: order (by worth), starts, ends, stops, levels, worth, discount  OUT: own (zeros before), ideal
@@ -100,7 +100,7 @@ def mean_ndcg_discounts(order, starts, ends, stops, levels, worth, discount, own
             own[s + r] = discount[r] * tail / n
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def discounted_swaps(order, start, end, levels, worth, discount, first, divisor, out):  # type: ignore[no-untyped-def]
     """Absolute change of one query when the rows at ranks i and j swap places."""
     # IN: order, start, end, levels, worth, discount by rank from ``first``, divisor  OUT: out[i, j]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from mcrank.kernels import kernel, step
 from mcrank.metrics.layout import FloatArray, Layout
 from mcrank.metrics.ties import Ranking
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def kendall_taus(scores, order, starts, ends, levels, tree, held, out):  # type: ignore[no-untyped-def]
     """Kendall's tau-b of each query; 0 where all scores or all grades are equal.
 
@@ -50,7 +50,7 @@ def kendall_taus(scores, order, starts, ends, levels, tree, held, out):  # type:
         out[q] = agreement / scale if scale > 0.0 else 0.0
 
 
-@njit(nogil=True, cache=True)
+@step()
 def counted(tree, held, level, step):  # type: ignore[no-untyped-def]
     """Add ``step`` rows of one level to the counts; return how many there were."""
     # IN: level, step  OUT: tree, held
@@ -63,7 +63,7 @@ def counted(tree, held, level, step):  # type: ignore[no-untyped-def]
     return before
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def kendall_swaps(scores, order, start, end, levels, grade, out):  # type: ignore[no-untyped-def]
     """Absolute change of tau-b when the rows at ranks i and j swap scores.
 

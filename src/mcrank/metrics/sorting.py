@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from mcrank.kernels import kernel, step
 
 _CROWD = 32  # about so many rows in one bucket: merge sort instead
 _BUCKETS = 1 << 23  # of a short query: a bucket and a row's place, one byte, make a positive 32-bit number
@@ -11,7 +12,7 @@ _FALLEN = 16  # one row in so many below its successor: merge sort instead
 FILE_ORDER = np.empty(0, dtype=np.int32)
 
 
-@njit(nogil=True, cache=True)
+@step()
 def merge_rows(scores, base, s, n, key_a, key_b, row_a, row_b, order):  # type: ignore[no-untyped-def]
     """Sort ``n`` rows of one query by score: a stable merge sort whose inner step has no branch."""
     # IN: scores, base (empty: file order), s, n  OUT: key_*, row_* (scratch), order[s:s + n]
@@ -40,7 +41,7 @@ def merge_rows(scores, base, s, n, key_a, key_b, row_a, row_b, order):  # type: 
         order[s + i] = row_a[i]
 
 
-@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
+@step(fastmath={"nnan", "nsz"})
 def insert_rows(key, ranked):  # type: ignore[no-untyped-def]
     """Sort the rows of one query by insertion, which is quick where few are out of place; stable."""
     # IN and OUT: key (from its start), ranked
@@ -62,7 +63,7 @@ def insert_rows(key, ranked):  # type: ignore[no-untyped-def]
 
 # In the kernels below, the views of one query and the unsigned scratch are there for speed: an index that
 # may be negative costs a comparison at every access.
-@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
+@kernel(fastmath={"nnan", "nsz"})
 def rank_all(scores, base, starts, ends, key_a, key_b, row_a, row_b, place, bucket, order):  # type: ignore[no-untyped-def]
     """Sort the rows of each query by score, equal scores in base order.
 
@@ -119,7 +120,7 @@ def rank_all(scores, base, starts, ends, key_a, key_b, row_a, row_b, place, buck
         insert_rows(key_a, ranked)
 
 
-@njit(nogil=True, cache=True)
+@step()
 def sort_columns(table, n, lanes):  # type: ignore[no-untyped-def]
     """Sort each column of a table with Batcher's merge exchange (Knuth, volume 3, algorithm 5.2.2M).
 
@@ -155,7 +156,7 @@ def sort_columns(table, n, lanes):  # type: ignore[no-untyped-def]
         p >>= one
 
 
-@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
+@step(fastmath={"nnan", "nsz"})
 def number_rows(score, number):  # type: ignore[no-untyped-def]
     """Number the rows of a query so that a higher score, then an earlier place, is a smaller number."""
     # IN: score  OUT: number (bucket of score, and place in the last byte)
@@ -175,7 +176,7 @@ def number_rows(score, number):  # type: ignore[no-untyped-def]
             number[i] = i
 
 
-@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
+@kernel(fastmath={"nnan", "nsz"})
 def rank_short(scores, starts, ends, lanes, table, number, key_a, key_b, row_a, row_b, order):  # type: ignore[no-untyped-def]
     """As `rank_all`, in file order, where no query has more than 256 rows.
 
@@ -226,7 +227,7 @@ def rank_short(scores, starts, ends, lanes, table, number, key_a, key_b, row_a, 
                     insert_rows(key_a, ranked)
 
 
-@njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
+@kernel(fastmath={"nnan", "nsz"})
 def rank_top(scores, base, starts, ends, depth, key, place, bucket, order):  # type: ignore[no-untyped-def]
     """Find the first ``depth`` rows of each query, equal scores in base order.
 

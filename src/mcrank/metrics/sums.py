@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types
+from numba import types
+
+from mcrank.kernels import kernel
 
 # Grades and scores may be read-only arrays of the caller's; this takes writable ones too.
 _READ = types.Array(types.float64, 1, "C", readonly=True)
 
 
-@njit(nogil=True, cache=True, fastmath={"reassoc", "nsz"})
+@kernel(fastmath={"reassoc", "nsz"})
 def level_sums(levels, starts, stops, worth, out):  # type: ignore[no-untyped-def]
     """Sum what the levels of each query's rows are worth, in whatever order is quickest."""
     # IN: levels by row, starts, stops, worth by level  OUT: out
@@ -20,7 +22,7 @@ def level_sums(levels, starts, stops, worth, out):  # type: ignore[no-untyped-de
         out[q] = total
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def count_levels(levels, starts, stops, out):  # type: ignore[no-untyped-def]
     """Count the rows of each level in each query."""
     # IN: levels by row, starts, stops  OUT: out[query, level] (zeros before)
@@ -30,7 +32,7 @@ def count_levels(levels, starts, stops, out):  # type: ignore[no-untyped-def]
             held[levels[i]] += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def count_few_levels(levels, starts, stops, out):  # type: ignore[no-untyped-def]
     """As `count_levels`, for up to 8 levels: their counts are the bytes of one number, emptied in time."""
     # IN: levels by row, starts, stops  OUT: out[query, level] (zeros before)
@@ -43,7 +45,7 @@ def count_few_levels(levels, starts, stops, out):  # type: ignore[no-untyped-def
                 out[q, level] += (packed >> np.uint64(8 * level)) & np.uint64(255)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def count_sums(counts, worth, out):  # type: ignore[no-untyped-def]
     """Sum what the rows of each query are worth, from how many there are of each level."""
     # IN: counts[query, level], worth by level  OUT: out
@@ -55,7 +57,7 @@ def count_sums(counts, worth, out):  # type: ignore[no-untyped-def]
         out[q] = total
 
 
-@njit(types.int64(_READ), nogil=True, cache=True)
+@kernel(types.int64(_READ))
 def count_nan(values):  # type: ignore[no-untyped-def]
     """Count the values that are NaN."""
     # IN: values

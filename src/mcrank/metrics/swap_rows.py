@@ -8,10 +8,11 @@ given what the rows are worth in ranked order and fills ``change[j]`` for ranks 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from mcrank.kernels import step
 
 
-@njit(nogil=True, cache=True)
+@step()
 def discounted_row(i, worth, discount, change):  # type: ignore[no-untyped-def]
     """Discounted sums, before the divisor: |gain_i - gain_j| |discount_i - discount_j|."""
     # IN: i, worth by rank, discount by rank (as long as worth)  OUT: change below rank i
@@ -21,7 +22,7 @@ def discounted_row(i, worth, discount, change):  # type: ignore[no-untyped-def]
         out[j] = abs(gain - gains[j]) * abs(weight - weights[j])
 
 
-@njit(nogil=True, cache=True)
+@step()
 def average_precision_row(i, relevant, depth, change):  # type: ignore[no-untyped-def]
     """Average precision, before the divisor: the hit moves, and every hit between gains or loses one."""
     # IN: i, relevant (1.0 or 0.0) by rank, depth  OUT: change below rank i
@@ -39,7 +40,7 @@ def average_precision_row(i, relevant, depth, change):  # type: ignore[no-untype
             between += relevant[j] / (j + 1)
 
 
-@njit(nogil=True, cache=True)
+@step()
 def cascade_row(i, satisfied, weight, change):  # type: ignore[no-untyped-def]
     """A cascade: reading_i * (x - y) * (between + weight_j * still - weight_i); see `cascade_swaps`."""
     # IN: i, satisfied by rank, weight by rank (as long as satisfied)  OUT: change below rank i
@@ -55,7 +56,7 @@ def cascade_row(i, satisfied, weight, change):  # type: ignore[no-untyped-def]
         still *= 1.0 - y
 
 
-@njit(nogil=True, cache=True)
+@step()
 def best_grade_row(i, grade, depth, change):  # type: ignore[no-untyped-def]
     """The best grade within ``depth`` ranks."""
     # IN: i, grade by rank, depth  OUT: change below rank i
@@ -69,7 +70,7 @@ def best_grade_row(i, grade, depth, change):  # type: ignore[no-untyped-def]
         change[j] = abs(max(others, grade[j]) - best) if i < deep <= j else 0.0
 
 
-@njit(nogil=True, cache=True)
+@step()
 def kendall_row(i, grade, change):  # type: ignore[no-untyped-def]
     """Kendall's tau-b, before its scale, where no two rows share a rank.
 
@@ -86,7 +87,7 @@ def kendall_row(i, grade, change):  # type: ignore[no-untyped-def]
         mine += np.sign(grade[i] - grade[j])
 
 
-@njit(nogil=True, cache=True)
+@step()
 def kendall_scale(grade):  # type: ignore[no-untyped-def]
     """Root of (pairs * pairs untied in grade)."""
     # IN: grade

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from mcrank.kernels import kernel
 from mcrank.metrics.layout import BoolArray, FloatArray, IntArray, Layout, RowArray
 from mcrank.metrics.sorting import FILE_ORDER as FILE_ORDER
 from mcrank.metrics.sorting import merge_rows as merge_rows
@@ -22,7 +22,7 @@ _SHORT = 255  # rows up to which queries are sorted side by side
 _LANES = 64  # so many at a time
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def find_ties(scores, order, starts, ends, ranked, depth, tied, tied_at_cut):  # type: ignore[no-untyped-def]
     """Find queries with equal scores within the first ``depth`` ranks, and across that cut."""
     # IN: scores, order, starts, ends, ranked (ranks that order holds), depth  OUT: tied (either), tied_at_cut
@@ -51,7 +51,7 @@ def find_ties(scores, order, starts, ends, ranked, depth, tied, tied_at_cut):  #
             tied[q] |= tied_at_cut[q]
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def find_cut_ties(scores, order, starts, ends, depth, out):  # type: ignore[no-untyped-def]
     """As `find_ties`, only across the cut, where the order goes deeper than that."""
     # IN: scores, order (more than depth ranks), starts, ends, depth (above 0)  OUT: out
