@@ -6,7 +6,9 @@ time. Nothing here is called from C, and steps are not called from Python, so th
 
 `kernel` and `step` also fix what all have in common: no GIL while they run, and kernels kept on disk. What a
 kernel calls is compiled into it, so a step has no place on disk of its own. A step with one caller is better
-declared with ``njit(inline="always")``: Numba then writes it into its caller and compiles it once, not twice.
+declared with ``njit(inline="always")``: Numba then writes it into its caller and compiles it once, not twice;
+one that both kernels and steps call with ``njit(nogil=True)``: Numba compiles a `step` once for each kind of
+caller.
 """
 
 from __future__ import annotations

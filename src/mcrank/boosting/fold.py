@@ -231,7 +231,7 @@ def _add_group(
         sums[sums_at + i] = total
 
 
-@step()
+@njit(nogil=True)
 def _step(
     X: Array, x_at: Index, first: Index, n: Index, f: Index,
     feature: Array, threshold: Array, missing_left: Array, left: Array, right: Array,

@@ -65,6 +65,12 @@ def use_readers() -> None:
         read(path, absent="missing")
 
 
+def use_bins() -> None:
+    """Import what all trainers do: kernels declared with their types are compiled as they are declared."""
+    import mcrank.boosting.boost
+    import mcrank.losses.quantize  # noqa: F401
+
+
 def use_trainers() -> None:
     """Train each ranker for a round or two in each of its ways."""
     from mcrank import (
@@ -191,15 +197,20 @@ def use_pairs() -> None:
         loss.fill(np.zeros((1, 4)), gradients, run)
 
 
-# In each turn the longest first, so that the others run beside it; the second turn uses what the first made.
+# In each turn the longest first, so that the others run beside it. What the first turn makes is used by all
+# of the second, and there the pairs are done long before trainers, which come to them last, ask for them.
 TURNS: tuple[dict[str, Callable[[], None]], ...] = (
-    {"measuring": use_measures, "pairs": use_pairs},
+    {
+        "measuring": use_measures,
+        "reading": use_readers,
+        "binning": use_bins,
+        "scoring": use_scorers,
+    },
     {
         "training": use_trainers,
+        "pairs": use_pairs,
         "nets": use_nets,
-        "reading": use_readers,
         "linear": use_linear,
-        "scoring": use_scorers,
         "stumps": use_stumps,
     },
 )

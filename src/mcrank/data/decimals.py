@@ -188,7 +188,7 @@ def _add_digits(text, at, mantissa, digits):  # type: ignore[no-untyped-def]
     return p + count, mantissa * WHOLE_POWERS[count] + value, digits + count
 
 
-@step()
+@njit(nogil=True)
 def read_decimal(text, at):  # type: ignore[no-untyped-def]
     """Read a plain decimal: (end, value, certainty).
 

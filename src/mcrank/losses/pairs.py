@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
 from mcrank.kernels import step
 from mcrank.losses.exponential import exp_negative
@@ -58,7 +59,7 @@ def make_space(longest: int) -> Space:
     return Space._make([*reals, np.zeros(_LANES), *rows])
 
 
-@step()
+@njit(nogil=True)
 def sum_in_lanes(values, lane):  # type: ignore[no-untyped-def]
     """Sum in a fixed order that vector units can follow."""
     # IN: values  OUT: lane (scratch)

@@ -69,7 +69,7 @@ def first_weights(sizes: IntArray, activation: str, stream: np.random.Generator)
     return np.concatenate(parts)
 
 
-@step()
+@njit(nogil=True)
 def add_products(  # type: ignore[no-untyped-def]
     inputs,  # IN  (n, a)
     weights,  # IN  (a, b)
