@@ -12,6 +12,7 @@ from mcrank.cli.warmup import AREAS
 CODE = """
 import importlib, json, pkgutil
 import mcrank
+from types import FunctionType
 from mcrank.cli.warmup import AREAS
 from numba.core.dispatcher import Dispatcher
 
@@ -24,9 +25,13 @@ for module in pkgutil.walk_packages(mcrank.__path__, "mcrank."):
             if isinstance(value, Dispatcher):
                 kernels[f"{value.py_func.__module__}.{name}"] = value
 called = set()
-for kernel in kernels.values():
-    function = kernel.py_func
-    called |= {id(function.__globals__.get(name)) for name in function.__code__.co_names}
+functions = [kernel.py_func for kernel in kernels.values()]
+for function in functions:  # which grows: kernels call steps, which are plain functions
+    for name in function.__code__.co_names:
+        value = function.__globals__.get(name)
+        if isinstance(value, FunctionType) and id(value) not in called:
+            functions.append(value)
+        called.add(id(value))
 cold = [name for name, kernel in kernels.items() if id(kernel) not in called and not kernel.signatures]
 print("COLD", json.dumps([len(kernels), cold]))
 """
