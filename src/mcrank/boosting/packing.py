@@ -106,8 +106,8 @@ def narrow(q, packing):  # type: ignore[no-untyped-def]
     size = abs(r)
     rest = max(int32(one - size), int32(0))  # a balancing gradient may round to more than 1
     # Unsigned halves of 64 bits: the product and the shift run on vectors.
-    h = (uint64(uint32(size)) * uint64(uint32(rest)) + uint64(uint32(one >> int32(1)))) >> uint64(packing.bits)
-    return int64(r), int64(h)
+    h = uint64(uint32(size)) * uint64(uint32(rest)) + uint64(uint32(one >> int32(1)))
+    return int64(r), int64(h >> uint64(packing.bits))
 
 
 @njit(nogil=True, cache=True)

@@ -12,8 +12,8 @@ import numpy as np
 from numba import njit
 
 # One record per node while its tree grows. Its entries are `begin` up to `end`, and as many from `other` on
-# are room of its own (`mcrank.boosting.partition`). `total` and `weight` are the sums of the two lanes over the
-# node's rows and `left_*` those of its best split's left side. `gain` is 0 when no split is worth making;
+# are room of its own (`mcrank.boosting.partition`). `total` and `weight` are the sums of the two lanes over
+# the node's rows and `left_*` those of its best split's left side. `gain` is 0 when no split is worth making;
 # `terms` is the gain before the node's own S²/n is taken off: what two splits of one node are compared by.
 NODE = np.dtype(
     [

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -144,8 +145,21 @@ def evaluate(
     wanted = _measures(measures)
     graded, row_scores = graded_rows(scores, data, complete, judged_only)
     jobs = _jobs(n_jobs)
-    with ThreadPoolExecutor(jobs) as pool:  # starts no thread before there is work for one
-        return _evaluate(wanted, graded, row_scores, Layout.of(graded, pool, jobs), band)
+    return _evaluate(wanted, graded, row_scores, Layout.of(graded, _pool(jobs), jobs), band)
+
+
+@lru_cache(maxsize=2)
+def _pool(jobs: int) -> ThreadPoolExecutor:
+    """Threads that are kept for the next call: a new one costs a tenth of what it then does.
+
+    None is started before there is work for one.
+    """
+    return ThreadPoolExecutor(jobs, thread_name_prefix="mcrank-evaluate")
+
+
+if hasattr(os, "register_at_fork"):
+    # The threads stay behind in the parent; a child that waited for them would wait forever.
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def _evaluate(
