@@ -228,8 +228,33 @@ def test_rosetta_names_who_prints_a_number():
     assert asked.printed_by == found
     assert "is printed by: letor3" in str(asked)
     assert "xgboost;empty=0" in table.matches(f"{table['ranklib'].value:.6f}")
-    with pytest.raises(MeasureError, match="must be a number"):
-        table.matches("high")
+
+
+@pytest.mark.parametrize(
+    "value", ["high", "nan", "inf", "-inf", "1e400", "1_0", "１", "0x1", "", "1e", ".", float("nan"), True]
+)
+def test_rosetta_refuses_what_nobody_prints(value):
+    data, scores = mixed6()
+    with pytest.raises(OptionError, match="must be a finite number"):
+        mcrank.rosetta(scores, data, "ndcg@10", value=value)
+
+
+def test_rosetta_takes_any_way_to_write_a_number():
+    data, scores = mixed6()
+    table = mcrank.rosetta(scores, data, "ndcg@10")
+    for value in (
+        "0.5289",
+        ".5289",
+        "+0.5289",
+        "5.289e-1",
+        "5289E-4",
+        np.float64(0.5289),
+        np.float32(0.5289),
+    ):
+        assert table.matches(value) == table.matches("0.5289")
+    assert "ranklib" in table.matches("0.5289")
+    assert table.matches("1e300") == table.matches("1e-400") == []
+    assert table.matches("0e400") == table.matches("0e300")
 
 
 def test_rosetta_shows_what_a_refusing_dialect_would_print():

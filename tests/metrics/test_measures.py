@@ -230,7 +230,7 @@ def test_names_are_canonical_and_read_back():
         ("ndcg@10[yaho]", "did you mean yahoo"),
         ("ndcg@10[yahoo;emty=0]", "did you mean empty"),
         ("ndcg@10[yahoo;empty]", "switch=value"),
-        ("ndcg@10[yahoo;empty=much]", "number or 'skip'"),
+        ("ndcg@10[yahoo;empty=much]", "number from 0 to 1 or 'skip'"),
         ("ndcg@10[standard;ties=alphabetic]", "random\\(seed\\)"),
         ("ndcg@10[standard;gain=cubic]", "must be exp, exp/16, linear or a table"),
         ("rbp(1.5)", "p of RBP"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.errors import DataError, MeasureError
-from mcrank.metrics.dcg import DiscountedSum
+from mcrank.metrics.dcg import DiscountedSum, refuse_fractions
 from mcrank.metrics.layout import BoolArray, FloatArray, Layout, RowArray, at_row
 from mcrank.metrics.sums import count_nan
 from mcrank.metrics.ties import (
@@ -56,6 +57,7 @@ class Prepared:
     short: BoolArray | None = None
     short_value: float = 0.0
     normalized: bool = False
+    weighted: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,11 +87,15 @@ class Bound:
     """
 
     def __init__(self, measure: Measure, layout: Layout) -> None:
+        dialect = measure.switches
+        if dialect.grade_precision == "float32":
+            layout = layout.in_float32
         self.measure = measure
         self.layout = layout
-        dialect = measure.switches
         if dialect.ids == "unique":
             layout.check_ids(measure.name)
+        if dialect.grades == "integer":
+            refuse_fractions(layout, measure.name)
         self.prepared = measure.prepare(layout)
         self.form = self.prepared.form
         self.rule, self._seed = dialect.tie_rule
@@ -185,7 +191,11 @@ class Bound:
     def mean_of(self, values: FloatArray) -> float:
         """Return the dialect's mean of values per query."""
         inside = ~self._skipped
-        weight = self.layout.query_weight
+        weight, one = self.query_weight, 1.0
+        if weight is not None:
+            # By a power of two, which changes no digit, so that no sum of large weights overflows.
+            exponent = max(int(np.frexp(weight.max())[1]), 0)
+            weight, one = np.ldexp(weight, -exponent), math.ldexp(1.0, -exponent)
         total = float(inside.sum() if weight is None else weight[inside].sum())
         if total <= 0.0:
             return 0.0 if self.measure.switches.nothing == "zero" else float("nan")
@@ -194,8 +204,13 @@ class Bound:
         if weight is not None:
             # LightGBM and XGBoost do so for NDCG, not for MAP.
             ones = self.measure.switches.empty_weight == "one" and self.prepared.normalized
-            counted *= np.where(self.prepared.empty, 1.0, weight) if ones else weight
+            counted *= np.where(self.prepared.empty, one, weight) if ones else weight
         return float(counted[inside].sum() / total)
+
+    @property
+    def query_weight(self) -> FloatArray | None:
+        """Weights of queries in the mean; None where the data has none or the dialect does not take them."""
+        return self.layout.query_weight if self.prepared.weighted else None
 
     @property
     def norm(self) -> FloatArray:

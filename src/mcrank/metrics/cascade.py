@@ -18,18 +18,20 @@ from mcrank.metrics.ties import Ranking
 
 
 @kernel()
-def cascades(order, starts, ends, levels, satisfied, weight, out):  # type: ignore[no-untyped-def]
+def cascades(order, starts, ends, levels, satisfied, rest, weight, out):  # type: ignore[no-untyped-def]
     """Sum weight * still reading * satisfied over the ranks of each query."""
-    # IN: order, starts, ends, levels by row, satisfied by level, weight by rank  OUT: out
+    # IN: order, starts, ends, levels by row, satisfied and rest (1 - satisfied) by level, weight by rank
+    # OUT: out
     for q in range(starts.shape[0]):
         s = starts[q]
         total = 0.0
         reading = 1.0
         for r in range(min(ends[q] - s, weight.shape[0])):
-            p = satisfied[levels[order[s + r]]]
+            level = levels[order[s + r]]
+            p = satisfied[level]
             if p != 0.0:
                 total += weight[r] * reading * p
-                reading *= 1.0 - p
+                reading *= rest[level]
                 if reading == 0.0:
                     break
         out[q] = total
@@ -101,10 +103,14 @@ def cascade_swaps(order, start, end, levels, satisfied, weight, out):  # type: i
 
 @dataclass(frozen=True, eq=False)
 class Cascade:
-    """A cascade measure bound to data: probability of satisfaction by level, weight by rank."""
+    """A cascade measure bound to data: probability of satisfaction by level, weight by rank.
+
+    ``rest`` is the precision of 1 - probability.
+    """
 
     worth: FloatArray
     weight: FloatArray
+    rest: str = "float64"
 
     @property
     def depth(self) -> int:
@@ -118,7 +124,8 @@ class Cascade:
             scratch = np.empty(len(self.weight) + 1, dtype=np.float64)
             expected_cascades(ranking.scores, ranking.order, *rows, self.weight, scratch, out[part])
         else:
-            cascades(ranking.order, *rows, self.weight, out[part])
+            rest = 1.0 - self.worth.astype(self.rest)
+            cascades(ranking.order, *rows, rest.astype(np.float64), self.weight, out[part])
 
     def fill_swaps(self, layout: Layout, ranking: Ranking, query: int, out: FloatArray) -> None:
         """Fill ``out[i, j]`` with the change when ranks i and j of one query swap."""

@@ -191,15 +191,23 @@ def gain_function(dialect: Dialect) -> Callable[[FloatArray], FloatArray]:
 def _unknown(dialect: Dialect, grade: FloatArray) -> BoolArray:
     if isinstance(dialect.gain, tuple):
         return np.asarray((grade != np.floor(grade)) | (grade >= len(dialect.gain)))
-    return np.asarray(grade > (np.inf if dialect.max_grade is None else dialect.max_grade))
+    if dialect.max_grade is None or (dialect.grades == "exp-integer" and dialect.gain == "linear"):
+        return np.zeros(len(grade), dtype=np.bool_)
+    return np.asarray(grade > dialect.max_grade)
+
+
+def refuse_fractions(layout: Layout, measure: str) -> None:
+    """Raise `MeasureError` for the first row whose grade is no integer."""
+    grade = layout.level_grades
+    layout.refuse_levels(grade != np.floor(grade), measure, "the tool takes integer grades only")
 
 
 def gains(dialect: Dialect, layout: Layout, measure: str) -> FloatArray:
     """Return the gain of every level, or raise `MeasureError` for a grade the dialect does not know."""
     grade = layout.level_grades
     gain = gain_function(dialect)(grade)
-    if dialect.grades == "integer":
-        layout.refuse_levels(grade != np.floor(grade), measure, "the tool takes integer grades only")
+    if dialect.grades == "gain-integer" or (dialect.grades == "exp-integer" and dialect.gain != "linear"):
+        refuse_fractions(layout, measure)
     unknown = _unknown(dialect, grade)
     if dialect.outside == "error" and unknown.any():
         top = len(dialect.gain) - 1 if isinstance(dialect.gain, tuple) else dialect.max_grade

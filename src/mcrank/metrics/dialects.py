@@ -12,27 +12,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from mcrank.errors import MeasureError
-
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "discount": ("log2", "ln", "letor", "position"),
-    "grades": ("any", "integer", "truncate"),
-    "outside": ("error", "zero"),
-    "short": ("cut", "zero", "missing"),
-    "score": ("float64", "float32"),
-    "single": ("score", "skip", "error"),
-    "missing": ("zero", "skip", "error"),
-    "unjudged": ("zero", "error"),
-    "empty_weight": ("own", "one"),
-    "nothing": ("nan", "zero"),
-    "ids": ("any", "unique"),
-    "binary": ("any", "only"),
-    "precision_short": ("k", "n", "missing"),
-    "map_divisor": ("relevant", "reachable"),
-    "err": ("exp/16", "grade"),
-    "err_above_one": ("error", "keep"),
-    "reciprocal": ("float64", "float32"),
-}
-_TIES = ("file", "id-ascending", "id-descending", "worst", "best", "expected", "random")
+from mcrank.metrics.switches import check_switches, read_switch, tie_rule, written
 
 
 @dataclass(frozen=True)
@@ -49,9 +29,13 @@ class Dialect:
         ``"log2"`` 1/log2(1 + rank); ``"ln"`` 1/ln(1 + rank); ``"letor"`` 1, 1, then 1/log2(rank);
         ``"position"`` 1/rank.
     grades : str
-        ``"any"`` number, ``"integer"`` only, or ``"truncate"`` to an integer.
+        ``"any"`` number; ``"integer"`` only; ``"gain-integer"``: only integers have a gain, other measures
+        take any number; ``"exp-integer"``: the same, and linear gain takes any number; or ``"truncate"`` to
+        an integer.
+    grade_precision : str
+        ``"float32"`` rounds grades before anything is made of them.
     max_grade : float or None
-        Highest grade the tool knows (a gain table has its own end).
+        Highest grade the tool knows (a gain table has its own end; ``"exp-integer"``: not in linear gain).
     outside : str
         A grade the tool does not know is an ``"error"``, or gains ``"zero"`` as the tool silently does.
     empty : float or "skip"
@@ -72,6 +56,9 @@ class Dialect:
         A query whose judgments are all below 0: ``"zero"`` or ``"error"``.
     empty_weight : str
         In a weighted mean of NDCG an empty query counts with its ``"own"`` weight or with weight ``"one"``.
+    precision_weight : str
+        In a mean of precision, recall or average precision queries count with their ``"own"`` weight or with
+        weight ``"one"``.
     nothing : str
         Mean when every query was skipped: ``"nan"`` or ``"zero"``.
     ids : str
@@ -84,16 +71,22 @@ class Dialect:
         Precision@k of a short query divides by ``"k"``, by ``"n"``, or is ``"missing"`` (0 in the mean).
     map_divisor : str
         Average precision is divided by the ``"relevant"`` documents, or those ``"reachable"`` within k.
+    map_cut : str
+        Average precision looks at the first ``"k"`` ranks, or k is ``"ignored"``.
     map_empty, recall_empty : float
         Average precision, and recall, of a query without a relevant document.
+    rbp : str
+        Rank-biased precision counts 1 for a ``"relevant"`` document, or its ``"grade"``.
     err : str
         Probability of satisfaction: ``"exp/16"`` (2^grade - 1)/16, or the ``"grade"`` itself.
     err_above_one : str
         A probability above 1 is an ``"error"``, or is kept as the tool does (the worst and the best order of
         ties are then simply by grade).
+    err_rest : str
+        Precision of 1 - probability in ERR.
     reciprocal : str
         Precision of 1/rank in the reciprocal rank.
-    ndcg_default, mrr_default : int or None
+    ndcg_default, precision_default, map_default, mrr_default : int or None
         Cut-off the tool uses when none is asked for (0: nothing is looked at).
     note : str
         The tool in a few words.
@@ -112,6 +105,7 @@ class Dialect:
     gain: str | tuple[float, ...] = "exp"
     discount: str = "log2"
     grades: str = "any"
+    grade_precision: str = "float64"
     max_grade: float | None = None
     outside: str = "error"
     empty: float | str = 0.0
@@ -122,58 +116,36 @@ class Dialect:
     missing: str = "zero"
     unjudged: str = "zero"
     empty_weight: str = "own"
+    precision_weight: str = "own"
     nothing: str = "nan"
     ids: str = "any"
     relevant: str = ">0"
     binary: str = "any"
     precision_short: str = "k"
     map_divisor: str = "relevant"
+    map_cut: str = "k"
     map_empty: float = 0.0
     recall_empty: float = 0.0
+    rbp: str = "relevant"
     err: str = "exp/16"
     err_above_one: str = "error"
+    err_rest: str = "float64"
     reciprocal: str = "float64"
     ndcg_default: int | None = None
+    precision_default: int | None = None
+    map_default: int | None = None
     mrr_default: int | None = None
     note: str = ""
 
     def __post_init__(self) -> None:
-        if not self.name.split(";")[0].strip() or set(self.name) & set("[]@"):
-            raise MeasureError(f"name of Dialect must be a text without [ ] @, got {self.name!r}.")
-        for switch, choices in _CHOICES.items():
-            value = getattr(self, switch)
-            if value not in choices:
-                raise MeasureError(
-                    f"{switch} of dialect {self.name} must be {' or '.join(choices)}, got {value!r}."
-                )
-        self._check_gain()
-        _tie_rule(self)
-        relevant_bounds(self)
-        if self.empty != "skip" and not _is_number(self.empty):
-            raise MeasureError(
-                f"empty of dialect {self.name} must be a number or 'skip', got {self.empty!r}."
-            )
-        for switch in ("map_empty", "recall_empty"):
-            value = getattr(self, switch)
-            if not _is_number(value):
-                raise MeasureError(f"{switch} of dialect {self.name} must be a number, got {value!r}.")
-        for switch in ("ndcg_default", "mrr_default"):
-            value = getattr(self, switch)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-                raise MeasureError(f"{switch} of dialect {self.name} must be an integer >= 0, got {value!r}.")
-
-    def _check_gain(self) -> None:
+        name: Any = self.name
+        if not isinstance(name, str) or not name.split(";")[0].strip() or set(name) & set("[]@"):
+            raise MeasureError(f"name of Dialect must be a text without [ ] @, got {name!r}.")
         gain: Any = self.gain
         if isinstance(gain, list):
             object.__setattr__(self, "gain", tuple(gain))
-        table = (
-            isinstance(self.gain, tuple) and all(_is_number(g) and g >= 0 for g in self.gain) and self.gain
-        )
-        if not table and self.gain not in ("exp", "exp/16", "linear"):
-            raise MeasureError(
-                f"gain of dialect {self.name} must be exp, exp/16, linear or a table of numbers >= 0, "
-                f"got {self.gain!r}."
-            )
+        check_switches(self)
+        relevant_bounds(self)
 
     def but(self, **switches: Any) -> Dialect:
         """Return this dialect with some switches changed, and a name that says so.
@@ -196,7 +168,7 @@ class Dialect:
         if base is self and ";" in self.name:
             base_name = self.name
         differing = [
-            f"{f.name}={_written(getattr(changed, f.name))}"
+            f"{f.name}={written(getattr(changed, f.name))}"
             for f in fields(self)
             if f.name not in ("name", "note") and getattr(changed, f.name) != getattr(base, f.name)
         ]
@@ -205,28 +177,7 @@ class Dialect:
     @property
     def tie_rule(self) -> tuple[str, int]:
         """Tie rule and seed (0 unless random)."""
-        return _tie_rule(self)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _written(value: Any) -> str:
-    if isinstance(value, tuple):
-        return "/".join(f"{v:g}" for v in value)
-    return f"{value:g}" if isinstance(value, float) else str(value).lower() if value is None else str(value)
-
-
-def _tie_rule(dialect: Dialect) -> tuple[str, int]:
-    ties = dialect.ties
-    if ties in _TIES:
-        return ties, 0
-    if ties.startswith("random(") and ties.endswith(")") and ties[7:-1].isdigit():
-        return "random", int(ties[7:-1])
-    raise MeasureError(
-        f"ties of dialect {dialect.name} must be {', '.join(_TIES[:-1])} or random(seed), got {ties!r}."
-    )
+        return tie_rule(self)
 
 
 def relevant_bounds(dialect: Dialect) -> tuple[float, float]:
@@ -257,8 +208,8 @@ _TREC = Dialect(
     unjudged="error", ids="unique", relevant=">=1", note="trec_eval 9.0.4 to 9.0.8, pytrec_eval-terrier",
 )  # fmt: skip
 _LETOR4 = Dialect(
-    "letor4", gain=(0, 1, 3), discount="letor", short="zero", ids="unique", relevant="1..2",
-    note="LETOR 4.0, Eval-Score-4.0.pl",
+    "letor4", gain=(0, 1, 3), discount="letor", grades="integer", short="zero", ids="unique",
+    relevant="1..2", note="LETOR 4.0, Eval-Score-4.0.pl",
 )  # fmt: skip
 _YAHOO = Dialect(
     "yahoo", gain="exp/16", discount="ln", empty=1.0, err_above_one="keep",
@@ -279,22 +230,25 @@ DIALECTS: dict[str, Dialect] = {
         replace(_YAHOO, name="yahoo2010", empty=0.5,
                 note="Yahoo! challenge evaluate.py of March 2010: an empty query scores 0.5"),
         Dialect("ranklib", grades="truncate", score="float32", precision_short="n", err_above_one="keep",
-                reciprocal="float32", mrr_default=0, note="RankLib 2.8"),
+                map_cut="ignored", reciprocal="float32", mrr_default=0, note="RankLib 2.8"),
         _TREC,
         replace(_TREC, name="trec10", score="float64", missing="error", note="trec_eval 10.0"),
         Dialect("gdeval", grades="integer", max_grade=4, empty="skip", ties="id-descending", missing="skip",
                 ids="unique", relevant=">=1", note="gdeval.pl 1.3"),
-        Dialect("lightgbm", grades="integer", max_grade=30, empty=1.0, empty_weight="one", relevant=">0.5",
-                map_divisor="reachable", map_empty=1.0, note="LightGBM 4"),
-        Dialect("xgboost", max_grade=31, empty=1.0, score="float32", empty_weight="one", binary="only",
-                precision_short="n", map_divisor="reachable", map_empty=1.0, ndcg_default=32,
-                note="XGBoost 3: ndcg without a cut-off is ndcg@32"),
-        Dialect("catboost", gain="linear", empty=1.0, ties="worst", relevant=">0.5", precision_short="n",
-                map_divisor="reachable", recall_empty=1.0, err="grade", err_above_one="keep",
+        Dialect("lightgbm", grades="gain-integer", grade_precision="float32", max_grade=30, empty=1.0,
+                empty_weight="one", relevant=">0.5", map_divisor="reachable", map_empty=1.0,
+                note="LightGBM 4"),
+        Dialect("xgboost", grades="exp-integer", grade_precision="float32", max_grade=31, empty=1.0,
+                score="float32", empty_weight="one", binary="only", precision_short="n",
+                map_divisor="reachable", map_empty=1.0, ndcg_default=32, precision_default=32, map_default=32,
+                note="XGBoost 3: ndcg, map and pre without a cut-off are cut at 32"),
+        Dialect("catboost", gain="linear", grade_precision="float32", empty=1.0, ties="worst",
+                precision_weight="one", relevant=">0.5", precision_short="n", map_divisor="reachable",
+                recall_empty=1.0, err="grade", err_above_one="keep", err_rest="float32",
                 note="CatBoost 1.2, type=Base"),
         Dialect("sklearn", gain="linear", ties="expected", single="error", note="scikit-learn ndcg_score"),
         Dialect("ranx", gain="linear", grades="integer", missing="error", ids="unique", relevant=">=1",
-                note="ranx 0.3; its order among ties is not defined, file order here"),
+                rbp="grade", note="ranx 0.3; its order among ties is not defined, file order here"),
         Dialect("rankeval", empty=1.0, score="float32",
                 note="RankEval; its order among ties is not defined, file order here"),
         Dialect("allrank", empty=1.0, score="float32",
@@ -353,21 +307,5 @@ def find_dialect(name: str | Dialect) -> Dialect:
         switch, equals, value = change.partition("=")
         if not equals:
             raise MeasureError(f"dialect {name!r}: {change!r} must look like switch=value.")
-        switches[switch.strip()] = _read_switch(switch.strip(), value.strip())
+        switches[switch.strip()] = read_switch(switch.strip(), value.strip())
     return base.but(**switches)
-
-
-def _read_switch(switch: str, text: str) -> Any:
-    if switch == "gain" and text[:1].isdigit():
-        try:
-            return tuple(float(part) for part in text.split("/"))
-        except ValueError:
-            return text
-    if switch in ("empty", "map_empty", "recall_empty", "max_grade", "ndcg_default", "mrr_default"):
-        if text == "none":
-            return None
-        try:
-            return int(text) if switch.endswith("default") else float(text)
-        except ValueError:
-            return text
-    return text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -169,6 +169,15 @@ class Layout:
         return self._leveled[1]
 
     @cached_property
+    def in_float32(self) -> Layout:
+        """The same rows with grades rounded to float32; itself where that changes none."""
+        with np.errstate(over="ignore"):
+            rounded = self.level_grades.astype(np.float32).astype(np.float64)
+        if np.array_equal(rounded, self.level_grades):
+            return self
+        return replace(self, grades=np.take(rounded, self.levels), small=None)
+
+    @cached_property
     def queries(self) -> npt.NDArray[np.int64]:
         """Query number of each row."""
         return np.repeat(np.arange(self.n_queries), self.stops - self.starts)
@@ -254,7 +263,8 @@ class Layout:
         """Place of each row's document id in byte order."""
         if self.doc_ids is None:
             raise MeasureError("ties by document id need doc_ids.")
-        ids = np.array([str(d).encode() for d in self.doc_ids.tolist()], dtype=object)
+        # Half a surrogate pair, which Python may hold, has no place in UTF-8 unless it is let pass.
+        ids = np.array([str(d).encode(errors="surrogatepass") for d in self.doc_ids.tolist()], dtype=object)
         _, codes = np.unique(ids, return_inverse=True)
         return codes.astype(np.int64)
 

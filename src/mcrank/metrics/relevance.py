@@ -33,6 +33,13 @@ class Binary(Measure):
     def _relevant_words(self) -> str:
         return f"relevant = grade {self.switches.relevant}; {self._tie_words()}"
 
+    @property
+    def _is_weighted(self) -> bool:
+        return self.switches.precision_weight == "own"
+
+    def _weight_words(self) -> str:
+        return "" if self._is_weighted else "; weights of queries do not count"
+
 
 @dataclass(frozen=True)
 class Precision(Binary):
@@ -55,11 +62,13 @@ class Precision(Binary):
 
         relevant, counts = self._relevance(layout)
         sizes = layout.sizes.astype(np.float64)
-        asked = sizes if self.k is None else np.full(layout.n_queries, float(self.k))
+        cut = self._cut(self.switches.precision_default)
+        asked = sizes if cut is None else np.full(layout.n_queries, float(cut))
         divisor = np.minimum(asked, sizes) if self.switches.precision_short == "n" else asked
-        form = DiscountedSum(relevant, np.ones(self._depth(layout)), divisor)
+        form = DiscountedSum(relevant, np.ones(self._depth(layout, cut)), divisor)
         short = layout.sizes < self.k if self.k and self.switches.precision_short == "missing" else None
-        return Prepared(form, counts == 0.0, short=short, short_value=float("nan"))
+        weighted = self._is_weighted
+        return Prepared(form, counts == 0.0, short=short, short_value=float("nan"), weighted=weighted)
 
     @property
     def definition(self) -> str:
@@ -67,7 +76,8 @@ class Precision(Binary):
         over = {"k": "k", "n": "min(k, n)", "missing": "k, no value where n < k"}[
             self.switches.precision_short
         ]
-        return f"relevant among {self._cut_words()} / {over}; {self._relevant_words()}"
+        cut = self._cut_words(self.switches.precision_default)
+        return f"relevant among {cut} / {over}; {self._relevant_words()}{self._weight_words()}"
 
 
 @dataclass(frozen=True)
@@ -91,12 +101,14 @@ class Recall(Binary):
 
         relevant, counts = self._relevance(layout)
         form = DiscountedSum(relevant, np.ones(self._depth(layout)), counts)
-        return Prepared(form, counts == 0.0, empty_value=float(self.switches.recall_empty))
+        empty = float(self.switches.recall_empty)
+        return Prepared(form, counts == 0.0, empty_value=empty, weighted=self._is_weighted)
 
     @property
     def definition(self) -> str:
         """The definition, in one line."""
-        return f"relevant among {self._cut_words()} / all relevant; {self._relevant_words()}"
+        among = f"relevant among {self._cut_words()} / all relevant"
+        return f"{among}; {self._relevant_words()}{self._weight_words()}"
 
 
 @dataclass(frozen=True)
@@ -119,19 +131,30 @@ class MAP(Binary):
         from mcrank.metrics.bound import Prepared
 
         relevant, counts = self._relevance(layout)
+        cut = self._average_cut
         divisor = counts
-        if self.switches.map_divisor == "reachable" and self.k is not None:
-            divisor = np.minimum(counts, float(self.k))
-        form = AveragePrecision(relevant, self._depth(layout), divisor)
-        return Prepared(form, counts == 0.0, empty_value=float(self.switches.map_empty))
+        if self.switches.map_divisor == "reachable" and cut is not None:
+            divisor = np.minimum(counts, float(cut))
+        depth = layout.longest if cut is None else min(cut, layout.longest)
+        form = AveragePrecision(relevant, depth, divisor)
+        empty = float(self.switches.map_empty)
+        return Prepared(form, counts == 0.0, empty_value=empty, weighted=self._is_weighted)
+
+    @property
+    def _average_cut(self) -> int | None:
+        return None if self.switches.map_cut == "ignored" else self._cut(self.switches.map_default)
 
     @property
     def definition(self) -> str:
         """The definition, in one line."""
         over = "relevant" if self.switches.map_divisor == "relevant" else "min(relevant, k)"
+        cut = self._average_cut
+        ranks = "the whole list" if cut is None else f"the first {cut} ranks"
+        if self.k is not None and cut is None:
+            ranks += " (the tool ignores k)"
         return (
-            f"sum of precision at the relevant of {self._cut_words()} / {over}; "
-            f"empty query scores {self.switches.map_empty:g}; {self._relevant_words()}"
+            f"sum of precision at the relevant of {ranks} / {over}; "
+            f"empty query scores {self.switches.map_empty:g}; {self._relevant_words()}{self._weight_words()}"
         )
 
 
@@ -222,11 +245,14 @@ class RBP(Binary):
         from mcrank.metrics.dcg import DiscountedSum
 
         relevant, counts = self._relevance(layout)
+        if self.switches.rbp == "grade":
+            relevant = relevant * layout.level_grades
         discount = (1.0 - self.p) * self.p ** np.arange(self._depth(layout), dtype=np.float64)
         return Prepared(DiscountedSum(relevant, discount, np.ones(layout.n_queries)), counts == 0.0)
 
     @property
     def definition(self) -> str:
         """The definition, in one line."""
+        times = " * grade" if self.switches.rbp == "grade" else ""
         over = f"p = {self.p:g}, over {self._cut_words()}"
-        return f"(1 - p) * sum of p^(rank - 1), {over}; {self._relevant_words()}"
+        return f"(1 - p) * sum of p^(rank - 1){times}, {over}; {self._relevant_words()}"

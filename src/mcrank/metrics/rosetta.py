@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy.typing as npt
 
 from mcrank.data.trec import Qrels, Run
-from mcrank.errors import MeasureError
+from mcrank.errors import MeasureError, OptionError
 from mcrank.metrics.bound import Bound, checked_scores
 from mcrank.metrics.dialects import DIALECTS, Dialect, find_dialect
 from mcrank.metrics.evaluate import graded_rows
@@ -32,6 +34,10 @@ VARIANTS = (
     "torchmetrics;empty=skip", "trec;gain=exp", "trec;missing=zero", "trec10;missing=zero", "gdeval;empty=0",
     "standard;gain=linear", "standard;empty=1", "standard;empty=skip", "standard;ties=expected",
 )  # fmt: skip
+_NUMBER = re.compile(
+    r"[+-]?(?:\d+(?:\.(?P<decimals>\d*))?|\.(?P<fraction>\d+))(?:e(?P<exponent>[+-]?\d{1,9}))?",
+    re.ASCII | re.IGNORECASE,
+)
 _SMALL = 1e-12  # differences below this are rounding
 
 
@@ -144,6 +150,8 @@ def rosetta(
     discount 1, 1, then 1/log2(rank) (+0.1845)
     """
     asked = parse_measure(measure)
+    if value is not None:
+        _printed(value)  # what is no number is refused before anything is computed
     graded, row_scores = graded_rows(scores, data, complete, judged_only)
     layout = Layout.of(graded)
     used = checked_scores(row_scores, layout)
@@ -219,7 +227,12 @@ def _words(switch: str, measure: Measure) -> str:
         ("map_divisor", "reachable"): "divided by min(relevant, k)",
         ("err", "grade"): "the grade itself is the probability",
         ("empty_weight", "one"): "an empty query counts with weight 1",
+        ("err_rest", "float32"): "1 - probability in float32",
         ("reciprocal", "float32"): "1/rank in float32",
+        ("grade_precision", "float32"): "grades rounded to float32",
+        ("precision_weight", "one"): "weights of queries do not count",
+        ("map_cut", "ignored"): "the tool ignores k",
+        ("rbp", "grade"): "a relevant document counts its grade",
     }
     if table:
         return table
@@ -233,11 +246,11 @@ def _words(switch: str, measure: Measure) -> str:
 
 
 def _printed(value: float | str) -> tuple[float, float]:
-    text = repr(value) if isinstance(value, float) else str(value).strip()
-    try:
-        number = float(text)
-    except ValueError:
-        raise MeasureError(f"value of rosetta must be a number such as 0.7421, got {value!r}.") from None
-    mantissa, _, exponent = text.lower().partition("e")
-    digits = len(mantissa.partition(".")[2]) - int(exponent or 0)
-    return number, 0.5 * 10.0**-digits + 1e-9 * 10.0**-digits + 1e-15
+    """Return a number that someone printed, and how far the number it was rounded from may be."""
+    text = repr(float(value)) if isinstance(value, float) else str(value).strip()
+    parts = _NUMBER.fullmatch(text)
+    if parts is None or not math.isfinite(float(text)):
+        raise OptionError(f"value of rosetta must be a finite number such as 0.7421, got {value!r}.")
+    exponent = max(-400, min(int(parts["exponent"] or 0), 300))
+    unit = 10.0 ** (exponent - len(parts["decimals"] or parts["fraction"] or ""))
+    return float(text), 0.5 * unit + 1e-9 * unit + 1e-15

@@ -42,7 +42,7 @@ class ERR(Measure):
 
         chance = satisfaction(self.switches, layout, self.max_grade, self.name)
         weight = 1.0 / np.arange(1, self._depth(layout) + 1)
-        return Prepared(Cascade(chance, weight), layout.query_sums(chance) <= 0.0)
+        return Prepared(Cascade(chance, weight, self.switches.err_rest), layout.query_sums(chance) <= 0.0)
 
     @property
     def definition(self) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from mcrank.errors import MeasureError
 from mcrank.metrics.dialects import DIALECTS, Dialect, find_dialect
 from mcrank.metrics.layout import Graded, Layout
+from mcrank.metrics.switches import number_text
 
 if TYPE_CHECKING:
     from mcrank.metrics.bound import Bound, Prepared
@@ -60,7 +61,7 @@ class Measure:
             return ""
         value = getattr(self, self.parameter)
         default = type(self).__dataclass_fields__[self.parameter].default
-        return "" if value == default and self.label != "rbp" else f"({value:g})"
+        return "" if value == default and self.label != "rbp" else f"({number_text(value)})"
 
     def __str__(self) -> str:
         return self.name
@@ -80,12 +81,15 @@ class Measure:
         """The definition, in one line."""
         return self.label
 
+    def _cut(self, default: int | None) -> int | None:
+        return self.k if self.k is not None else default
+
     def _depth(self, layout: Layout, default: int | None = None) -> int:
-        cut = self.k if self.k is not None else default
+        cut = self._cut(default)
         return layout.longest if cut is None else min(cut, layout.longest)
 
     def _cut_words(self, default: int | None = None) -> str:
-        cut = self.k if self.k is not None else default
+        cut = self._cut(default)
         return "the whole list" if cut is None else f"the first {cut} ranks"
 
     def _tie_words(self) -> str:
@@ -97,7 +101,9 @@ class Measure:
             "best": "ties in the best order",
             "random": f"ties in random order (seed {seed})",
         }.get(rule, f"ties by document {rule.replace('id-', 'id ')}")
-        return words + (", scores rounded to float32" if self.switches.score == "float32" else "")
+        halves = {"scores": self.switches.score, "grades": self.switches.grade_precision}
+        rounded = " and ".join(what for what, precision in halves.items() if precision == "float32")
+        return words + (f", {rounded} rounded to float32" if rounded else "")
 
 
 def checked_number(value: Any, what: str, low: float, high: float) -> float:
