@@ -123,6 +123,13 @@ def test_rosetta(files, capsys):
     assert "0.00001234 is printed by: no known dialect" in out
 
 
+@pytest.mark.parametrize("value", ["1e400", "nan", "inf", "1_0", "high"])
+def test_rosetta_refuses_a_value_that_nobody_prints(value, files, capsys):
+    code, out, err = run(capsys, "rosetta", files / "data.txt", files / "a.txt", "--value", value)
+    assert (code, out) == (2, "")
+    assert "must be a finite number such as 0.7421" in err
+
+
 def test_significance(files, capsys):
     systems = [files / f"{name}.txt" for name in "abc"]
     code, out, err = run(capsys, "significance", files / "data.txt", *systems, "--rounds", 300, "--tukey")

@@ -230,6 +230,43 @@ def test_rosetta_names_who_prints_a_number():
     assert "xgboost;empty=0" in table.matches(f"{table['ranklib'].value:.6f}")
 
 
+def test_masked_complex_and_timed_values_are_refused():
+    y, qid, scores = np.array([0.0, 1.0, 2.0]), [1, 1, 1], np.array([1.0, 2.0, 3.0])
+    data = mcrank.Grades(y, qid)
+    with pytest.raises(DataError, match="scores is masked at row 1"):
+        mcrank.evaluate(np.ma.array(scores, mask=[0, 1, 0]), data, "ndcg")
+    with pytest.raises(DataError, match="scores is masked at row 0"):
+        mcrank.NDCG().on(data).mean(np.ma.masked_all(3))
+    with pytest.raises(DataError, match="y of Grades is masked at row 2"):
+        mcrank.Grades(np.ma.array(y, mask=[0, 0, 1]), qid)
+    with pytest.raises(DataError, match="y of Dataset is masked at row 2"):
+        mcrank.Dataset(np.zeros((3, 1)), np.ma.array(y, mask=[0, 0, 1]), qid)
+    with pytest.raises(DataError, match=r"X .*is masked at row 1"):
+        mcrank.Dataset(np.ma.array(np.zeros((3, 1)), mask=[[0], [1], [0]]), y, qid)
+    with pytest.raises(DataError, match="qid of Dataset is masked at row 0"):
+        mcrank.Grades(y, np.ma.array(qid, mask=[1, 0, 0]))
+    with pytest.raises(DataError, match="query_weight of Dataset is masked at row 0"):
+        mcrank.Grades(y, qid, query_weight=np.ma.array([1.0], mask=[1]))
+    with pytest.raises(DataError, match="scores must be real numbers, got complex128"):
+        mcrank.evaluate(scores + 1j, data, "ndcg")
+    with pytest.raises(DataError, match=r"scores must be real numbers, got datetime64\[D\]"):
+        mcrank.evaluate(scores.astype("M8[D]"), data, "ndcg")
+    with pytest.raises(DataError, match="y of Grades must be real numbers, got complex64"):
+        mcrank.Grades(y.astype(np.complex64), qid)
+    for ragged in ([[1.0], [1.0, 2.0], [3.0]], [1.0, [2.0], 3.0]):
+        with pytest.raises(DataError, match="scores must be numbers"):
+            mcrank.evaluate(ragged, data, "ndcg")
+        with pytest.raises(DataError, match="y of Grades must be numbers"):
+            mcrank.Grades(ragged, qid)
+    plain = mcrank.evaluate(np.ma.array(scores), mcrank.Grades(np.ma.array(y), np.ma.array(qid)), "ndcg")
+    assert dict(plain.mean) == {"ndcg": 1.0}
+
+
+def test_half_a_surrogate_pair_is_an_id_like_another():
+    data = mcrank.Grades([1, 0], qid=[1, 1], doc_ids=["a", "\udcff"])
+    assert mcrank.evaluate([1, 1], data, "mrr[trec]").mean["mrr[trec]"] == 0.5  # descending: "a" comes last
+
+
 @pytest.mark.parametrize(
     "value", ["high", "nan", "inf", "-inf", "1e400", "1_0", "１", "0x1", "", "1e", ".", float("nan"), True]
 )

@@ -17,6 +17,23 @@ IntArray = npt.NDArray[np.int64]
 _BLOCK = 16384
 
 
+def refuse_masked(values: Any, where: str) -> None:
+    """Raise `DataError` for the first masked entry: NumPy's conversions use it as if it were not masked."""
+    # Asked this way because `numpy.ma` is not loaded unless somebody uses it.
+    masked = getattr(values, "mask", False) if isinstance(values, np.ndarray) else False
+    if np.any(masked):
+        row = int(np.argwhere(np.broadcast_to(masked, values.shape))[0][0])
+        raise DataError(f"{where} is masked at row {row}; give it a value there, or leave the row out.")
+
+
+def refuse_unreal(values: Any, where: str) -> None:
+    """Raise `DataError` for what would silently become another number: masked, complex, or a time."""
+    refuse_masked(values, where)
+    dtype = getattr(values, "dtype", None)
+    if getattr(dtype, "kind", "") in ("c", "m", "M"):
+        raise DataError(f"{where} must be real numbers, got {dtype}.")
+
+
 def check_features(X: Any, where: str) -> npt.NDArray[np.float32]:
     """Return ``X`` as a C-contiguous float32 matrix; infinite values and wrong shapes are `DataError`.
 
@@ -24,6 +41,7 @@ def check_features(X: Any, where: str) -> npt.NDArray[np.float32]:
     """
     if hasattr(X, "toarray") and hasattr(X, "tocsr"):
         return _dense(X, where)
+    refuse_unreal(X, where)
     try:
         given = np.asarray(X)
         if given.dtype.kind not in "fiub":
@@ -70,7 +88,8 @@ def _too_large(where: str, value: Any, row: int, column: int) -> DataError:
 def check_column(values: Any, name: str, rows: int) -> npt.NDArray[Any]:
     """Return one value per row as an array of its own, of dtype object where types are mixed."""
     if isinstance(values, np.ndarray):
-        column = values.view()
+        refuse_masked(values, f"{name} of Dataset")
+        column = np.asarray(values).view()
     elif hasattr(values, "to_numpy"):
         column = values.to_numpy().view()
     else:
@@ -88,6 +107,7 @@ def check_column(values: Any, name: str, rows: int) -> npt.NDArray[Any]:
 
 def check_grades(y: npt.ArrayLike, rows: int) -> FloatArray:
     """Return the grades as float64: one per row, finite, not negative."""
+    refuse_unreal(y, "y of Dataset")
     try:
         grades: FloatArray = np.array(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -105,6 +125,7 @@ def check_grades(y: npt.ArrayLike, rows: int) -> FloatArray:
 
 def check_weights(values: npt.ArrayLike, name: str, expected: int) -> FloatArray:
     """Return weights as float64: finite, not negative, not all 0."""
+    refuse_unreal(values, f"{name} of Dataset")
     try:
         weights: FloatArray = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mcrank.data.checks import check_column, check_grades, check_query_weights, group_rows
+from mcrank.data.checks import check_column, check_grades, check_query_weights, group_rows, refuse_unreal
 from mcrank.errors import DataError
 
 FloatArray = npt.NDArray[np.float64]
@@ -46,7 +46,11 @@ class Grades:
         doc_ids: Any = None,
         query_weight: npt.ArrayLike | Mapping[Any, float] | None = None,
     ) -> None:
-        given = np.atleast_1d(np.asarray(y))
+        refuse_unreal(y, "y of Grades")
+        try:
+            given = np.atleast_1d(np.asarray(y))
+        except ValueError as error:
+            raise DataError(f"y of Grades must be numbers: {error}.") from None
         rows = len(given)
         # What is float64 and in order already, as in most evaluations, is not copied.
         if rows == 0:

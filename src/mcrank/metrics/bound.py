@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.data.checks import refuse_unreal
 from mcrank.errors import DataError, MeasureError
 from mcrank.metrics.dcg import DiscountedSum, refuse_fractions
 from mcrank.metrics.layout import BoolArray, FloatArray, Layout, RowArray, at_row
@@ -317,10 +318,20 @@ def checked_scores(scores: npt.ArrayLike, layout: Layout) -> FloatArray:
     return values
 
 
+def score_array(scores: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return scores as an array, or raise `DataError` for what cannot be scores."""
+    refuse_unreal(scores, "scores")
+    try:
+        return np.asarray(scores)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"scores must be numbers: {error}.") from None
+
+
 def score_column(scores: npt.ArrayLike, layout: Layout) -> FloatArray:
     """Return scores as contiguous float64, one per row, or raise `DataError`."""
+    given = score_array(scores)
     try:
-        values = np.ascontiguousarray(scores, dtype=np.float64)
+        values = np.ascontiguousarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"scores must be numbers: {error}.") from None
     if values.shape != (layout.n_rows,):

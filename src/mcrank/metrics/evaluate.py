@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from mcrank.data.trec import Judged, Qrels, Run, judge
 from mcrank.errors import DataError, MeasureError, OptionError
-from mcrank.metrics.bound import Bound, measure_together, score_column
+from mcrank.metrics.bound import Bound, measure_together, score_array, score_column
 from mcrank.metrics.layout import BoolArray, FloatArray, Graded, Layout
 from mcrank.metrics.measure import Measure, parse_measure
 
@@ -212,7 +212,7 @@ def graded_rows(
         return judged, judged.scores
     if isinstance(scores, Run):
         raise DataError("data of evaluate must be Qrels when scores is a Run, so that documents meet by id.")
-    given = np.asarray(scores)
+    given = score_array(scores)
     rows = len(data.y)
     if given.shape != (rows,):
         raise DataError(f"scores must have one value per row: {rows} rows, got shape {given.shape}.")
