@@ -56,6 +56,16 @@ class Ranking:
         return mcrank.evaluate(self.scores, data, name).mean[name]
 
 
+def fractional(made: list[Ranking]) -> list[Ranking]:
+    """The same rankings with grades lowered by a random share, to what most often no float32 can hold."""
+    rng = np.random.default_rng(len(made))
+    return [
+        Ranking([(y * rng.random(len(y)), s) for y, s in one.queries], one.weight)
+        for one in made
+        if one.y.any()
+    ]
+
+
 def rankings(seed: int, number: int, top: int = 4, weighted: bool = False) -> list[Ranking]:
     """Random rankings with grades 0 to ``top``; every kind of score comes up, mixed in one ranking."""
     rng = np.random.default_rng(seed)

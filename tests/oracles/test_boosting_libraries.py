@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.oracles.rankings import rankings
+from mcrank.errors import MeasureError
+from tests.oracles.rankings import Ranking, fractional, rankings
 
 CUTS = (1, 2, 3, 5, 10, 33, 200)
 weighted = pytest.mark.parametrize("weighted", [False, True])
@@ -22,6 +23,22 @@ def test_lightgbm(weighted):
         )  # fmt: skip
         for _, name, printed, _ in lightgbm.Booster(options, data).eval_train():
             assert ranking.mean(f"{name}[lightgbm]") == pytest.approx(printed, abs=1e-9), name
+
+
+def test_lightgbm_takes_any_grade_in_average_precision():
+    lightgbm = pytest.importorskip("lightgbm")
+    options = {"objective": "regression", "metric": ["map"], "eval_at": CUTS, "verbose": -1}
+    for ranking in fractional(rankings(seed=11, number=10)):
+        data = lightgbm.Dataset(
+            np.zeros((len(ranking.y), 1)), ranking.y, group=ranking.sizes, init_score=ranking.scores,
+            params={"verbose": -1},
+        )  # fmt: skip
+        for _, name, printed, _ in lightgbm.Booster(options, data).eval_train():
+            assert ranking.mean(f"{name}[lightgbm]") == pytest.approx(printed, abs=1e-9), name
+        with pytest.raises(lightgbm.basic.LightGBMError, match="should be int type"):
+            lightgbm.Booster(options | {"objective": "lambdarank", "metric": "ndcg"}, data)
+        with pytest.raises(MeasureError, match="integer grades only"):
+            ranking.mean("ndcg[lightgbm]")
 
 
 def printed_by_xgboost(xgboost, ranking, metrics, **options):
@@ -65,7 +82,7 @@ def test_ndcg_of_xgboost(gain, weighted):
 @weighted
 def test_binary_measures_of_xgboost(weighted):
     xgboost = pytest.importorskip("xgboost")
-    metrics = [f"{name}@{k}" for name in ("map", "pre") for k in CUTS] + ["map@10-"]
+    metrics = ["map", "pre", "map-", "map@10-", *(f"{name}@{k}" for name in ("map", "pre") for k in CUTS)]
     for ranking in rankings(seed=3, number=10, top=1, weighted=weighted):
         with np.errstate(over="ignore"):
             if not np.isfinite(ranking.scores.astype(np.float32)).all():
@@ -74,6 +91,41 @@ def test_binary_measures_of_xgboost(weighted):
             empty = ";map_empty=0" if name.endswith("-") else ""
             ours = ranking.mean(f"{name.replace('pre', 'precision').rstrip('-')}[xgboost{empty}]")
             assert ours == pytest.approx(float(text), abs=1e-6 if weighted else 1e-9), name
+
+
+def test_linear_gain_of_xgboost_takes_any_grade():
+    xgboost = pytest.importorskip("xgboost")
+    for ranking in fractional(rankings(seed=12, number=10, top=50)):
+        with np.errstate(over="ignore"):
+            if not np.isfinite(ranking.scores.astype(np.float32)).all():
+                continue
+        given = (xgboost, ranking, ["ndcg", "ndcg@3", "ndcg@10"])
+        for name, text in printed_by_xgboost(*given, objective="rank:ndcg", ndcg_exp_gain=False):
+            assert ranking.mean(f"{name}[xgboost;gain=linear]") == pytest.approx(float(text), abs=1e-9), name
+
+
+@pytest.mark.parametrize("grade", [1.5, 31.5, 32.0, 50.0, 1e6])
+def test_exponential_gain_of_xgboost_refuses_the_same_grades(grade):
+    xgboost = pytest.importorskip("xgboost")
+    ranking = Ranking([(np.array([grade, 0.0, 1.0]), np.array([1.0, 2.0, 3.0]))], None)
+    with pytest.raises(xgboost.core.XGBoostError):
+        printed_by_xgboost(xgboost, ranking, ["ndcg@2"], objective="rank:ndcg")
+    with pytest.raises(MeasureError, match="ndcg@2"):
+        ranking.mean("ndcg@2[xgboost]")
+
+
+@weighted
+def test_fractional_grades_of_catboost(weighted):
+    utils = pytest.importorskip("catboost.utils")
+    names = {"NDCG:type=Exp;": "ndcg@{k}[catboost;gain=exp]", "NDCG:": "ndcg@{k}[catboost]"}
+    names |= {"DCG:": "dcg@{k}[catboost]", "ERR:": "err@{k}[catboost]", "PFound:": "pfound@{k}[catboost]"}
+    names |= {"MAP:": "map@{k}[catboost]", "MRR:": "mrr@{k}[catboost]"}
+    for ranking in fractional(rankings(seed=13, number=10, top=1, weighted=weighted)):
+        given = {"group_id": ranking.qid, "group_weight": ranking.row_weight}
+        for theirs, ours in names.items():
+            for k in (1, 3, 10):
+                printed = utils.eval_metric(ranking.y, ranking.scores, f"{theirs}top={k}", **given)[0]
+                assert ranking.mean(ours.format(k=k)) == pytest.approx(printed, rel=1e-9, abs=1e-9), theirs
 
 
 @weighted
@@ -100,15 +152,15 @@ def test_graded_measures_of_catboost(weighted):
             assert ranking.mean(ours) == pytest.approx(printed, rel=1e-9, abs=1e-9), theirs
 
 
-def test_binary_measures_of_catboost():
+@weighted
+def test_binary_measures_of_catboost(weighted):
     utils = pytest.importorskip("catboost.utils")
     names = {"MAP": "map", "PrecisionAt": "precision", "RecallAt": "recall"}
-    for ranking in rankings(seed=5, number=15):
+    for ranking in rankings(seed=5, number=15, weighted=weighted):
+        given = {"group_id": ranking.qid, "group_weight": ranking.row_weight}
         for theirs, ours in names.items():
             for k in (1, 3, 10, 200):
-                printed = utils.eval_metric(
-                    ranking.y, ranking.scores, f"{theirs}:top={k}", group_id=ranking.qid
-                )[0]
+                printed = utils.eval_metric(ranking.y, ranking.scores, f"{theirs}:top={k}", **given)[0]
                 assert ranking.mean(f"{ours}@{k}[catboost]") == pytest.approx(printed, abs=1e-9), (theirs, k)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import mcrank
+from mcrank.errors import MeasureError
 from tests.oracles.rankings import ODD_SCORES
 
 IDS = ["a", "B", "aa", "Z", "z", "0", "10", "2", "a-b", "a_b", "A.1", "~", *(f"d{i}" for i in range(40))]
@@ -75,11 +76,44 @@ def test_pytrec_eval(judged_only):
             )
 
 
-def test_gdeval(tmp_path):
+def test_rank_biased_precision_of_ranx():
+    ranx = pytest.importorskip("ranx")
+    kinds = ("plain", "rising")  # its order among ties is not defined
+    for judgments, run in judged_runs(seed=3, number=10, kinds=kinds, lowest=0):
+        shared = judgments.keys() & run.keys()
+        judgments, run = ({q: side[q] for q in shared} for side in (judgments, run))
+        printed = ranx.evaluate(ranx.Qrels(judgments), ranx.Run(run), ["rbp.80", "rbp.95-l2"])
+        names = {"rbp.80": "rbp(0.8)[ranx]", "rbp.95-l2": "rbp(0.95)[ranx;relevant=>=2]"}
+        result = mcrank.evaluate(*ours(judgments, run), list(names.values()))
+        for theirs, name in names.items():
+            assert result.mean[name] == pytest.approx(printed[theirs], abs=1e-9), theirs
+
+
+def test_gdeval_refuses_the_same_grades(tmp_path):
+    script = gdeval_script()
+    (tmp_path / "qrels").write_text("1 0 a 1.5\n1 0 b 1\n")
+    (tmp_path / "run").write_text("1 Q0 a 1 2 r\n1 Q0 b 2 1 r\n")
+    done = subprocess.run(
+        ["perl", str(script), str(tmp_path / "qrels"), str(tmp_path / "run"), "5"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "format error on line 1" in done.stderr
+    given = mcrank.Run.read(tmp_path / "run"), mcrank.Qrels.read(tmp_path / "qrels")
+    for name in ("err@5[gdeval]", "ndcg@5[gdeval]"):
+        with pytest.raises(MeasureError, match="integer grades only"):
+            mcrank.evaluate(*given, name)
+
+
+def gdeval_script():
     spec = find_spec("ir_measures")
     if spec is None or spec.origin is None or shutil.which("perl") is None:
         pytest.skip("needs ir_measures, which has gdeval, and perl")
-    script = Path(spec.origin).parent / "bin" / "gdeval.pl"
+    return Path(spec.origin).parent / "bin" / "gdeval.pl"
+
+
+def test_gdeval(tmp_path):
+    script = gdeval_script()
     for judgments, run in judged_runs(seed=2, number=10):
         qrels_file, run_file = tmp_path / "qrels", tmp_path / "run"
         qrels_file.write_text(
