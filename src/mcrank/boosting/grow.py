@@ -20,6 +20,7 @@ from mcrank.boosting.histogram import node_histogram
 from mcrank.boosting.packing import Packing, aligned, fill_packs
 from mcrank.boosting.partition import fill_entries, partition, partition_root
 from mcrank.boosting.split import NODE, best_split
+from mcrank.kernels import kernel, step
 
 FLOAT32_MAX = np.finfo(np.float32).max
 
@@ -113,7 +114,7 @@ class Workspace(NamedTuple):
         )
 
 
-@njit(nogil=True)
+@step()
 def _start_node(nodes, at, begin, end, other, total, weight, slot):  # type: ignore[no-untyped-def]
     node = nodes[at]
     node.begin = begin
@@ -129,7 +130,7 @@ def _start_node(nodes, at, begin, end, other, total, weight, slot):  # type: ign
     node.right = -1
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def start_root(rules, gradients, rows, weights, ready, ws):  # type: ignore[no-untyped-def]
     """Set up the root node; unless its histogram is ``ready``, also its entries."""
     # IN: rules, gradients, rows, weights, ready  OUT: ws
@@ -141,7 +142,7 @@ def start_root(rules, gradients, rows, weights, ready, ws):  # type: ignore[no-u
     _start_node(ws.nodes, none, none, n, n, none, none, none)
 
 
-@njit(nogil=True)
+@njit(inline="always")
 def _sum_root(grounds, rules, f, hist, root):  # type: ignore[no-untyped-def]
     """Sums of the root's rows: those of the bins of any feature."""
     lanes = rules.packing.lanes
@@ -153,7 +154,7 @@ def _sum_root(grounds, rules, f, hist, root):  # type: ignore[no-untyped-def]
             root.weight += hist[b * 2 + 1]
 
 
-@njit(nogil=True)
+@njit(inline="always")
 def _best_leaf(nodes, n_nodes):  # type: ignore[no-untyped-def]
     """Leaf with the largest gain, the earliest among equals; -1 when no split is worth making."""
     best = -1
@@ -231,7 +232,7 @@ def _find_split(grounds, rules, features, first, last, hist, work, node):  # typ
         )  # fmt: skip
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def search_part(grounds, rules, features, part, small, large, ready, ws, scratch, found):  # type: ignore[no-untyped-def]
     """One thread's share of two new siblings (or of the root, when they are equal): histograms and splits.
 
@@ -253,7 +254,7 @@ def search_part(grounds, rules, features, part, small, large, ready, ws, scratch
         _find_split(grounds, rules, features, first, last, hist, scratch.work, found[i])
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def grow(grounds, rules, gradients, rows, weights, features, ready, ws):  # type: ignore[no-untyped-def]
     """Grow a whole tree; return its number of nodes.
 
@@ -293,13 +294,13 @@ def grow(grounds, rules, gradients, rows, weights, features, ready, ws):  # type
     return n_nodes
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _worth_searching(rules, n_nodes, large):  # type: ignore[no-untyped-def]
     """Whether children may be split further: there is a leaf to spend and the larger one has the rows."""
     return n_nodes < 2 * rules.num_leaves - 1 and large.end - large.begin >= 2 * rules.min_rows
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def split_best(grounds, rules, n_nodes, gradients, weights, ready, ws):  # type: ignore[no-untyped-def]
     """Split the best leaf into two new nodes; return the smaller, or -1 when the tree is done."""
     # IN: grounds, rules, n_nodes, gradients, weights, ready  OUT: ws

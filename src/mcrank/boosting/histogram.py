@@ -17,6 +17,7 @@ from numba import njit, uint64
 
 from mcrank.boosting.intrinsics import add2, prefetch
 from mcrank.boosting.packing import chunk_rows, spread
+from mcrank.kernels import step
 
 AHEAD = 24  # rows between a prefetch and its use
 
@@ -26,7 +27,7 @@ def _row(entry):  # type: ignore[no-untyped-def]
     return uint64(entry) >> uint64(32)
 
 
-@njit(nogil=True)
+@step()
 def _sixteen(words, entries, begin, end, span, packs, hist):  # type: ignore[no-untyped-def]
     """Count the rows of a block of 16 features.
 
@@ -46,7 +47,7 @@ def _sixteen(words, entries, begin, end, span, packs, hist):  # type: ignore[no-
             hist[uint64(2048) + (j << uint64(8)) + ((high >> (j << uint64(3))) & uint64(255))] += pack
 
 
-@njit(nogil=True)
+@step()
 def _eight(words, half, entries, begin, end, span, lanes, packs, hist):  # type: ignore[no-untyped-def]
     """Count the rows of half a block, eight features: with two lanes that is what the L1 cache holds."""
     first, last = uint64(span[0]), uint64(span[1])
@@ -67,7 +68,7 @@ def _eight(words, half, entries, begin, end, span, lanes, packs, hist):  # type:
                 add2(hist, place << uint64(1), packs, pair)
 
 
-@njit(nogil=True)
+@step()
 def _one(column, entries, begin, end, first, lanes, packs, hist):  # type: ignore[no-untyped-def]
     """Count the rows of a single feature from its column."""
     first = uint64(first)
@@ -80,7 +81,7 @@ def _one(column, entries, begin, end, first, lanes, packs, hist):  # type: ignor
             add2(hist, place, packs, (i - first) << uint64(1))
 
 
-@njit(nogil=True)
+@step()
 def _two(columns, entries, begin, end, first, packs, hist):  # type: ignore[no-untyped-def]
     """Count the rows of two features from their columns, one lane."""
     a, b = columns[0], columns[1]
@@ -92,7 +93,7 @@ def _two(columns, entries, begin, end, first, packs, hist):  # type: ignore[no-u
         hist[uint64(256) + uint64(b[row])] += pack
 
 
-@njit(nogil=True)
+@step()
 def _some(columns, blocks, low, high, entries, begin, end, span, lanes, packs, hist):  # type: ignore[no-untyped-def]
     """Count the rows of features ``low`` up to ``high``, all of one block; ``hist`` begins with ``low``."""
     if high - low >= 12 and lanes == 1:
@@ -113,7 +114,7 @@ def _some(columns, blocks, low, high, entries, begin, end, span, lanes, packs, h
             f += 1
 
 
-@njit(nogil=True)
+@step()
 def node_histogram(  # type: ignore[no-untyped-def]
     columns, wide_columns, blocks, bin_start, low, high, entries, begin, end, packing, packs, triples, hist,
 ):  # fmt: skip

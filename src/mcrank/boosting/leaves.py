@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import int32, int64, njit, types, uint64
+from numba import int32, int64, types, uint64
 
+from mcrank.kernels import kernel
 from mcrank.losses.base import LeafRule, Loss
 from mcrank.losses.quantize import READ_ONLY, FloatArray, Gradients
 from mcrank.losses.regression import weighted_median
@@ -44,12 +45,12 @@ def leaf_values(
     return values
 
 
-@njit(
+@kernel(
     types.void(
         types.int64[::1], types.int64[::1], types.int64[::1], types.int64[::1],
         types.float64, types.int64, READ_ONLY, types.float64[::1],
     ),
-    nogil=True, cache=True, error_model="numpy",
+    error_model="numpy",
 )  # fmt: skip
 def newton_values(left, begin, end, entries, unit, rule, curvature, values):  # type: ignore[no-untyped-def]
     """Σg / Σh of every leaf; the sum of gradients is exact, that of curvatures runs in row order."""
@@ -93,9 +94,7 @@ def newton_values(left, begin, end, entries, unit, rule, curvature, values):  # 
             values[node] = 0.0
 
 
-@njit(
-    "void(int64[::1], int64[::1], int64[::1], int64[::1], float64[::1], float64[::1])", nogil=True, cache=True
-)
+@kernel("void(int64[::1], int64[::1], int64[::1], int64[::1], float64[::1], float64[::1])")
 def move_rows(left, begin, end, entries, values, scores):  # type: ignore[no-untyped-def]
     """Add to each row's score the value of the leaf that holds it."""
     # IN: left, begin, end, entries, values  OUT: scores
@@ -112,7 +111,7 @@ _WALK = types.void(
 )  # fmt: skip
 
 
-@njit(_WALK, nogil=True, cache=True)
+@kernel(_WALK)
 def walk_rows(X, rows, feature, threshold, missing_left, left, right, values, scores):  # type: ignore[no-untyped-def]
     """Send raw ``rows`` (all when empty) down a tree and add the values of their leaves to ``scores``."""
     # IN: X, rows, feature, threshold, missing_left, left, right, values  OUT: scores

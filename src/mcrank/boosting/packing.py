@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import int32, int64, njit, uint32, uint64
 
+from mcrank.kernels import kernel, step
 from mcrank.losses.quantize import count_bits, gradient_bits
 
 _MOST_CHUNK_BITS = 13  # chunks of 7,168 rows: spreading costs a tenth of counting
@@ -110,7 +111,7 @@ def narrow(q, packing):  # type: ignore[no-untyped-def]
     return int64(r), int64(h >> uint64(packing.bits))
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def fill_packs(entries, begin, end, packing, weights, packs):  # type: ignore[no-untyped-def]
     """What every entry adds to a counter; one number, or a pair with the given lane ``weights[row]``."""
     # IN: entries, begin, end, packing, weights  OUT: packs
@@ -140,7 +141,7 @@ def triple(r, h, packing):  # type: ignore[no-untyped-def]
     return (r << r_at) + (h << h_at) + int64(1)
 
 
-@njit(nogil=True)
+@step()
 def spread(triples, packing, add, hist):  # type: ignore[no-untyped-def]
     """Write counters of triples, or add them, to the two lanes of a histogram, and zero them."""
     # IN: packing, add  OUT: triples, hist

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from numba import int64, njit, uint64
 
+from mcrank.kernels import kernel, step
+
 
 @njit(inline="always")
 def _goes_left(label, cut, skip):  # type: ignore[no-untyped-def]
@@ -23,7 +25,7 @@ def _entry(row, gradient):  # type: ignore[no-untyped-def]
     return int64((row << uint64(32)) | (uint64(gradient) & uint64(0xFFFFFFFF)))
 
 
-@njit(nogil=True)
+@step()
 def partition(column, cut, skip, begin, end, right, entries):  # type: ignore[no-untyped-def]
     """Keep entries whose bin is in ``skip..cut`` at the front, in order; write the others from ``right`` on.
 
@@ -41,7 +43,7 @@ def partition(column, cut, skip, begin, end, right, entries):  # type: ignore[no
         right += uint64(1) - goes
 
 
-@njit(nogil=True)
+@njit(inline="always")
 def partition_root(column, cut, skip, gradients, right, entries):  # type: ignore[no-untyped-def]
     """`partition` of all rows, making their entries on the way: the root itself needs none."""
     # IN: column, cut, skip, gradients, right  OUT: entries
@@ -55,7 +57,7 @@ def partition_root(column, cut, skip, gradients, right, entries):  # type: ignor
         right += uint64(1) - goes
 
 
-@njit("void(int32[::1], int64[::1], int64[::1])", nogil=True, cache=True)
+@kernel("void(int32[::1], int64[::1], int64[::1])")
 def fill_entries(gradients, rows, entries):  # type: ignore[no-untyped-def]
     """Entries of ``rows`` (or, when that is empty, of all rows) from an output's gradients."""
     # IN: gradients, rows  OUT: entries

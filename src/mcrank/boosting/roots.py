@@ -9,6 +9,7 @@ from numba import int64, njit, uint64
 from mcrank.boosting.grow import Grounds
 from mcrank.boosting.intrinsics import add4
 from mcrank.boosting.packing import Packing, aligned, narrow
+from mcrank.kernels import kernel, step
 from mcrank.losses.quantize import Run
 
 _CHUNK = 4096  # rows whose gradients stay in cache while all features pass over them
@@ -62,7 +63,7 @@ class SharedRoots:
         hist[: self._hists.shape[1]] = self._hists[output]
 
 
-@njit("void(uint8[:, ::1], int64[:, ::1])", nogil=True, cache=True)
+@kernel("void(uint8[:, ::1], int64[:, ::1])")
 def root_counts(columns, counts):  # type: ignore[no-untyped-def]
     """Rows in every bin of every feature."""
     # IN: columns  OUT: counts
@@ -73,7 +74,7 @@ def root_counts(columns, counts):  # type: ignore[no-untyped-def]
             counts[f, uint64(column[i])] += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def root_histograms(  # type: ignore[no-untyped-def]
     columns, counts, first, last, q, packing, balanced, sums, fifth, hists
 ):
@@ -123,7 +124,7 @@ def root_histograms(  # type: ignore[no-untyped-def]
                 hists[outputs, at] = total + counts[f, b]
 
 
-@njit(nogil=True)
+@njit(inline="always")
 def _sum_rows(columns, first, last, start, end, q, output, n, packing, sums, fifth):  # type: ignore[no-untyped-def]
     """Add the words of rows ``start`` up to ``end``; lane k of a bin is for output ``output + k``.
 
@@ -150,7 +151,7 @@ def _sum_rows(columns, first, last, start, end, q, output, n, packing, sums, fif
             f += 1
 
 
-@njit(nogil=True)
+@step()
 def _fill_words(row, packing, words):  # type: ignore[no-untyped-def]
     """Words of one output's gradients."""
     if packing.bits == 0:
@@ -162,7 +163,7 @@ def _fill_words(row, packing, words):  # type: ignore[no-untyped-def]
             words[i] = (r << int64(32)) + h
 
 
-@njit(nogil=True)
+@njit(inline="always")
 def _weave(words, n, vectors):  # type: ignore[no-untyped-def]
     """Words of four outputs side by side: made one output at a time, as that runs on vectors."""
     a, b, c, d = words[0], words[1], words[2], words[3]
@@ -173,7 +174,7 @@ def _weave(words, n, vectors):  # type: ignore[no-untyped-def]
         vectors[4 * i + 3] = d[i]
 
 
-@njit(nogil=True)
+@step()
 def _four(columns, vectors, sums):  # type: ignore[no-untyped-def]
     """Add vectors of four outputs to the bins of four features."""
     a, b, c, d = columns[0], columns[1], columns[2], columns[3]
@@ -186,7 +187,7 @@ def _four(columns, vectors, sums):  # type: ignore[no-untyped-def]
         add4(to_d, uint64(d[i]) << uint64(2), vectors, at)
 
 
-@njit(nogil=True)
+@step()
 def _pair(columns, vectors, singles, sums, fifth):  # type: ignore[no-untyped-def]
     """Add vectors of four outputs, and those of a fifth, to the bins of two features (or of one)."""
     a, to_a, fifth_a = columns[0], sums[0], fifth[0]

@@ -11,6 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from mcrank.kernels import step
+
 # One record per node while its tree grows. Its entries are `begin` up to `end`, and as many from `other` on
 # are room of its own (`mcrank.boosting.partition`). `total` and `weight` are the sums of the two lanes over
 # the node's rows and `left_*` those of its best split's left side. `gain` is 0 when no split is worth making;
@@ -40,7 +42,7 @@ NODE = np.dtype(
 _NOISE = 1e-12
 
 
-@njit(nogil=True, error_model="numpy", fastmath={"nnan", "ninf", "nsz"})
+@step(error_model="numpy", fastmath={"nnan", "ninf", "nsz"})
 def _largest(gains, n):  # type: ignore[no-untyped-def]
     """Largest of the first ``n`` gains; they are never NaN, which lets the loop run on vectors."""
     best = -1.0
@@ -49,7 +51,7 @@ def _largest(gains, n):  # type: ignore[no-untyped-def]
     return best
 
 
-@njit(nogil=True, error_model="numpy")
+@step(error_model="numpy")
 def _fill_gains(sums, masses, rows, n, total, mass, count, min_rows, gains):  # type: ignore[no-untyped-def]
     """Gain terms of cutting after each of ``n`` bins, from prefix sums; -1 where a side is too small."""
     for i in range(n):
@@ -63,7 +65,7 @@ def _fill_gains(sums, masses, rows, n, total, mass, count, min_rows, gains):  # 
         gains[i] = gain if good else -1.0
 
 
-@njit(nogil=True)
+@step()
 def _prefix(hist, low, high, lanes, count_bits, packed, second, sums, masses, rows):  # type: ignore[no-untyped-def]
     """Prefix sums over bins ``low`` up to ``high``, starting from ``packed`` and ``second``, as floats."""
     mask = (np.int64(1) << count_bits) - 1
@@ -79,7 +81,7 @@ def _prefix(hist, low, high, lanes, count_bits, packed, second, sums, masses, ro
             masses[i] = rows[i]
 
 
-@njit(nogil=True, error_model="numpy")
+@step(error_model="numpy")
 def best_split(  # type: ignore[no-untyped-def]
     hist, bin_start, n_bins, missing, features, first, last, lowest, highest, value_start,
     lanes, count_bits, min_rows, work, node,
@@ -139,7 +141,7 @@ def best_split(  # type: ignore[no-untyped-def]
         _centre_cut(hist, bin_start, n_bins, missing, lowest, highest, value_start, lanes, mask, node)
 
 
-@njit(nogil=True)
+@njit(inline="always")
 def _centre_cut(hist, bin_start, n_bins, missing, lowest, highest, value_start, lanes, mask, node):  # type: ignore[no-untyped-def]
     """Move the cut to the middle of the raw gap when bins after it hold no row of this node."""
     f = node.feature
