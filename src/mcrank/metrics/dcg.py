@@ -210,14 +210,17 @@ def gains(dialect: Dialect, layout: Layout, measure: str) -> FloatArray:
         refuse_fractions(layout, measure)
     unknown = _unknown(dialect, grade)
     if dialect.outside == "error" and unknown.any():
-        top = len(dialect.gain) - 1 if isinstance(dialect.gain, tuple) else dialect.max_grade
+        table = isinstance(dialect.gain, tuple)
+        top = len(dialect.gain) - 1 if table else dialect.max_grade
+        whole = table or dialect.grades.endswith("integer")
         layout.refuse_levels(
             unknown,
             measure,
-            f"it knows integer grades up to {top}; to count such a row as the tool does (gain 0), say "
+            f"it knows {'integer ' * whole}grades up to {top:g}; to count such a row as the tool does (gain 0), say "
             f"[{dialect.but(outside='zero').name}]",
         )
-    layout.refuse_levels(gain > 1e300, measure, "its gain is too large; use gain=linear")
+    instead = "" if dialect.gain == "linear" else "; use gain=linear"
+    layout.refuse_levels(gain > 1e300, measure, f"its gain is too large{instead}")
     return gain
 
 
