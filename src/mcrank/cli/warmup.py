@@ -22,6 +22,8 @@ from mcrank.cli.main import json_option, print_facts, print_json
 
 # From this many rows on, all threads grow one tree together.
 _SHARED_ROWS = 20_000
+# Threads would be longer in starting than in working.
+_SMALL: dict[str, Any] = {"n_estimators": 2, "num_leaves": 3, "min_samples_leaf": 2, "n_jobs": 1}
 
 
 @click.command("warmup")
@@ -65,44 +67,37 @@ def use_readers() -> None:
         read(path, absent="missing")
 
 
-def use_bins() -> None:
-    """Import what all trainers do: kernels declared with their types are compiled as they are declared."""
-    import mcrank.boosting.boost
-    import mcrank.losses.quantize  # noqa: F401
+def use_trees() -> None:
+    """Train each ranker of classes, grade boundaries and grades in each of its ways.
 
+    Without validation data: measures are compiled beside it.
+    """
+    from mcrank import Dataset, McRank, OrdinalMcRank, RegressionRanker, make_artificial
 
-def use_trainers() -> None:
-    """Train each ranker for a round or two in each of its ways."""
-    from mcrank import (
-        Dataset,
-        FRank,
-        GBRank,
-        LambdaMART,
-        McRank,
-        OrdinalMcRank,
-        RegressionRanker,
-        make_artificial,
-    )  # fmt: skip
-
-    train, valid, _ = make_artificial(n_train=20, n_valid=5, n_test=1, docs_per_query=10, n_features=3)
+    train, _, _ = make_artificial(n_train=20, n_valid=1, n_test=1, docs_per_query=10, n_features=3)
     weighted = Dataset(train.X, train.y, train.qid, weight=train.y + 1)
-    # Threads would be longer in starting than in working.
-    options: dict[str, Any] = {"n_estimators": 2, "num_leaves": 3, "min_samples_leaf": 2, "n_jobs": 1}
     ways: list[dict[str, Any]] = [{}, {"split": "newton"}, {"max_bins": 300}, {"binning": "quantile"}]
     for ranker_class in (McRank, OrdinalMcRank, RegressionRanker):
         for way in ways:
-            ranker_class(**options, **way).fit(train, valid=valid)
-        ranker_class(**options, subsample=0.5, colsample=0.5).fit(weighted, valid=valid)
-    McRank(**options, sequential=True).fit(train)
-    McRank(**options, base_class="adaptive").fit(weighted)
-    RegressionRanker(**options, loss="lad").fit(train)
-    FRank(**options, scorer="trees").fit(train)
-    LambdaMART(**options).fit(train)
-    GBRank(**options).fit(train)
+            ranker_class(**_SMALL, **way).fit(train)
+        ranker_class(**_SMALL, subsample=0.5, colsample=0.5).fit(weighted)
+    McRank(**_SMALL, sequential=True).fit(train)
+    McRank(**_SMALL, base_class="adaptive").fit(weighted)
+    RegressionRanker(**_SMALL, loss="lad").fit(train)
     many = train.X.repeat(_SHARED_ROWS // train.n_rows + 1, axis=0)
     grades, queries = train.y.repeat(len(many) // train.n_rows), train.qid.repeat(len(many) // train.n_rows)
     for way in ways[:3]:
-        McRank(**{**options, **way, "n_jobs": 2}).fit(many, grades, qid=queries)
+        McRank(**{**_SMALL, **way, "n_jobs": 2}).fit(many, grades, qid=queries)
+
+
+def use_pairwise_trees() -> None:
+    """Grow trees on pairs of documents."""
+    from mcrank import FRank, GBRank, LambdaMART, make_artificial
+
+    train, valid, _ = make_artificial(n_train=20, n_valid=5, n_test=1, docs_per_query=10, n_features=3)
+    FRank(**_SMALL, scorer="trees").fit(train)
+    LambdaMART(**_SMALL).fit(train, valid=valid)
+    GBRank(**_SMALL).fit(train)
 
 
 def use_linear() -> None:
@@ -198,20 +193,19 @@ def use_pairs() -> None:
         loss.fill(np.zeros((1, 4)), gradients, run)
 
 
-# In each turn the longest first, so that the others run beside it. What the first turn makes is used by all
-# of the second, and there the pairs are done long before trainers, which come to them last, ask for them.
+# In each turn the longest first, so that the others run beside it; the second turn uses what the first made.
 TURNS: tuple[dict[str, Callable[[], None]], ...] = (
     {
+        "trees": use_trees,
         "measuring": use_measures,
+        "pairs": use_pairs,
         "reading": use_readers,
-        "binning": use_bins,
         "scoring": use_scorers,
     },
     {
-        "training": use_trainers,
-        "pairs": use_pairs,
         "nets": use_nets,
         "linear": use_linear,
+        "pairwise trees": use_pairwise_trees,
         "stumps": use_stumps,
     },
 )
