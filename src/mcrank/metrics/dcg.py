@@ -216,8 +216,8 @@ def gains(dialect: Dialect, layout: Layout, measure: str) -> FloatArray:
         layout.refuse_levels(
             unknown,
             measure,
-            f"it knows {'integer ' * whole}grades up to {top:g}; to count such a row as the tool does (gain 0), say "
-            f"[{dialect.but(outside='zero').name}]",
+            f"it knows {'integer ' * whole}grades up to {top:g}; to count such a row as the tool does "
+            f"(gain 0), say [{dialect.but(outside='zero').name}]",
         )
     instead = "" if dialect.gain == "linear" else "; use gain=linear"
     layout.refuse_levels(gain > 1e300, measure, f"its gain is too large{instead}")
