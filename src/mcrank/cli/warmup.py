@@ -205,7 +205,7 @@ TURNS: tuple[dict[str, Callable[[], None]], ...] = (
     {
         "nets": use_nets,
         "linear": use_linear,
-        "pairwise trees": use_pairwise_trees,
+        "pairwise": use_pairwise_trees,
         "stumps": use_stumps,
     },
 )
