@@ -16,7 +16,7 @@ from mcrank.kernels import kernel
 from mcrank.losses.pairs import FloatArray, IntArray, Space
 from mcrank.losses.pairwise import PairArrays, QueryLoss, pair_arrays
 from mcrank.losses.quantize import Gradients, Run
-from mcrank.metrics.ties import merge_rows
+from mcrank.metrics.sorting import merge_rows
 
 
 @njit(inline="always")

@@ -45,7 +45,8 @@ from mcrank.metrics.swap_rows import (
     kendall_row,
     kendall_scale,
 )
-from mcrank.metrics.ties import base_order, merge_rows
+from mcrank.metrics.sorting import merge_rows
+from mcrank.metrics.ties import base_order
 
 # Forms a measure may have, by the kernel that knows its swaps.
 _FORMS: dict[type[Any], int] = {

@@ -222,7 +222,8 @@ def rank_short(scores, starts, ends, lanes, table, number, key_a, key_b, row_a, 
                 for i in range(n - 1):
                     fallen += key_a[i] < key_a[i + 1]
                 if fallen * _FALLEN > n:
-                    merge_rows(scores, FILE_ORDER, s, n, key_a, key_b, row_a, row_b, order)
+                    # Nothing stands for file order; of this type, or all would be compiled again.
+                    merge_rows(scores, row_a[:0], s, n, key_a, key_b, row_a, row_b, order)
                 elif fallen > 0:
                     insert_rows(key_a, ranked)
 
