@@ -70,7 +70,7 @@ def shapes(quick: bool) -> list[Data]:
 
 def ours(data: Data, n_jobs: int) -> Callable[[], dict[str, float]]:
     def run() -> dict[str, float]:
-        grades = mcrank.Grades(data.grades, data.queries)
+        grades = mcrank.Grades(data.grades, data.queries, n_jobs=n_jobs)
         return dict(mcrank.evaluate(data.scores, grades, MEASURES, n_jobs=n_jobs).mean)
 
     return run

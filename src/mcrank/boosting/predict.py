@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
@@ -12,7 +11,8 @@ import numpy.typing as npt
 
 from mcrank.boosting.fold import LANES, fold_rows, walk_rows
 from mcrank.boosting.trees import Forest
-from mcrank.errors import DataError, OptionError
+from mcrank.errors import DataError
+from mcrank.threads import check_jobs
 
 # Up to this many rows even a narrow block would be mostly empty and walking is cheaper (docs/scoring.md).
 _WALKED_ROWS = 2
@@ -67,7 +67,7 @@ def predict_raw(
             f"out must be a writable C-ordered float64 array of shape {(rows, forest.n_outputs)}, "
             f"got {out.dtype.name} of shape {out.shape}."
         )
-    threads = _threads(n_jobs)
+    threads = check_jobs(n_jobs, "predict")
     if rows <= _WALKED_ROWS:
         walk_rows(*(_flat(X), X.shape[1], 0, rows, forest.base, *_trees(forest), out))
         return out
@@ -78,16 +78,6 @@ def predict_raw(
         with ThreadPoolExecutor(len(parts)) as pool:
             list(pool.map(lambda part: _fold_part(forest, X, part[0], part[1], out), parts))
     return out
-
-
-def _threads(n_jobs: int) -> int:
-    if n_jobs == -1:
-        return os.cpu_count() or 1
-    if n_jobs < 1:
-        raise OptionError(
-            f"n_jobs of predict must be an integer >= 1, or -1 for all processors, got {n_jobs}."
-        )
-    return n_jobs
 
 
 def _parts(rows: int, threads: int, block_nanoseconds: int) -> list[tuple[int, int]]:

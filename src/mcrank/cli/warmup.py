@@ -7,7 +7,6 @@ data as reaches all of its kernels.
 from __future__ import annotations
 
 import gc
-import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ from typing import Any
 import click
 
 from mcrank.cli.main import json_option, print_facts, print_json
+from mcrank.threads import available_cores
 
 # From this many rows on, all threads grow one tree together.
 _SHARED_ROWS = 20_000
@@ -33,7 +33,7 @@ def command(n_jobs: int | None, as_json: bool) -> None:
     """Compile every kernel into the on-disk cache; run it while building a container image."""
     start = time.perf_counter()
     # Processes, because Numba compiles on one thread at a time.
-    workers = n_jobs or min(len(AREAS), os.cpu_count() or 1)
+    workers = n_jobs or min(len(AREAS), available_cores())
     # A compiler makes many small objects and keeps most of them: looking for garbage took an eighth.
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=gc.disable) as pool:
         # One turn after the other: what several areas need is compiled, and in the cache, before they start.

@@ -31,7 +31,7 @@ from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError, OptionError
 from mcrank.metrics.measure import Measure, parse_measure
 from mcrank.models.file import ranker_class
-from mcrank.rankers.base import available_cores
+from mcrank.threads import available_cores
 
 DEFAULT_MEASURES = ("ndcg@10", "map")
 

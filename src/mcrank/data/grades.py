@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,9 +11,11 @@ import numpy.typing as npt
 
 from mcrank.data.checks import check_column, check_grades, check_query_weights, group_rows, refuse_unreal
 from mcrank.errors import DataError
+from mcrank.threads import check_jobs, run_all
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+_ROWS_PER_THREAD = 200_000  # checked in a tenth of a millisecond, which is what waking a thread up takes
 
 
 class Grades:
@@ -28,6 +31,8 @@ class Grades:
         One document id per row.
     query_weight : array-like or mapping, optional
         Weights of queries in a mean, in first-seen order or by query id.
+    n_jobs : int, optional
+        Threads that check the columns of large data; all cores by default.
 
     Examples
     --------
@@ -45,7 +50,10 @@ class Grades:
         qid: npt.ArrayLike,
         doc_ids: Any = None,
         query_weight: npt.ArrayLike | Mapping[Any, float] | None = None,
+        *,
+        n_jobs: int | None = None,
     ) -> None:
+        jobs = check_jobs(n_jobs, "Grades")
         refuse_unreal(y, "y of Grades")
         try:
             given = np.atleast_1d(np.asarray(y))
@@ -55,10 +63,10 @@ class Grades:
         # What is float64 and in order already, as in most evaluations, is not copied.
         if rows == 0:
             raise DataError("y of Grades is empty; there must be at least one row.")
-        small = _small_grades(given)
+        small = _small_grades(given, jobs)
         grades = given if small is not None or _are_grades(given) else check_grades(y, rows)
         documents = None if doc_ids is None else check_column(doc_ids, "doc_ids", rows)
-        order, self.offsets, self.qids = _grouped(check_column(qid, "qid", rows))
+        order, self.offsets, self.qids = _grouped(check_column(qid, "qid", rows), jobs)
         self.source_rows: IntArray | None = order
         self.y: FloatArray = grades if order is None else grades[order]
         # The grades as bytes where that is exact: kernels read them instead, and nothing is checked twice.
@@ -77,14 +85,26 @@ class Grades:
         return f"Grades({len(self.y)} rows, {len(self.qids)} queries)"
 
 
-def _small_grades(given: npt.NDArray[Any]) -> npt.NDArray[np.uint8] | None:
+def _parts(rows: int, jobs: int) -> list[tuple[int, int]]:
+    """Rows cut in parts, one a thread, where they are worth waking a thread up."""
+    cuts = np.linspace(0, rows, max(1, min(jobs, rows // _ROWS_PER_THREAD)) + 1).astype(np.int64).tolist()
+    return list(itertools.pairwise(cuts))
+
+
+def _small_grades(given: npt.NDArray[Any], jobs: int) -> npt.NDArray[np.uint8] | None:
     """Return the grades as bytes, or None where they are not integers from 0 to 255 (or not float64)."""
     if not _is_column(given):
         return None
     from mcrank.data.scan import whole_grades
 
     small = np.empty(len(given), dtype=np.uint8)
-    return small if whole_grades(given, small) else None
+    whole = []
+
+    def check(part: tuple[int, int]) -> None:
+        whole.append(whole_grades(given[slice(*part)], small[slice(*part)]))
+
+    run_all(check, _parts(len(given), jobs), jobs)
+    return small if all(whole) else None
 
 
 def _are_grades(given: npt.NDArray[Any]) -> bool:
@@ -99,13 +119,26 @@ def _is_column(given: npt.NDArray[Any]) -> bool:
     return given.dtype == np.float64 and given.ndim == 1 and given.flags.c_contiguous
 
 
-def _grouped(qid: npt.NDArray[Any]) -> tuple[IntArray | None, IntArray, npt.NDArray[Any]]:
+def _grouped(qid: npt.NDArray[Any], jobs: int) -> tuple[IntArray | None, IntArray, npt.NDArray[Any]]:
     """As `group_rows`; integer ids that rise from query to query, as in most evaluations, in quick passes."""
     if qid.dtype == np.int64 and qid.flags.c_contiguous:
         from mcrank.data.scan import find_runs
 
-        starts = np.empty(len(qid), dtype=np.int64)
-        runs = find_runs(qid, starts)
-        if runs:
-            return None, np.append(starts[:runs], len(qid)), qid[starts[:runs]]
+        parts = _parts(len(qid), jobs)
+        starts = np.empty(len(qid) + len(parts), dtype=np.int64)
+        runs = [0] * len(parts)
+
+        def find(part: int) -> None:
+            low, high = parts[part]
+            before = max(low - 1, 0)  # the row before tells whether a run goes on
+            runs[part] = find_runs(qid[before:high], starts[low + part : high + part + 1])
+
+        run_all(find, range(len(parts)), jobs)
+        if all(runs):
+            found = [
+                starts[low + part + (part > 0) : low + part + runs[part]] + max(low - 1, 0)
+                for part, (low, _) in enumerate(parts)
+            ]
+            first = np.concatenate(found)
+            return None, np.append(first, len(qid)), qid[first]
     return group_rows(qid)

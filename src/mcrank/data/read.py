@@ -12,6 +12,7 @@ from mcrank.data.dataset import Dataset
 from mcrank.data.sources import find_files
 from mcrank.data.tables import Columns, is_table, read_table, read_table_files, table_format
 from mcrank.errors import DataError, OptionError
+from mcrank.threads import available_cores
 
 
 def read(
@@ -140,7 +141,7 @@ def threads(n_jobs: int | None, files: Sequence[Path]) -> int:
         return n_jobs
     if sum(os.path.getsize(path) for path in files) < 16 << 20:
         return 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return available_cores()
 
 
 def _check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:

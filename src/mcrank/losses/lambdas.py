@@ -37,6 +37,7 @@ from mcrank.metrics.bound import Bound
 from mcrank.metrics.cascade import Cascade
 from mcrank.metrics.dcg import DiscountedSum, ideal_sums
 from mcrank.metrics.kendall import KendallTau
+from mcrank.metrics.sorting import merge_rows
 from mcrank.metrics.swap_rows import (
     average_precision_row,
     best_grade_row,
@@ -45,7 +46,6 @@ from mcrank.metrics.swap_rows import (
     kendall_row,
     kendall_scale,
 )
-from mcrank.metrics.sorting import merge_rows
 from mcrank.metrics.ties import base_order
 
 # Forms a measure may have, by the kernel that knows its swaps.

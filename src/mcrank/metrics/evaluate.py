@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -14,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.data.trec import Judged, Qrels, Run, judge
-from mcrank.errors import DataError, MeasureError, OptionError
+from mcrank.errors import DataError, MeasureError
 from mcrank.metrics.bound import Bound, measure_together, score_array, score_column
 from mcrank.metrics.layout import BoolArray, FloatArray, Graded, Layout
 from mcrank.metrics.measure import Measure, parse_measure
+from mcrank.threads import check_jobs
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,22 +142,8 @@ def evaluate(
     """
     wanted = _measures(measures)
     graded, row_scores = graded_rows(scores, data, complete, judged_only)
-    jobs = _jobs(n_jobs)
-    return _evaluate(wanted, graded, row_scores, Layout.of(graded, _pool(jobs), jobs), band)
-
-
-@lru_cache(maxsize=2)
-def _pool(jobs: int) -> ThreadPoolExecutor:
-    """Threads that are kept for the next call: a new one costs a tenth of what it then does.
-
-    None is started before there is work for one.
-    """
-    return ThreadPoolExecutor(jobs, thread_name_prefix="mcrank-evaluate")
-
-
-if hasattr(os, "register_at_fork"):
-    # The threads stay behind in the parent; a child that waited for them would wait forever.
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    jobs = check_jobs(n_jobs, "evaluate")
+    return _evaluate(wanted, graded, row_scores, Layout.of(graded, jobs), band)
 
 
 def _evaluate(
@@ -183,12 +167,6 @@ def _evaluate(
         definitions=MappingProxyType({m.name: m.definition for m in wanted}),
         band=MappingProxyType(_bands(bounds, used) if band else {}),
     )
-
-
-def _jobs(n_jobs: int) -> int:
-    if n_jobs == 0 or n_jobs < -1:
-        raise OptionError(f"n_jobs of evaluate must be -1 or an integer >= 1, got {n_jobs!r}.")
-    return (os.cpu_count() or 1) if n_jobs == -1 else n_jobs
 
 
 def _measures(measures: str | Measure | Iterable[str | Measure]) -> list[Measure]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.errors import DataError, McrankError, MeasureError
+from mcrank.threads import run_all
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -20,6 +20,7 @@ RowArray = npt.NDArray[np.int32]
 LevelArray = npt.NDArray[np.uint8] | npt.NDArray[np.int32]
 BoolArray = npt.NDArray[np.bool_]
 _ROWS_PER_THREAD = 100_000  # ranked in half a millisecond; waking a thread up takes a tenth
+_PARTS = 2  # for each thread
 
 
 class Graded(Protocol):
@@ -71,11 +72,10 @@ class Layout:
     unjudged: BoolArray | None
     source_rows: IntArray | None
     small: npt.NDArray[np.uint8] | None = None
-    pool: ThreadPoolExecutor | None = None
     jobs: int = 1
 
     @classmethod
-    def of(cls, data: Graded, pool: ThreadPoolExecutor | None = None, jobs: int = 1) -> Layout:
+    def of(cls, data: Graded, jobs: int = 1) -> Layout:
         """Lay out a `Dataset`, `Grades` or the judged queries of a TREC run."""
         # Own copies: kernels are compiled for writable arrays, and the arrays of a Dataset are read-only.
         offsets = np.array(data.offsets, dtype=np.int64)
@@ -93,26 +93,22 @@ class Layout:
             unjudged=getattr(data, "unjudged", None),
             source_rows=getattr(data, "source_rows", None),
             small=getattr(data, "small", None),
-            pool=pool,
             jobs=jobs,
         )
 
     def in_parts(self, work: Callable[[slice], None], ranks: int | None = None) -> None:
-        """Run kernels over parts of the queries, a thread each, where there is work enough to pay for it.
+        """Run kernels over parts of the queries on threads, where there is work enough to pay for it.
 
         ``ranks`` is how many the kernel looks at, when it does not look at every row.
         """
-        parts = min(self.jobs, (self.n_rows if ranks is None else ranks) // _ROWS_PER_THREAD)
-        if self.pool is None or parts < 2:
+        threads = min(self.jobs, (self.n_rows if ranks is None else ranks) // _ROWS_PER_THREAD)
+        if threads < 2:
             work(slice(0, self.n_queries))
             return
-        shares = np.arange(1, parts) * (self.n_rows // parts)
+        # More parts than threads: a thread that woke up late or runs on a busy processor takes fewer.
+        shares = np.arange(1, _PARTS * threads) * (self.n_rows // (_PARTS * threads))
         cuts = [0, *np.searchsorted(self.stops, shares).tolist(), self.n_queries]
-        first, *others = [slice(a, b) for a, b in itertools.pairwise(cuts)]
-        waiting = [self.pool.submit(work, part) for part in others]
-        work(first)  # this thread has its share too: one fewer to wake up
-        for done in waiting:
-            done.result()
+        run_all(work, [slice(a, b) for a, b in itertools.pairwise(cuts) if a < b], threads)
 
     def rows_of(self, part: slice) -> slice:
         """Return the rows, ranked or not, of a part of the queries."""

@@ -21,6 +21,7 @@ from mcrank.errors import DataError, NotFittedError, OptionError
 from mcrank.metrics.dialects import Dialect, find_dialect
 from mcrank.metrics.measure import NDCG, Measure, parse_measure
 from mcrank.options import Optioned, fitted, option
+from mcrank.threads import available_cores
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -263,11 +264,6 @@ def measure_of(options: dict[str, Any]) -> Measure:
     """Return the measure of a ranker's options, in the dialect they ask for."""
     measure = parse_measure(options["measure"])
     return measure if options["dialect"] is None else replace(measure, dialect=options["dialect"])
-
-
-def available_cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def as_dataset(

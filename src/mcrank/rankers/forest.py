@@ -12,7 +12,8 @@ from mcrank.boosting.trees import Forest
 from mcrank.data.dataset import Dataset
 from mcrank.errors import ModelFileError
 from mcrank.options import fitted
-from mcrank.rankers.base import FloatArray, Ranker, available_cores
+from mcrank.rankers.base import FloatArray, Ranker
+from mcrank.threads import available_cores
 
 
 class ForestRanker(Ranker):

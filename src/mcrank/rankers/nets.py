@@ -18,12 +18,13 @@ from mcrank.losses.lambdas import LambdaLoss
 from mcrank.losses.pairwise import PairwiseLogistic
 from mcrank.metrics.measure import Kendall, Measure
 from mcrank.options import fitted, option
-from mcrank.rankers.base import Card, FloatArray, Ranker, available_cores, stopping_option
+from mcrank.rankers.base import Card, FloatArray, Ranker, stopping_option
 from mcrank.rankers.descent import OPTIMIZERS, Descent
 from mcrank.rankers.mlp import ACTIVATIONS, layer_sizes, n_weights, net_reach, net_scores
 from mcrank.rankers.rounds import Rounds
 from mcrank.rankers.scaling import SCALINGS, Scaling
 from mcrank.rankers.trees import relative_weight
+from mcrank.threads import available_cores
 
 _MOST_HALVINGS = 30  # of the rate before training gives up
 
