@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcrank.boosting.grow import Workspace, grow, grow_shared, tree_arrays
+from mcrank.boosting.grow import Workspace, grow, tree_arrays
+from mcrank.boosting.team import grow_shared
 from tests.boosting.growing import CASES, NONE, plot, random_plot, rows_under
 from tests.reference import grow as naive
 

@@ -17,17 +17,19 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.boosting.binning import Bins, bin_dataset, find_bins
-from mcrank.boosting.grow import Grounds, Rules, Workspace, grow, grow_shared, tree_arrays
+from mcrank.boosting.grow import Grounds, Rules, Workspace, grow, tree_arrays
 from mcrank.boosting.leaves import leaf_values, move_rows, walk_rows
 from mcrank.boosting.packing import Packing
 from mcrank.boosting.roots import SharedRoots
 from mcrank.boosting.sampling import draw, query_keys
+from mcrank.boosting.team import grow_shared
 from mcrank.boosting.trees import Forest, ForestBuilder
 from mcrank.data.dataset import Dataset
 from mcrank.errors import MeasureError
 from mcrank.losses.base import Loss
 from mcrank.losses.quantize import FloatArray
 from mcrank.metrics.measure import Measure
+from mcrank.threads import available_cores
 
 # Below this many rows a node is done before a second thread has woken up.
 _SHARED_ROWS = 20_000
@@ -260,8 +262,8 @@ class Booster:
         return [grown[k] for k in range(self.loss.trees_per_round)]
 
     def _everyone(self) -> int:
-        """Threads that may share one tree."""
-        return self.options.n_jobs if self.data.n_rows >= _SHARED_ROWS else 1
+        """Threads that may share one tree: no more than cores, as they do not sleep."""
+        return min(self.options.n_jobs, available_cores()) if self.data.n_rows >= _SHARED_ROWS else 1
 
     def _grow_all(self, number: int, rows: Any, rest: Any, ready: bool) -> list[tuple[int, dict[str, Any]]]:
         n_trees, n_jobs = self.loss.trees_per_round, self.options.n_jobs
@@ -276,7 +278,7 @@ class Booster:
 
         def chain(thread: int) -> None:
             for k in waiting:
-                size = n_jobs if k >= n_trees - left_over else team
+                size = self._everyone() if k >= n_trees - left_over else team
                 grown.append((k, self._tree(number, k, rows, rest, ready, self.spaces[thread], size)))
 
         self.run(chain, range(threads))

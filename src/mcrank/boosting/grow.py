@@ -1,14 +1,11 @@
 """Best-first growth of one tree: always split the leaf whose split gains most, until there are J leaves.
 
-A tree is grown inside one kernel, or, when there are fewer trees than threads, by several threads that
-share the feature blocks of each histogram. Both give the same tree: histograms are exact integers.
+A tree is grown inside one kernel, or by a team of threads (`mcrank.boosting.team`). Both give the same tree:
+histograms are exact integers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -285,7 +282,7 @@ def grow(grounds, rules, gradients, rows, weights, features, ready, ws):  # type
             break
         large = 2 * n_nodes + 1 - small
         n_nodes += 2
-        if _worth_searching(rules, n_nodes, ws.nodes[large]):
+        if worth_searching(rules, n_nodes, ws.nodes[large]):
             search_part(grounds, rules, features, part, small, large, ready, ws, ws.scratch, found)
             ws.nodes[small] = found[0]
             ws.nodes[large] = found[1]
@@ -295,7 +292,7 @@ def grow(grounds, rules, gradients, rows, weights, features, ready, ws):  # type
 
 
 @kernel()
-def _worth_searching(rules, n_nodes, large):  # type: ignore[no-untyped-def]
+def worth_searching(rules, n_nodes, large):  # type: ignore[no-untyped-def]
     """Whether children may be split further: there is a leaf to spend and the larger one has the rows."""
     return n_nodes < 2 * rules.num_leaves - 1 and large.end - large.begin >= 2 * rules.min_rows
 
@@ -342,61 +339,3 @@ def tree_arrays(
         "gain": np.where(inner, nodes["gain"] * unit, 0.0),
         "rows": nodes["end"] - nodes["begin"],
     }
-
-
-def share(pool: Executor, task: Callable[[int], None], items: Sequence[int]) -> None:
-    """Run a task over items, here and on threads of the pool that have nothing else to do.
-
-    An item no thread has begun by the time it is needed is done here: threads busy with other trees are
-    never waited for, and join when they are free.
-    """
-    waiting = [(pool.submit(task, item), item) for item in items[1:]]
-    task(items[0])
-    for future, item in waiting:
-        if future.cancel():
-            task(item)
-        else:
-            future.result()
-
-
-def grow_shared(
-    grounds: Grounds,
-    rules: Rules,
-    gradients: npt.NDArray[np.int32],
-    rows: npt.NDArray[np.int64],
-    weights: npt.NDArray[np.int64],
-    features: npt.NDArray[np.int32],
-    ready: bool,
-    ws: Workspace,
-    pool: Executor,
-    n_jobs: int,
-) -> int:
-    """`grow` with the histograms and split searches of each node shared by ``n_jobs`` threads."""
-    parts = [
-        (low, high, *np.searchsorted(features, (low, high)).tolist())
-        for low, high in pairwise(grounds.cut(n_jobs))
-    ]
-    spaces = [Scratch.allocate(grounds, rules.packing) for _ in parts]
-    found = np.zeros((len(parts), 2), dtype=NODE)
-
-    def search(small: int, large: int) -> None:
-        """Let every thread search its features, then keep the best; equal gains go to the lower features."""
-
-        def one(p: int) -> None:
-            search_part(grounds, rules, features, parts[p], small, large, ready, ws, spaces[p], found[p])
-
-        share(pool, one, range(len(parts)))
-        for i, child in enumerate((small, large) if small != large else (small,)):
-            ws.nodes[child] = found[int(np.argmax(found["terms"][:, i])), i]
-
-    start_root(rules, gradients, rows, weights, ready, ws)
-    search(0, 0)
-    n_nodes = 1
-    while (small := split_best(grounds, rules, n_nodes, gradients, weights, ready, ws)) >= 0:
-        large = 2 * n_nodes + 1 - small
-        n_nodes += 2
-        if _worth_searching(rules, n_nodes, ws.nodes[large]):
-            search(small, large)
-    if n_nodes == 1 and ready:
-        fill_entries(gradients, rows, ws.entries)
-    return n_nodes

@@ -1,6 +1,7 @@
-"""Machine operations Numba has no words for: a prefetch, and one vector add to a row of counters.
+"""Machine operations Numba has no words for: a prefetch, one vector add to a row of counters, and numbers
+that one thread leaves for another.
 
-Both emit a few lines of LLVM and are correct (if slower) on any machine LLVM knows.
+All emit a few lines of LLVM and are correct (if slower) on any machine LLVM knows.
 """
 
 from __future__ import annotations
@@ -57,7 +58,32 @@ def _lane_adder(lanes: int) -> Any:
     return add_lanes
 
 
+@intrinsic
+def _leave(typingctx: Any, board: Any, index: Any, value: Any) -> Any:
+    """``leave(board, index, value)``: who reads the value sees all this thread wrote before it."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        builder.store_atomic(args[2], builder.gep(data, [args[1]]), "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(board, types.uint64, types.int64), codegen
+
+
+@intrinsic
+def _look(typingctx: Any, board: Any, index: Any) -> Any:
+    """``look(board, index)``: the value now, read again at every call."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        return builder.load_atomic(builder.gep(data, [args[1]]), "acquire", 8)
+
+    return types.int64(board, types.uint64), codegen
+
+
 # Kernels call these without the typing context; Any says so.
+leave: Any = _leave
+look: Any = _look
 prefetch: Any = _prefetch
 add2: Any = _lane_adder(2)
 add4: Any = _lane_adder(4)
