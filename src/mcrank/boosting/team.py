@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import int64, uint64
 
+from mcrank.boosting.binning import bin_dataset, find_bins
 from mcrank.boosting.grow import (
     Grounds,
     Rules,
@@ -30,8 +31,10 @@ from mcrank.boosting.grow import (
     worth_searching,
 )
 from mcrank.boosting.intrinsics import leave, look
+from mcrank.boosting.packing import Packing
 from mcrank.boosting.partition import fill_entries
 from mcrank.boosting.split import NODE
+from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel
 
 # A helper's board: has it joined; the number of the last node left for it (or _STOP), that node and its
@@ -130,6 +133,18 @@ class Team:
         for helper in self._helpers:
             if not helper.cancel():
                 helper.result()
+
+
+def compile_helpers(data: Dataset) -> None:
+    """Compile what helpers run; in a small training none of them may come to it."""
+    binned = bin_dataset(data, find_bins(data.X, max_bins=256))
+    grounds = Grounds.of(binned)
+    rules = Rules(2, 1, Packing.of(data.n_rows))
+    ws = Workspace.allocate(grounds, data.n_rows, rules)
+    features = np.arange(data.n_features, dtype=np.int32)
+    part = (0, data.n_features, 0, data.n_features)
+    stopped = np.full(8, _STOP, dtype=np.int64)
+    follow(grounds, rules, features, part, False, ws, ws.scratch, np.zeros(2, dtype=NODE), stopped)
 
 
 def grow_shared(

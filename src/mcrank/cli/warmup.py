@@ -73,6 +73,7 @@ def use_trees() -> None:
     Without validation data: measures are compiled beside it.
     """
     from mcrank import Dataset, McRank, OrdinalMcRank, RegressionRanker, make_artificial
+    from mcrank.boosting.team import compile_helpers
 
     train, _, _ = make_artificial(n_train=20, n_valid=1, n_test=1, docs_per_query=10, n_features=3)
     weighted = Dataset(train.X, train.y, train.qid, weight=train.y + 1)
@@ -84,6 +85,7 @@ def use_trees() -> None:
     McRank(**_SMALL, sequential=True).fit(train)
     McRank(**_SMALL, base_class="adaptive").fit(weighted)
     RegressionRanker(**_SMALL, loss="lad").fit(train)
+    compile_helpers(train)
     many = train.X.repeat(_SHARED_ROWS // train.n_rows + 1, axis=0)
     grades, queries = train.y.repeat(len(many) // train.n_rows), train.qid.repeat(len(many) // train.n_rows)
     for way in ways[:3]:
