@@ -9,9 +9,8 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from numbers import Integral
 from typing import Any, TypeVar
-
-import numpy as np
 
 from mcrank.errors import OptionError
 
@@ -34,7 +33,7 @@ def check_jobs(n_jobs: Any, where: str) -> int:
     """
     if n_jobs is None or n_jobs == -1:
         return available_cores()
-    if not isinstance(n_jobs, (int, np.integer)) or isinstance(n_jobs, bool) or n_jobs < 1:
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or int(n_jobs) < 1:
         raise OptionError(f"n_jobs of {where} must be an integer >= 1, or -1 for all cores, got {n_jobs!r}.")
     return int(n_jobs)
 

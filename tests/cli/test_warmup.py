@@ -16,8 +16,8 @@ from types import FunctionType
 from mcrank.cli.warmup import AREAS
 from numba.core.dispatcher import Dispatcher
 
-for use in AREAS.values():
-    use()
+for area in AREAS.values():
+    area.use()
 kernels = {}
 for module in pkgutil.walk_packages(mcrank.__path__, "mcrank."):
     if not module.name.endswith("__main__"):

@@ -10,10 +10,10 @@ import gc
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from multiprocessing import get_all_start_methods, get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -35,11 +35,8 @@ def command(n_jobs: int | None, as_json: bool) -> None:
     # Processes, because Numba compiles on one thread at a time.
     workers = n_jobs or min(len(AREAS), available_cores())
     # A compiler makes many small objects and keeps most of them: looking for garbage took an eighth.
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=gc.disable) as pool:
-        # One turn after the other: what several areas need is compiled, and in the cache, before they start.
-        seconds: dict[str, float] = {}
-        for turn in TURNS:
-            seconds |= dict(zip(turn, pool.map(timed, turn), strict=True))
+    with ProcessPoolExecutor(workers, mp_context=_context(), initializer=gc.disable) as pool:
+        seconds = _in_order(pool, workers)
     total = round(time.perf_counter() - start, 3)
     if as_json:
         print_json({"seconds": seconds, "total": total})
@@ -47,10 +44,34 @@ def command(n_jobs: int | None, as_json: bool) -> None:
         print_facts({area: f"{value:7.2f} s" for area, value in {**seconds, "total": total}.items()})
 
 
+def _context() -> Any:
+    """How processes start: from one that has imported the compiler, where the system can."""
+    if "forkserver" not in get_all_start_methods():
+        return get_context("spawn")
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["mcrank.kernels"])
+    return context
+
+
+def _in_order(pool: Executor, workers: int) -> dict[str, float]:
+    """Use every area as soon as what it needs is compiled; return the seconds of each."""
+    seconds: dict[str, float] = {}
+    running: dict[Future[float], str] = {}
+    while len(seconds) < len(AREAS):
+        begun = {*seconds, *running.values()}
+        for area, (_, needs) in AREAS.items():
+            # No more than there are processes: a later area may be free to begin by then, and matter more.
+            if len(running) < workers and area not in begun and needs <= seconds.keys():
+                running[pool.submit(timed, area)] = area
+        for done in wait(running, return_when=FIRST_COMPLETED).done:
+            seconds[running.pop(done)] = done.result()
+    return {area: seconds[area] for area in AREAS}
+
+
 def timed(area: str) -> float:
     """Use one area; return the seconds it took."""
     start = time.perf_counter()
-    AREAS[area]()
+    AREAS[area].use()
     return round(time.perf_counter() - start, 3)
 
 
@@ -195,20 +216,22 @@ def use_pairs() -> None:
         loss.fill(np.zeros((1, 4)), gradients, run)
 
 
-# In each turn the longest first, so that the others run beside it; the second turn uses what the first made.
-TURNS: tuple[dict[str, Callable[[], None]], ...] = (
-    {
-        "trees": use_trees,
-        "measuring": use_measures,
-        "pairs": use_pairs,
-        "reading": use_readers,
-        "scoring": use_scorers,
-    },
-    {
-        "nets": use_nets,
-        "linear": use_linear,
-        "pairwise": use_pairwise_trees,
-        "stumps": use_stumps,
-    },
-)
-AREAS = {area: use for turn in TURNS for area, use in turn.items()}
+class Area(NamedTuple):
+    """A part of the package, and the areas whose kernels it uses: compiled before, they are in the cache."""
+
+    use: Callable[[], None]
+    needs: frozenset[str] = frozenset()
+
+
+# The longest first, so that the others run beside them.
+AREAS = {
+    "trees": Area(use_trees),
+    "measuring": Area(use_measures),
+    "pairs": Area(use_pairs),
+    "nets": Area(use_nets, frozenset({"measuring", "pairs"})),
+    "linear": Area(use_linear, frozenset({"measuring"})),
+    "reading": Area(use_readers),
+    "pairwise": Area(use_pairwise_trees, frozenset({"trees", "measuring", "pairs"})),
+    "scoring": Area(use_scorers),
+    "stumps": Area(use_stumps, frozenset({"measuring", "pairwise"})),
+}
