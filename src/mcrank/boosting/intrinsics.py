@@ -6,6 +6,7 @@ All emit a few lines of LLVM and are correct (if slower) on any machine LLVM kno
 
 from __future__ import annotations
 
+import platform
 from typing import Any
 
 from llvmlite import ir
@@ -81,7 +82,24 @@ def _look(typingctx: Any, board: Any, index: Any) -> Any:
     return types.int64(board, types.uint64), codegen
 
 
+@intrinsic
+def _pause(typingctx: Any) -> Any:
+    """``pause()``: tell the processor that this thread only looks, so that it leaves room for others."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        if platform.machine().lower() in ("x86_64", "amd64"):
+            kind = ir.FunctionType(ir.VoidType(), [])
+            function = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
+                builder.module, kind, "llvm.x86.sse2.pause"
+            )
+            builder.call(function, [])
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
 # Kernels call these without the typing context; Any says so.
+pause: Any = _pause
 leave: Any = _leave
 look: Any = _look
 prefetch: Any = _prefetch

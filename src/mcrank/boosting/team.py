@@ -30,7 +30,7 @@ from mcrank.boosting.grow import (
     start_root,
     worth_searching,
 )
-from mcrank.boosting.intrinsics import leave, look
+from mcrank.boosting.intrinsics import leave, look, pause
 from mcrank.boosting.packing import Packing
 from mcrank.boosting.partition import fill_entries
 from mcrank.boosting.split import NODE
@@ -52,6 +52,7 @@ def follow(grounds, rules, features, part, ready, ws, scratch, found, board):  #
     while seen != _STOP:
         turn = look(board, _TURN)
         if turn == seen:
+            pause()
             continue
         seen = turn
         if turn != _STOP:
@@ -75,7 +76,7 @@ def wait_for(board, turn):  # type: ignore[no-untyped-def]
     """Wait until a helper has done its part of a node."""
     # IN: board, turn
     while look(board, _DONE) != turn:
-        pass
+        pause()
 
 
 class Team:
