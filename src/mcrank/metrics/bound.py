@@ -14,17 +14,9 @@ from mcrank.data.checks import refuse_unreal
 from mcrank.errors import DataError, MeasureError
 from mcrank.metrics.dcg import DiscountedSum, refuse_fractions
 from mcrank.metrics.layout import BoolArray, FloatArray, Layout, RowArray, at_row
+from mcrank.metrics.sorting import FILE_ORDER
 from mcrank.metrics.sums import count_nan
-from mcrank.metrics.ties import (
-    FILE_ORDER,
-    Ranking,
-    base_order,
-    fill_cut_ties,
-    rank,
-    rank_part,
-    ties_of,
-    unranked,
-)
+from mcrank.metrics.ties import Ranking, base_order, fill_cut_ties, rank, rank_part, ties_of, unranked
 
 if TYPE_CHECKING:
     from mcrank.metrics.measure import Measure

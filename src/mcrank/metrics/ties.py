@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from mcrank.kernels import kernel
 from mcrank.metrics.layout import BoolArray, FloatArray, IntArray, Layout, RowArray
-from mcrank.metrics.sorting import FILE_ORDER as FILE_ORDER
-from mcrank.metrics.sorting import rank_all, rank_short, rank_top
+from mcrank.metrics.sorting import FILE_ORDER, rank_all, rank_short, rank_top
 
 _FEW = 64  # ranks up to which picking them out is quicker than sorting
 _SHORT = 255  # rows up to which queries are sorted side by side
