@@ -321,7 +321,7 @@ def _add_values(comparison: Comparison, name: str, payload: Payload, facts: dict
 def _data(comparison: Comparison) -> dict[str, Any]:
     """What the doctor says of the test rows of all folds together, and the sizes of every part."""
     from mcrank.data.dataset import Dataset
-    from mcrank.data.doctor import diagnose
+    from mcrank.doctor.diagnose import diagnose
 
     if comparison.features is None:
         return {"diagnosis": None}

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from mcrank.data.trec import Judged, Qrels, Run, judge
@@ -202,7 +201,7 @@ def _counts(layout: Layout, tied: Mapping[int, BoolArray], graded: Graded) -> di
     counts = {
         "queries": layout.n_queries,
         "rows": layout.n_rows,
-        "empty": int((layout.query_sums((layout.level_grades > 0.0).astype(np.float64)) <= 0.0).sum()),
+        "empty": int(layout.empty.sum()),
     }
     if isinstance(graded, Judged):
         counts |= {
@@ -210,7 +209,7 @@ def _counts(layout: Layout, tied: Mapping[int, BoolArray], graded: Graded) -> di
             "only in the run": graded.only_in_run,
         }
     for k, at_cut in tied.items():
-        counts[f"shorter than {k}"] = int((layout.sizes < k).sum())
+        counts[f"shorter than {k}"] = int(layout.shorter_than(k).sum())
         counts[f"tied at {k}"] = int(at_cut.sum())
     return counts
 
