@@ -192,13 +192,19 @@ class Bound:
         total = float(inside.sum() if weight is None else weight[inside].sum())
         if total <= 0.0:
             return 0.0 if self.measure.switches.nothing == "zero" else float("nan")
-        # A value that is missing without its query being skipped counts 0 (LETOR 3.0, short queries).
-        counted = np.where(np.isnan(values), 0.0, values)
+        counted = np.where(np.isnan(values), 0.0, values)  # as in `counted`; those skipped are not summed
         if weight is not None:
             # LightGBM and XGBoost do so for NDCG, not for MAP.
             ones = self.measure.switches.empty_weight == "one" and self.prepared.normalized
             counted *= np.where(self.prepared.empty, one, weight) if ones else weight
         return float(counted[inside].sum() / total)
+
+    def counted(self, values: FloatArray) -> FloatArray:
+        """Return values per query (last axis) as the mean counts them: NaN only where a query is left out.
+
+        A value that is missing without its query being skipped counts 0 (LETOR 3.0, short queries).
+        """
+        return np.where(self._skipped, np.nan, np.where(np.isnan(values), 0.0, values))
 
     @property
     def query_weight(self) -> FloatArray | None:
