@@ -68,12 +68,13 @@ class FailIf:
             base = float(comparison.mean(self.measure)[comparison.place(against)])
             difference = mean_difference(line.mean, base)
             p = 1.0 if line.corrected_p is None else line.corrected_p
+            much = " significantly" if self.significantly else ""
             over = f"{line.tests} {'test' if line.tests == 1 else 'tests'}"
             beyond = difference < self.bound if self.below else difference > self.bound
             if beyond and (not self.significantly or p < ALPHA):
                 found.append(
                     f"{self.measure} of {line.system} is {line.mean:.4f}, {difference:+.4f} from {against} "
                     f"({base:.4f}, corrected p = {p:.2g} over {over}); the bound is "
-                    f"{'<' if self.below else '>'} {self.bound:g}{' significantly' if self.significantly else ''}."
+                    f"{'<' if self.below else '>'} {self.bound:g}{much}."
                 )
         return found

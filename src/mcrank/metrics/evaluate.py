@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from mcrank.data.trec import Judged, Qrels, Run, judge
