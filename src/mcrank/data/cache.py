@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.data.dataset import Dataset, restore
+from mcrank.data.ids import check_ids, id_kind
 from mcrank.data.sources import replaced_file
 from mcrank.errors import DataError
 
@@ -80,7 +81,15 @@ def save_cache(data: Dataset, files: Sequence[Path], source: dict[str, Any]) -> 
         hashes = {"sampled": _sampled_hash(values), "whole": _whole_hash(values)}
         table[name] = {"at": at, "shape": list(array.shape), **hashes}
         at += -(-array.nbytes // _PAGE) * _PAGE
-    header = {"source": source, "arrays": table, "payload": at, "features": list(data.feature_names)}
+    header = {
+        "source": source,
+        "arrays": table,
+        "payload": at,
+        "features": list(data.feature_names),
+        "named": data.named,
+        "integer_qids": id_kind(data.qids) == "integers",
+        "integer_docs": data.doc_ids is not None and id_kind(data.doc_ids) == "integers",
+    }
     text = json.dumps(header).encode()
     with replaced_file(path) as stream:
         stream.write(_HEAD.pack(_MAGIC, len(text), hashlib.sha256(text).digest()) + text)
@@ -152,9 +161,9 @@ def _whole_hash(values: npt.NDArray[np.uint8]) -> str:
     return hashlib.sha256(values.data).hexdigest()
 
 
-def _packed(texts: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """Texts as UTF-8 with a newline behind each."""
-    listed = texts.tolist()
+def _packed(ids: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Texts (of integers, their digits) as UTF-8 with a newline behind each."""
+    listed = [str(value) if isinstance(value, int) else value for value in ids.tolist()]
     for text in listed:
         if not isinstance(text, str) or "\n" in text:
             raise DataError(
@@ -163,11 +172,9 @@ def _packed(texts: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     return np.frombuffer(("\n".join(listed) + "\n").encode("utf-8"), dtype=np.uint8)
 
 
-def _unpacked(packed: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
-    texts = packed.tobytes().decode("utf-8").split("\n")[:-1]
-    out = np.empty(len(texts), dtype=object)
-    out[:] = texts
-    return out
+def _unpacked(packed: npt.NDArray[np.uint8], integers: bool) -> npt.NDArray[Any]:
+    texts: list[Any] = packed.tobytes().decode("utf-8").split("\n")[:-1]
+    return check_ids([int(t) if t else t for t in texts] if integers else texts, "ids", blank=True)
 
 
 def _load(path: Path, source: dict[str, Any], verify: bool) -> Dataset:
@@ -187,7 +194,7 @@ def _load(path: Path, source: dict[str, Any], verify: bool) -> Dataset:
             raise _Unusable("wrong length")
         mapped = np.frombuffer(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
     arrays = {name: _array(mapped, start, name, entry, verify) for name, entry in header["arrays"].items()}
-    return _rebuilt(arrays, header["features"])
+    return _rebuilt(arrays, header)
 
 
 def _array(
@@ -204,9 +211,9 @@ def _array(
     return values.view(dtype).reshape(entry["shape"])
 
 
-def _rebuilt(arrays: dict[str, npt.NDArray[Any]], features: list[str]) -> Dataset:
+def _rebuilt(arrays: dict[str, npt.NDArray[Any]], header: dict[str, Any]) -> Dataset:
     X, offsets = arrays["X"], arrays["offsets"]
-    qids = arrays["qids"] if "qids" in arrays else _unpacked(arrays["qid_texts"])
+    qids = arrays["qids"] if "qids" in arrays else _unpacked(arrays["qid_texts"], header["integer_qids"])
     if (
         offsets[0] != 0
         or offsets[-1] != len(X)
@@ -222,7 +229,10 @@ def _rebuilt(arrays: dict[str, npt.NDArray[Any]], features: list[str]) -> Datase
             "qids": qids,
             "weight": arrays.get("weight"),
             "source_rows": arrays.get("source_rows"),
-            "feature_names": tuple(features),
-            "doc_ids": _unpacked(arrays["doc_texts"]) if "doc_texts" in arrays else None,
+            "feature_names": tuple(header["features"]),
+            "named": bool(header["named"]),
+            "doc_ids": _unpacked(arrays["doc_texts"], header["integer_docs"])
+            if "doc_texts" in arrays
+            else None,
         }
     )

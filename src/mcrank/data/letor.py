@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from mcrank.data import letor_kernels as kernels
 from mcrank.data.dataset import Dataset
+from mcrank.data.ids import ids_of_texts
 from mcrank.data.sources import Buffers, Chunk, read_chunks
 from mcrank.errors import DataError
 
@@ -348,7 +349,7 @@ def _assembled(rows: _Rows, parsed: list[_Parsed], options: LetorOptions) -> Dat
     X, y = rows.X, rows.y
     starts = np.cumsum([0] + [p.rows for p in parsed])
     run_rows = np.concatenate([p.run_rows + start for p, start in zip(parsed, starts, strict=False)])
-    ids = _ids([name for p in parsed for name in p.run_ids])
+    ids = ids_of_texts([name for p in parsed for name in p.run_ids])
     docs: npt.NDArray[Any] | None = None
     if any(p.comments for p in parsed):
         docs = np.array([d for p in parsed for d in (p.comments or [""] * p.rows)], dtype=object)
@@ -357,12 +358,14 @@ def _assembled(rows: _Rows, parsed: list[_Parsed], options: LetorOptions) -> Dat
         if options.unjudged == "zero":
             y[~judged] = 0.0
         else:
-            qid = np.repeat(ids, np.diff(np.append(run_rows, len(y))))[judged]
-            if not len(qid):
+            if not judged.any():
                 raise DataError("every row is unjudged; nothing is left after dropping them.")
+            run = np.repeat(np.arange(len(ids)), np.diff(np.append(run_rows, len(y))))[judged]
+            run_rows = np.flatnonzero(np.r_[True, run[1:] != run[:-1]])
+            ids = ids[run[run_rows]]
             kept = _keep_rows(rows, judged)
+            X, y = kept.X, kept.y
             docs = None if docs is None else docs[judged]
-            return Dataset(kept.X, kept.y, qid, feature_names=_names(options, kept.width), doc_ids=docs)
     return Dataset.from_runs(X, y, run_rows, ids, feature_names=_names(options, rows.width), doc_ids=docs)
 
 
@@ -380,16 +383,3 @@ def _keep_rows(rows: _Rows, keep: npt.NDArray[np.bool_]) -> _Rows:
 
 def _names(options: LetorOptions, width: int) -> list[str]:
     return [f"f{options.first_index + j}" for j in range(width)]
-
-
-def _ids(texts: list[str]) -> npt.NDArray[Any]:
-    """Query ids as integers when every one is written as an integer would be, else as text."""
-    try:
-        numbers = np.array([int(text) for text in texts], dtype=np.int64)
-    except (ValueError, OverflowError):
-        numbers = np.empty(0, dtype=np.int64)
-    if len(numbers) == len(texts) and [str(n) for n in numbers.tolist()] == texts:
-        return numbers
-    out = np.empty(len(texts), dtype=object)
-    out[:] = texts
-    return out
