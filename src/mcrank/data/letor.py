@@ -10,12 +10,10 @@ from __future__ import annotations
 import mmap
 import os
 import sys
-from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +25,7 @@ from mcrank.data.dataset import Dataset
 from mcrank.data.ids import ids_of_texts
 from mcrank.data.sources import Buffers, Chunk, read_chunks
 from mcrank.errors import DataError
+from mcrank.threads import InOrder
 
 Progress = Callable[[int, int], None]
 # A line and what is wrong there.
@@ -149,50 +148,33 @@ def _read_once(
     buffers, consumed = Buffers(), [0]
     rows: _Rows | None = None
     parsed: list[_Parsed] = []
-    pending: deque[Future[_Parsed]] = deque()
+    ahead = n_jobs if n_jobs > 1 else 0  # chunks read before the parsing of one is waited for
 
     def collect(leave: int) -> None:
-        while len(pending) > leave:
-            done = pending.popleft().result()
+        while len(work) > leave:
+            done = work.take()
             buffers.give(done.chunk.text)
             parsed.append(done)
             if progress is not None:
                 progress(consumed[0], total)
 
-    with _executor(n_jobs) as pool, closing(_all_chunks(files, buffers, consumed)) as chunks:
-        try:
-            for chunk in chunks:
-                if rows is None:
-                    rows = _first_rows(chunk, width, options, total / max(1, consumed[0]))
-                needed = rows.used + chunk.rows
-                if needed > len(rows.X):
-                    collect(0)
-                    rows.reserve(needed + needed // 8)
-                part = slice(rows.used, needed)
-                # A width of our own guessing may be too small: then values beyond it are counted, not kept.
-                pending.append(pool.submit(_parse, chunk, rows.X[part], rows.y[part], options))
-                rows.used = needed
-                collect(n_jobs)
-            collect(0)
-        finally:
-            for future in pending:
-                future.cancel()
+    with InOrder[_Parsed](n_jobs) as work, closing(_all_chunks(files, buffers, consumed)) as chunks:
+        for chunk in chunks:
+            if rows is None:
+                rows = _first_rows(chunk, width, options, total / max(1, consumed[0]))
+            needed = rows.used + chunk.rows
+            if needed > len(rows.X):
+                collect(0)
+                rows.reserve(needed + needed // 8)
+            part = slice(rows.used, needed)
+            # A width of our own guessing may be too small: then values beyond it are counted, not kept.
+            work.add(partial(_parse, chunk, rows.X[part], rows.y[part], options))
+            rows.used = needed
+            collect(ahead)
+        collect(0)
     if rows is None:
         rows = _Rows(0)
     return rows, parsed, max((p.largest for p in parsed), default=0)
-
-
-class _Inline(Executor):
-    """Runs a task at once, in this thread: one thread needs no pool."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_result(fn(*args, **kwargs))
-        return future
-
-
-def _executor(n_jobs: int) -> Executor:
-    return _Inline() if n_jobs == 1 else ThreadPoolExecutor(n_jobs, thread_name_prefix="mcrank-read")
 
 
 def _all_chunks(files: Sequence[Path], buffers: Buffers, consumed: list[int]) -> Generator[Chunk, None, None]:

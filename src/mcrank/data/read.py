@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from mcrank.cores import available_cores
 from mcrank.data.dataset import Dataset
 from mcrank.data.sources import find_files
 from mcrank.data.table_files import table_format
 from mcrank.data.table_sets import Columns, read_table, read_table_files
 from mcrank.data.tables import is_sparse, is_table
 from mcrank.errors import DataError, OptionError
-from mcrank.threads import available_cores
 
 
 def read(

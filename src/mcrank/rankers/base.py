@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 import mcrank
+from mcrank.cores import available_cores
 from mcrank.data.dataset import Dataset, check_features
 from mcrank.errors import DataError, NotFittedError, OptionError
 from mcrank.metrics.dialects import Dialect, find_dialect
 from mcrank.metrics.measure import NDCG, Measure, parse_measure
 from mcrank.options import Optioned, fitted, option
-from mcrank.threads import available_cores
 
 FloatArray = npt.NDArray[np.float64]
 
