@@ -1,8 +1,8 @@
 """Sums that do not depend on the order of what is summed.
 
-A float sum changes in its last digits with the order of its terms, and with it whatever is decided by it. Here
-terms become integers of one scale (a power of two, from the largest term), whose sum is exact: the same for
-every order of rows and queries, and for every way of cutting them into parts.
+A float sum changes in its last digits with the order of its terms, and with it whatever is decided by it.
+Here terms become integers of one scale (a power of two, from the largest term), whose sum is exact: the same
+for every order of rows and queries, and for every way of cutting them into parts.
 """
 
 from __future__ import annotations
