@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"  # the one place that says it
 
 # Public name -> module that holds it. One line each; `__getattr__` does the rest.
 _HOMES = {
