@@ -82,18 +82,17 @@ def test_a_stale_cache_is_rebuilt(path, parses, change):
 
 
 def test_every_damaged_byte_is_noticed(path, parses):
-    """In small data every byte of every array is hashed, so any damage is seen (padding holds nothing)."""
+    """A small cache is hashed whole, so any damage to any byte is seen."""
     good = mcrank.read(path, cache=True)
     content = beside(path).read_bytes()
-    places = [i for i in range(len(content)) if content[i] != 0]
-    for place in places[:: max(1, len(places) // 60)]:
+    for place in range(0, len(content), 7):
         damaged = bytearray(content)
         damaged[place] ^= 0x55
         beside(path).write_bytes(damaged)
         before = len(parses)
         same(mcrank.read(path, cache=True), good)
         assert len(parses) == before + 1, place
-    for cut in (0, 10, 100, 5000, len(content) - 1):
+    for cut in (0, 10, 100, len(content) // 2, len(content) - 1):
         beside(path).write_bytes(content[:cut])
         before = len(parses)
         same(mcrank.read(path, cache=True), good)
@@ -126,10 +125,11 @@ def test_an_unwritable_place_costs_the_cache_not_the_data(path, monkeypatch):
     assert data.n_rows == 3
 
 
-def test_ids_of_csv_are_cached_as_written(tmp_path):
-    (path := tmp_path / "data.csv").write_text("qid,label,x\n0.5,1,2\n1e5,0,3\n")
-    for _ in range(2):
-        assert mcrank.read(path, cache=True).qids.tolist() == ["0.5", "1e5"]
+def test_ids_that_are_neither_numbers_nor_texts_are_not_cached(tmp_path):
+    (path := tmp_path / "data.csv").write_text("qid,label,x\n0.5,1,2\n1.5,0,3\n")
+    with pytest.warns(UserWarning, match=r"id 0\.5 cannot be cached"):
+        data = mcrank.read(path, cache=True)
+    assert data.qids.tolist() == [0.5, 1.5]
 
 
 def test_several_files_have_their_own_cache(tmp_path, parses):

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from mcrank.container import ALIGNMENT, DTYPES, MAX_DEPTH, MODEL, PRELUDE, pack, unpack
 from mcrank.errors import ModelFileError
-from mcrank.models.container import ALIGNMENT, DTYPES, MAGIC, MAX_DEPTH, PRELUDE, pack, unpack
 
 HEADER = {"ranker": "example", "meta": {"options": {"rate": 0.1, "leaves": 10}, "names": ["a", "ü", '"[{']}}
 ARRAYS = {
@@ -26,7 +26,7 @@ ARRAYS = {
 GOOD = pack(HEADER, ARRAYS)
 
 
-def seal(text: bytes, blocks: bytes = b"", *, version: int = 1, magic: bytes = MAGIC) -> bytes:
+def seal(text: bytes, blocks: bytes = b"", *, version: int = 1, magic: bytes = MODEL.magic) -> bytes:
     """A hostile writer: any header text and any blocks, with lengths and checksum in order."""
     padding = bytes(-(PRELUDE.size + len(text)) % ALIGNMENT)
     length = PRELUDE.size + len(text) + len(padding) + len(blocks) + 32

@@ -8,8 +8,8 @@ from scipy.optimize import nnls
 
 import mcrank
 from mcrank import Blend, Dataset, RankSVM, RegressionRanker
+from mcrank.container import pack, unpack
 from mcrank.errors import DataError, ModelFileError, OptionError
-from mcrank.models.container import pack, unpack
 from mcrank.models.file import from_bytes, to_bytes
 from mcrank.rankers.mixing import Standard, mixing_weights
 from tests.rankers.data import dataset, few_values

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import mcrank
 from mcrank import Dataset, LambdaRank, RankNet
+from mcrank.container import pack, unpack
 from mcrank.errors import ModelFileError, OptionError
 from mcrank.losses.lambdas import LambdaLoss, lambda_gradients
 from mcrank.losses.pairwise import PairwiseLogistic
-from mcrank.models.container import pack, unpack
 from mcrank.models.file import from_bytes, to_bytes
 from mcrank.rankers.descent import Descent
 from mcrank.rankers.mlp import first_weights, layer_sizes, n_weights, net_reach, net_scores

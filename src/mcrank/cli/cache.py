@@ -13,6 +13,7 @@ import click
 from mcrank.cli.main import json_option, print_facts, print_json
 from mcrank.cli.progress import announce_compilation
 from mcrank.errors import DataError
+from mcrank.texts import printable
 
 Unjudged = Literal["error", "zero", "drop"]
 unjudged_option = click.option(
@@ -34,13 +35,13 @@ def reading(label: str) -> Iterator[Callable[[int, int], None] | None]:
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=30),
         DownloadColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=None)
+        task = bar.add_task(printable(label), total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 

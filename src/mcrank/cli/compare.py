@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from mcrank.cli.main import json_option, print_json
+from mcrank.cli.main import echo, json_option, print_json
 from mcrank.cli.progress import announce_compilation
 from mcrank.errors import OptionError
+from mcrank.texts import printable
 
 if TYPE_CHECKING:
     from mcrank.compare.crew import Progress
@@ -110,7 +111,7 @@ def command(
     else:
         _print(comparison, written)
     for words in failures:
-        click.echo(f"failed: {words}", err=True)
+        echo(f"failed: {words}", err=True)
     if failures:
         ctx.exit(FAILED_CONDITION)
 
@@ -188,14 +189,14 @@ def _write(comparison: Comparison, out: Path, times: bool) -> list[str]:
 
 
 def _print(comparison: Comparison, written: list[str]) -> None:
-    click.echo(str(comparison))
+    echo(str(comparison))
     for system in comparison.systems:
         if system.kind == "scores":
-            click.echo(f"{system.key}: {system.source}")
+            echo(f"{system.key}: {system.source}")
     for note in comparison.notes:
-        click.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
     for path in written:
-        click.echo(f"report: {path}")
+        echo(f"report: {path}")
 
 
 def _as_dict(comparison: Comparison, written: list[str], failures: list[str]) -> dict[str, Any]:
@@ -230,7 +231,7 @@ class CompareProgress:
                 BarColumn(bar_width=30),
                 TextColumn("{task.completed}/{task.total}"),
                 TextColumn("{task.fields[left]}"),
-                TextColumn("{task.fields[running]}"),
+                TextColumn("{task.fields[running]}", markup=False),  # names of strangers
             ]
             self._bar = self._exit.enter_context(
                 Progress(*columns, console=Console(stderr=True), transient=True)
@@ -245,7 +246,7 @@ class CompareProgress:
         """Show where things stand."""
         left = "" if progress.seconds_left is None else f"about {_duration(progress.seconds_left)} left"
         if self._bar is not None:
-            running = "  ".join(progress.running)
+            running = printable("  ".join(progress.running))
             self._bar.update(
                 self._task, completed=progress.done, total=progress.cells, left=left, running=running
             )
@@ -253,7 +254,7 @@ class CompareProgress:
         tenths = 10 * progress.done // max(1, progress.cells)
         if tenths != self._tenths:
             self._tenths = tenths
-            click.echo(f"{progress.done}/{progress.cells} done{f', {left}' if left else ''}", err=True)
+            echo(f"{progress.done}/{progress.cells} done{f', {left}' if left else ''}", err=True)
 
 
 def _duration(seconds: float) -> str:

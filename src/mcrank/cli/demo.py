@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcrank.cli.describe import describe
-from mcrank.cli.main import INTERRUPTED, json_option, print_json
+from mcrank.cli.main import INTERRUPTED, echo, json_option, print_json
 from mcrank.cli.progress import TrainingProgress, announce_compilation
 from mcrank.models.file import ranker_class
 
@@ -78,7 +78,7 @@ def command(
     options: dict[str, Any] = {"n_estimators": rounds, "learning_rate": learning_rate}
     settings = _settings(data, rounds, learning_rate)
     if not as_json:
-        click.echo(f"artificial data: {settings['data']}\nboosting: {settings['boosting']}\n")
+        echo(f"artificial data: {settings['data']}\nboosting: {settings['boosting']}\n")
     for name in CONTENDERS.values():  # one round each, so that the seconds below are without compilation
         ranker_class(name)(**options | {"n_estimators": 1}).fit(data.train, valid=data.valid).predict(
             data.valid
@@ -97,7 +97,7 @@ def command(
         print_json({**settings, "leaderboard": board, "report": str(report)})
     else:
         _print_leaderboard(ranked, p_values)
-        click.echo(f"report: {report}")
+        echo(f"report: {report}")
 
 
 def _settings(data: Any, rounds: int, learning_rate: float) -> dict[str, str]:
@@ -215,10 +215,10 @@ def _print_leaderboard(ranked: Sequence[Entry], p_values: dict[str, tuple[float,
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for number, row in enumerate(rows):
         cells = [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
-        click.echo("  ".join(cells).rstrip())
+        echo("  ".join(cells).rstrip())
         if number == 0:
-            click.echo("  ".join("-" * width for width in widths))
-    click.echo(
+            echo("  ".join("-" * width for width in widths))
+    echo(
         "\np: one-sided, that the ranker beats regression on the test queries; unpaired as in the paper's\n"
         "Table 1, and paired by query, which is the sharper test.\n"
         f"\nmodels: {', '.join(entry.model for entry in ranked)}\n"

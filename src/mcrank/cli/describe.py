@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcrank.cli.main import json_option, print_facts, print_json
+from mcrank.cli.main import echo, json_option, print_facts, print_json
 
 if TYPE_CHECKING:
     from mcrank.rankers.base import Ranker
@@ -31,7 +31,7 @@ def command(model: str, top: int, as_json: bool) -> None:
     facts["training"].pop("history", None)
     for name, part in facts.items():
         if isinstance(part, dict) and part:
-            click.echo(f"\n{name.replace('_', ' ')}")
+            echo(f"\n{name.replace('_', ' ')}")
             print_facts({f"  {key}": _words(value) for key, value in _flat(part).items()})
 
 

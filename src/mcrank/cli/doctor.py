@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from mcrank.cli.cache import Unjudged, reading, unjudged_option
-from mcrank.cli.main import BAD_FILE, json_option, print_json
+from mcrank.cli.main import BAD_FILE, echo, json_option, print_json
 from mcrank.cli.progress import announce_compilation
 
 
@@ -19,8 +19,8 @@ def command(data: tuple[str, ...], unjudged: Unjudged, cache: bool, as_json: boo
 
     Exit code 3 when something is broken, 0 otherwise.
     """
+    from mcrank.data.doctor import diagnose
     from mcrank.data.read import read
-    from mcrank.doctor.diagnose import diagnose
 
     announce_compilation()
     parts = []
@@ -32,5 +32,5 @@ def command(data: tuple[str, ...], unjudged: Unjudged, cache: bool, as_json: boo
     if as_json:
         print_json(diagnosis.to_dict())
     else:
-        click.echo(str(diagnosis))
+        echo(str(diagnosis))
     return BAD_FILE if diagnosis.broken else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from mcrank.cli.main import json_option, print_json
+from mcrank.cli.main import echo, json_option, print_json
 
 
 @click.command()
@@ -51,6 +51,6 @@ def command(
     if as_json:
         print_json(result.to_dict(per_query=per_query))
         return
-    click.echo(str(result))
+    echo(str(result))
     if per_query:
-        click.echo("\n" + result.per_query_table())
+        echo("\n" + result.per_query_table())

@@ -21,6 +21,7 @@ import click
 
 from mcrank import __version__
 from mcrank.errors import DataError, McrankError, MeasureError, ModelFileError, OptionError
+from mcrank.texts import printable, unshown_as_json
 
 FAILURE, USAGE, BAD_FILE, INTERRUPTED = 1, 2, 3, 130
 
@@ -38,7 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compare": ("mcrank.cli.compare", "Compare rankers, models and score files on the same data."),
     "report": ("mcrank.cli.report", "Make the page, tables and figures of a comparison again."),
     "doctor": ("mcrank.cli.doctor", "Look for what is wrong with a data file."),
-    "cache": ("mcrank.cli.cache", "Convert a data file into a form that loads in milliseconds."),
+    "cache": ("mcrank.cli.cache", "Keep the parsed form of a data file, which loads at once."),
     "reproduce": ("mcrank.cli.reproduce", "Make the tables and figures of the two papers again."),
     "warmup": ("mcrank.cli.warmup", "Compile and cache every kernel, for container images."),
 }
@@ -113,14 +114,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             code = group.main(args, prog_name="mcrank", standalone_mode=False)
         sys.stdout.flush()  # so that a closed pipe shows itself here, not while the interpreter ends
     except click.Abort:
-        click.echo("stopped.", err=True)
+        echo("stopped.", err=True)
         return INTERRUPTED
     except click.ClickException as error:
         if isinstance(error, click.UsageError) and error.ctx is not None:
-            click.echo(
-                f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help' for help.\n", err=True
-            )
-        click.echo(f"error: {error.format_message()}", err=True)
+            echo(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help' for help.\n", err=True)
+        echo(f"error: {error.format_message()}", err=True)
         return error.exit_code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -130,27 +129,41 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
+def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print a line or a page; the one way in which commands write, so that no text acts on the terminal.
+
+    Names, ids and paths come from files of strangers: control characters in them are written out.
+
+    Examples
+    --------
+    >>> from mcrank.cli.main import echo
+    >>> echo("feature \x1b[31mbm25")
+    feature \\x1b[31mbm25
+    """
+    click.echo(printable(text, lines=True), err=err, nl=nl)
+
+
 def report(error: Exception, with_traceback: bool) -> int:
     """Tell the user about an error on standard error and return the exit code it stands for."""
     if with_traceback:
-        click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+        echo("".join(traceback.format_exception(error)), err=True, nl=False)
     if isinstance(error, McrankError):
-        click.echo(f"error: {error}", err=True)
+        echo(f"error: {error}", err=True)
     elif isinstance(error, OSError):
-        click.echo(f"error: {_os_words(error)}", err=True)
+        echo(f"error: {_os_words(error)}", err=True)
     elif isinstance(error, MemoryError):
-        click.echo("error: not enough memory for this.", err=True)
+        echo("error: not enough memory for this.", err=True)
     else:
         words = " ".join(str(error).split())
         hint = "" if with_traceback else " Add --traceback (or set MCRANK_TRACEBACK=1) to see where."
-        click.echo(f"error: unexpected {type(error).__name__}: {words}.{hint}", err=True)
+        echo(f"error: unexpected {type(error).__name__}: {words}.{hint}", err=True)
     if isinstance(error, OptionError):
         return USAGE
     return BAD_FILE if isinstance(error, (DataError, MeasureError, ModelFileError)) else FAILURE
 
 
 def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
-    click.echo(f"warning: {message}", err=True)
+    echo(f"warning: {message}", err=True)
 
 
 def _os_words(error: OSError) -> str:
@@ -176,12 +189,14 @@ def print_json(value: Any) -> None:
       "worst": null
     }
     """
-    click.echo(json_text(value))
+    echo(json_text(value))
 
 
 def json_text(value: Any) -> str:
     """Return what `print_json` prints."""
-    return json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+    # What is left after JSON's own escapes, such as half a character: in JSON's spelling, so nothing is lost.
+    return unshown_as_json(text)
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:
@@ -196,7 +211,8 @@ def print_facts(facts: Mapping[str, Any]) -> None:
     """
     width = max(map(len, facts), default=0) + 2
     for name, value in facts.items():
-        click.echo(f"{name:<{width}}{f'{value:.5g}' if isinstance(value, float) else value}")
+        words = f"{value:.5g}" if isinstance(value, float) else printable(str(value))
+        echo(f"{printable(name):<{width}}{words}")
 
 
 def _plain(value: Any) -> Any:

@@ -9,7 +9,7 @@ from functools import cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 
-import click
+from mcrank.cli.main import echo
 
 if TYPE_CHECKING:
     from mcrank.boosting.boost import RoundEvent
@@ -29,7 +29,7 @@ def announce_compilation() -> None:
             cached = not isinstance(getattr(event.data["dispatcher"], "_cache", None), NullCache | None)
             if cached and not Once.said:
                 Once.said = True
-                click.echo("compiling kernels, first run only", err=True)
+                echo("compiling kernels, first run only", err=True)
 
         def on_end(self, event: object) -> None:
             """Nothing to say."""
@@ -79,7 +79,7 @@ class TrainingProgress:
         self.stopped = True
         words = "stopping after this round; Ctrl-C again to stop at once"
         if self._bar is None:
-            click.echo(words, err=True)
+            echo(words, err=True)
         else:
             self._bar.console.print(words)  # above the bar, which is drawn again
 

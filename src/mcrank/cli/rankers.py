@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcrank.cli.main import json_option, print_facts, print_json
+from mcrank.cli.main import echo, json_option, print_facts, print_json
 
 if TYPE_CHECKING:
     from mcrank.options import Option
@@ -79,8 +79,8 @@ def _print_all(rankers: Sequence[type[Ranker]]) -> None:
     if width < _WIDE:
         rows = [[f"{row[0]}\n  {row[1]}", *row[2:]] for row in rows]
     for line in table(rows, width):
-        click.echo(line)
-    click.echo(
+        echo(line)
+    echo(
         "\n"
         + _filled(
             "measure: trains, where the measure enters training itself; picks, where it only picks the round "
@@ -88,15 +88,15 @@ def _print_all(rankers: Sequence[type[Ranker]]) -> None:
             width,
         )
     )
-    click.echo("\nOptions and their defaults; `mcrank rankers NAME` says what each means.")
+    echo("\nOptions and their defaults; `mcrank rankers NAME` says what each means.")
     for title, options in option_groups(rankers).items():
-        click.echo(_filled(f"{title}:  {', '.join(options)}", width, hanging=2))
+        echo(_filled(f"{title}:  {', '.join(options)}", width, hanging=2))
 
 
 def _print_one(ranker: type[Ranker]) -> None:
     width = shutil.get_terminal_size().columns
     card = ranker.card
-    click.echo(_filled(_about(ranker), width) + "\n")
+    echo(_filled(_about(ranker), width) + "\n")
     print_facts(
         {
             "ranker": ranker.name,
@@ -107,13 +107,13 @@ def _print_one(ranker: type[Ranker]) -> None:
             "measure": _enters(ranker),
         }
     )
-    click.echo("")
+    echo("")
     rows = [["option", "default", "meaning"]]
     for name, o in ranker.declared_options.items():
         bounds = "" if o.kind is object else f" ({o.requirement})"
         rows.append([name, _folded(_words(o.default)), f"{o.help}{bounds}"])
     for line in table(rows, width):
-        click.echo(line)
+        echo(line)
 
 
 def _enters(ranker: type[Ranker], short: bool = False) -> str:

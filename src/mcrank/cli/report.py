@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from mcrank.cli.main import json_option, print_facts, print_json
+from mcrank.cli.main import echo, json_option, print_facts, print_json
 from mcrank.cli.progress import announce_compilation
 
 
@@ -65,7 +65,7 @@ def command(
             {"report": str(page), "bytes": page.stat().st_size, "files": [str(path) for path in written]}
         )
         return
-    click.echo(comparison.verdict())
+    echo(comparison.verdict())
     print_facts({"report": page, "bytes": page.stat().st_size})
     for path in written:
-        click.echo(str(path))
+        echo(str(path))

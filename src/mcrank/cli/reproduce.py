@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mcrank.cli.main import json_option, print_json
+from mcrank.cli.main import echo, json_option, print_json
 from mcrank.cli.progress import announce_compilation
+from mcrank.texts import printable
 
 if TYPE_CHECKING:
     from mcrank.compare.crew import Progress
@@ -60,8 +61,8 @@ def command(
     if as_json:
         print_json(made.to_dict())
         return
-    click.echo(made.to_markdown())
-    click.echo(f"written: {out}/{target}.md", err=True)
+    echo(made.to_markdown())
+    echo(f"written: {out}/{target}.md", err=True)
 
 
 class _Teller:
@@ -75,8 +76,8 @@ class _Teller:
         left = "" if progress.seconds_left is None else f", about {progress.seconds_left:.0f} s left"
         words = f"{progress.done} of {progress.cells} trained{left}"
         if sys.stderr.isatty():
-            running = "; ".join(progress.running)
+            running = printable("; ".join(progress.running))
             click.echo(f"\r\x1b[K{words}  {running}"[:160], nl=progress.done == progress.cells, err=True)
         elif progress.done != self._done:
-            click.echo(words, err=True)
+            echo(words, err=True)
         self._done = progress.done

@@ -6,7 +6,7 @@ from functools import partial
 
 import click
 
-from mcrank.cli.main import json_option, print_json
+from mcrank.cli.main import echo, json_option, print_json
 
 
 @click.command()
@@ -37,7 +37,7 @@ def command(
     if value is not None:
         table.matches(value)  # a value that is no number is an error before anything is printed
     if not as_json:
-        click.echo(str(table))
+        echo(str(table))
         return
     readings = {r.dialect: {"value": r.value, "reason": r.reason, "tool": r.note} for r in table.readings}
     found = {"measure": table.measure, "dialects": readings}

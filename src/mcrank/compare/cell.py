@@ -23,14 +23,14 @@ import numpy.typing as npt
 import mcrank
 from mcrank.compare.parts import Parts
 from mcrank.compare.store import json_bytes, read_json, write_file
+from mcrank.container import pack, read_file
 from mcrank.errors import DataError, McrankError, ModelFileError
-from mcrank.models.container import pack, unpack
 from mcrank.models.file import load, ranker_class, to_bytes
 from mcrank.rankers.base import Ranker, measure_of, provenance
 
 FORMAT = 1
 # Folders whose code decides what a ranker learns and what its scores are.
-_CODE = ("boosting", "data", "losses", "metrics", "models", "rankers", "options.py")
+_CODE = ("boosting", "data", "losses", "metrics", "models", "rankers", "container.py", "options.py")
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ def _predict_seconds(ranker: Ranker, parts: Parts) -> float:
 def read_cell(path: Path) -> Finished | None:
     """Return a finished cell; None when there is none, or a damaged one."""
     try:
-        return Finished(*unpack(bytearray(path.read_bytes()), str(path)))
+        return Finished(*read_file(path))
     except (OSError, ModelFileError):
         return None
 

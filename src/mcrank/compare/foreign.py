@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.container import MODEL
 from mcrank.data.dataset import Dataset
 from mcrank.data.scores import read_scores
 from mcrank.errors import DataError
-from mcrank.models.container import MAGIC
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -39,7 +39,7 @@ def is_model(path: str) -> bool:
     """Whether a file is a mcrank model."""
     try:
         with open(path, "rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
+            return file.read(len(MODEL.magic)) == MODEL.magic
     except OSError:
         return False
 

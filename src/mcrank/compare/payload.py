@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.texts import unshown_as_json
+
 _TYPES = {"uint8": "u1", "uint16": "<u2", "int16": "<i2", "uint32": "<u4", "float32": "<f4"}
 NO_VALUE = 65535  # of quantized values: the dialect gives the query none
 
@@ -50,7 +52,8 @@ class Payload:
             places[name] = [array.dtype.name, at, array.size]
             blocks.append(content + bytes(-len(content) % 4))
             at += len(blocks[-1])
-        head = json.dumps({"facts": facts, "arrays": places}, ensure_ascii=False, allow_nan=False).encode()
+        text = json.dumps({"facts": facts, "arrays": places}, ensure_ascii=False, allow_nan=False)
+        head = unshown_as_json(text).encode()
         head += b" " * (-len(head) % 4)
         whole = len(head).to_bytes(4, "little") + head + b"".join(blocks)
         return base64.b64encode(zlib.compress(whole, 9)).decode("ascii")

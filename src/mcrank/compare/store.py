@@ -37,6 +37,7 @@ from mcrank.compare.result import Cell, Choice, Comparison, FoldFacts, System, T
 from mcrank.compare.verdict import Standing
 from mcrank.errors import DataError
 from mcrank.models.file import replace_file
+from mcrank.texts import unshown_as_json
 
 FORMAT = 1
 _COSTS = ("train_seconds", "predict_microseconds")
@@ -217,7 +218,7 @@ def write_file(path: Path, content: bytes) -> None:
 def json_bytes(value: Any, indent: int | None = 1) -> bytes:
     """JSON with one spelling: keys sorted, NaN and infinities null."""
     text = json.dumps(plain(value), sort_keys=True, indent=indent, ensure_ascii=False, allow_nan=False)
-    return (text + "\n").encode()
+    return (unshown_as_json(text) + "\n").encode()
 
 
 def plain(value: Any) -> Any:

@@ -1,42 +1,53 @@
-"""The binary cache: a parsed data set in one file beside its source, mapped into memory by the next load.
+"""The binary cache: a parsed data set in one file beside its source, read back by the next load.
 
-Layout: magic, length and checksum of a JSON header, the header, then arrays at multiples of a page. The
-header names the source files with size, time and a hash of samples of their bytes, the options of the
-reading, and each array with its place and hashes. A cache whose source or options changed is stale, one whose
-own bytes do not fit is damaged; both are rebuilt. What is at most `FULL_HASH` bytes is hashed whole at every
-load; of larger arrays and files, evenly spaced blocks (all of them would take longer than the load that the
-cache is for), and ``verify`` hashes everything.
+It is a container (`mcrank.container`) whose header names the source files with size, time and a hash of
+samples of their bytes, the options of the reading, and a hash of samples of the arrays. A cache whose source
+or options changed is stale, one whose own bytes do not fit is damaged; both are rebuilt. A cache of at most
+`FULL_HASH` bytes is hashed whole at every load; of larger ones evenly spaced blocks are (all of them would
+take longer than the rest of the load), and ``verify`` hashes everything.
+
+Hashes only show accidents: whoever writes a cache can make them fit. So what a cache says is checked like
+what a caller says (shapes, ranges, an order of rows that is one) before a `Dataset` is made of it, and the
+file is read, not mapped: one that is cut short while it is mapped ends the process with a bus error. Who asks
+for a map trusts the file.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import mmap
 import os
-import struct
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.container import CACHE, Arrays, canonical, open_regular, pieces, read_file
+from mcrank.data.checks import check_features, check_grades, check_names, check_weights
 from mcrank.data.dataset import Dataset, restore
-from mcrank.data.ids import check_ids, id_kind
 from mcrank.data.sources import replaced_file
-from mcrank.errors import DataError
+from mcrank.errors import DataError, McrankError, ModelFileError
+
+# Read it; read it and hash all of it; map its features.
+How = Literal[True, "verify", "map"]
 
 SUFFIX = ".mcrank-cache"
 FULL_HASH = 4 << 20
 
-_MAGIC = b"mcrank-cache-1\n\x00"
-_HEAD = struct.Struct("<16sQ32s")
-_PAGE = 4096
 _BLOCK = 1 << 16
 _SAMPLES = 32
-_DTYPES = {"X": "<f4", "y": "<f8", "offsets": "<i8", "source_rows": "<i8", "weight": "<f8"}
+_FORMS = {
+    "X": ("float32", 2),
+    "y": ("float64", 1),
+    "offsets": ("int64", 1),
+    "source_rows": ("int64", 1),
+    "weight": ("float64", 1),
+}
+_INTEGERS = ("int64", "uint64")
+_TEXTS = "texts"
 
 
 class _Unusable(Exception):
@@ -48,14 +59,18 @@ def cache_path(files: Sequence[Path]) -> Path:
     if len(files) == 1:
         return files[0].with_name(files[0].name + SUFFIX)
     names = "\n".join(str(path.resolve()) for path in files)
-    return files[0].with_name(f"{files[0].name}+{hashlib.sha256(names.encode()).hexdigest()[:12]}{SUFFIX}")
+    mark = hashlib.sha256(os.fsencode(names)).hexdigest()[:12]
+    return files[0].with_name(f"{files[0].name}+{mark}{SUFFIX}")
 
 
-def load_cache(files: Sequence[Path], options: dict[str, Any], *, verify: bool = False) -> Dataset | None:
-    """Map the cache of these files, or return None when there is none that fits."""
+def load_cache(files: Sequence[Path], options: dict[str, Any], how: How = True) -> Dataset | None:
+    """Read the cache of these files, or return None when there is none that fits."""
+    path = cache_path(files)
+    if not path.exists():
+        return None
     try:
-        return _load(cache_path(files), describe_source(files, options), verify)
-    except (_Unusable, OSError, ValueError, KeyError, TypeError, struct.error):
+        return _load(path, describe_source(files, options), how)
+    except (_Unusable, McrankError):
         # Anything odd about a cache means the same: read the source again.
         return None
 
@@ -63,48 +78,35 @@ def load_cache(files: Sequence[Path], options: dict[str, Any], *, verify: bool =
 def save_cache(data: Dataset, files: Sequence[Path], source: dict[str, Any]) -> Path:
     """Write the cache of a data set read from these files; ``source`` was described before reading them."""
     path = cache_path(files)
-    arrays: dict[str, npt.NDArray[Any]] = {"X": data.X, "y": data.y, "offsets": data.offsets}
+    if path.exists() and not path.is_file():
+        raise DataError(f"{path} cannot be written: it exists and is not a regular file.")
+    arrays: Arrays = {"X": data.X, "y": data.y, "offsets": data.offsets}
     for name in ("source_rows", "weight"):
         value = getattr(data, name)
         if value is not None:
             arrays[name] = value
-    if data.qids.dtype == np.int64:
-        arrays["qids"] = data.qids
-    else:
-        arrays["qid_texts"] = _packed(data.qids)
-    if data.doc_ids is not None:
-        arrays["doc_texts"] = _packed(data.doc_ids)
-    table: dict[str, Any] = {}
-    at = 0
-    for name, array in arrays.items():
-        values = array.reshape(-1).view(np.uint8)
-        hashes = {"sampled": _sampled_hash(values), "whole": _whole_hash(values)}
-        table[name] = {"at": at, "shape": list(array.shape), **hashes}
-        at += -(-array.nbytes // _PAGE) * _PAGE
-    header = {
-        "source": source,
-        "arrays": table,
-        "payload": at,
-        "features": list(data.feature_names),
-        "named": data.named,
-        "integer_qids": id_kind(data.qids) == "integers",
-        "integer_docs": data.doc_ids is not None and id_kind(data.doc_ids) == "integers",
-    }
-    text = json.dumps(header).encode()
-    with replaced_file(path) as stream:
-        stream.write(_HEAD.pack(_MAGIC, len(text), hashlib.sha256(text).digest()) + text)
-        stream.write(b"\x00" * (-(_HEAD.size + len(text)) % _PAGE))
-        for array in arrays.values():
-            stream.write(np.ascontiguousarray(array).data)
-            stream.write(b"\x00" * (-array.nbytes % _PAGE))
+    header: dict[str, Any] = {"source": source, "ids": {}, "features": None}
+    if data.feature_names != check_names(None, data.n_features):
+        header["features"] = list(data.feature_names)
+    for name in ("qids", "doc_ids"):
+        ids = getattr(data, name)
+        if ids is not None:
+            header["ids"][name], arrays[name] = _packed(ids)
+    header["sampled"] = _sampled_hash(header, arrays)
+    try:
+        with replaced_file(path) as stream:
+            for piece in pieces(header, arrays, CACHE):
+                stream.write(piece)
+    except ModelFileError as error:
+        raise DataError(f"{path} cannot be written: {error}") from None
     return path
 
 
 def cached(
-    files: Sequence[Path], options: dict[str, Any], read: Callable[[], Dataset], *, verify: bool
+    files: Sequence[Path], options: dict[str, Any], read: Callable[[], Dataset], how: How = True
 ) -> Dataset:
     """Load the cache, or read the source and write the cache for next time."""
-    found = load_cache(files, options, verify=verify)
+    found = load_cache(files, options, how)
     if found is not None:
         return found
     source = describe_source(files, options)
@@ -119,20 +121,26 @@ def cached(
 
 
 def describe_source(files: Sequence[Path], options: dict[str, Any]) -> dict[str, Any]:
-    """Everything that must be equal for a cache to stand for these files."""
+    """Everything that must be equal for a cache to stand for these files, as JSON values."""
     described = []
     for path in files:
-        with open(path, "rb") as stream:
-            status = os.fstat(stream.fileno())
-            described.append(
-                {
-                    "name": path.name,
-                    "size": status.st_size,
-                    "time": status.st_mtime_ns,
-                    "hash": _hash_file(stream, status.st_size),
-                }
-            )
-    return {"files": described, "options": options}
+        try:
+            with open_regular(os.fspath(path)) as stream:
+                status = os.fstat(stream.fileno())
+                described.append(
+                    {
+                        "name": path.name,
+                        "size": status.st_size,
+                        "time": status.st_mtime_ns,
+                        "hash": _file_hash(stream, status.st_size),
+                    }
+                )
+        except ModelFileError as error:
+            raise DataError(f"{error} A cache needs one; read it with cache=False.") from None
+        except OSError as error:
+            raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
+    plain: dict[str, Any] = json.loads(json.dumps({"files": described, "options": options}))
+    return plain
 
 
 def _sample_starts(size: int) -> list[int]:
@@ -142,7 +150,7 @@ def _sample_starts(size: int) -> list[int]:
     return [(size - _BLOCK) * i // (_SAMPLES - 1) for i in range(_SAMPLES)]
 
 
-def _hash_file(stream: Any, size: int) -> str:
+def _file_hash(stream: IO[bytes], size: int) -> str:
     digest = hashlib.sha256(str(size).encode())
     for start in _sample_starts(size):
         stream.seek(start)
@@ -150,89 +158,121 @@ def _hash_file(stream: Any, size: int) -> str:
     return digest.hexdigest()
 
 
-def _sampled_hash(values: npt.NDArray[np.uint8]) -> str:
-    digest = hashlib.sha256(str(len(values)).encode())
-    for start in _sample_starts(len(values)):
-        digest.update(values[start : start + _BLOCK].data)
+def _sampled_hash(header: dict[str, Any], arrays: Arrays) -> str:
+    """Hash of the header, the forms of the arrays and samples of their bytes."""
+    digest = hashlib.sha256(canonical({name: header[name] for name in header if name != "sampled"}))
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype.name} {array.shape}".encode())
+        values = array.reshape(-1).view(np.uint8)
+        for start in _sample_starts(len(values)):
+            digest.update(values[start : start + _BLOCK].data)
     return digest.hexdigest()
 
 
-def _whole_hash(values: npt.NDArray[np.uint8]) -> str:
-    return hashlib.sha256(values.data).hexdigest()
-
-
-def _packed(ids: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """Texts (of integers, their digits) as UTF-8 with a newline behind each."""
-    listed = [str(value) if isinstance(value, int) else value for value in ids.tolist()]
+def _packed(ids: npt.NDArray[Any]) -> tuple[str, npt.NDArray[Any]]:
+    """Ids as an array of numbers: integers as they are, texts as UTF-8 with a newline behind each."""
+    if ids.dtype.name in _INTEGERS:
+        return ids.dtype.name, ids.view(np.int64)
+    listed = ids.tolist()
     for text in listed:
-        if not isinstance(text, str) or "\n" in text:
+        if type(text) is not str or "\n" in text:
             raise DataError(
                 f"id {text!r} cannot be cached; ids must be integers, or texts without line ends."
             )
-    return np.frombuffer(("\n".join(listed) + "\n").encode("utf-8"), dtype=np.uint8)
+    try:
+        content = ("\n".join(listed) + "\n").encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise DataError(f"an id cannot be cached: it is not Unicode text ({error}).") from None
+    return _TEXTS, np.frombuffer(content, dtype=np.uint8)
 
 
-def _unpacked(packed: npt.NDArray[np.uint8], integers: bool) -> npt.NDArray[Any]:
-    texts: list[Any] = packed.tobytes().decode("utf-8").split("\n")[:-1]
-    return check_ids([int(t) if t else t for t in texts] if integers else texts, "ids", blank=True)
+def _unpacked(kind: Any, packed: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
+    """The ids that `_packed` packed, one for each of ``count``."""
+    ids: npt.NDArray[Any]
+    if kind in _INTEGERS and packed.dtype == np.int64 and packed.ndim == 1:
+        ids = packed.view(kind)
+    elif kind == _TEXTS and packed.dtype == np.uint8 and packed.ndim == 1:
+        try:
+            texts = packed.tobytes().decode("utf-8").split("\n")
+        except UnicodeDecodeError:
+            raise _Unusable("ids are not UTF-8") from None
+        if texts.pop():
+            raise _Unusable("the last id has no end")
+        ids = np.array(texts, dtype=object)
+    else:
+        raise _Unusable("ids of an unknown kind")
+    if len(ids) != count:
+        raise _Unusable("wrong number of ids")
+    return ids
 
 
-def _load(path: Path, source: dict[str, Any], verify: bool) -> Dataset:
-    with open(path, "rb") as stream:
-        size = os.fstat(stream.fileno()).st_size
-        magic, length, checksum = _HEAD.unpack(stream.read(_HEAD.size))
-        if magic != _MAGIC or length > size:
-            raise _Unusable("not a cache")
-        text = stream.read(length)
-        if hashlib.sha256(text).digest() != checksum:
-            raise _Unusable("damaged header")
-        header = json.loads(text)
-        if header["source"] != json.loads(json.dumps(source)):
-            raise _Unusable("stale")
-        start = -(-(_HEAD.size + length) // _PAGE) * _PAGE
-        if size != start + header["payload"]:
-            raise _Unusable("wrong length")
-        mapped = np.frombuffer(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
-    arrays = {name: _array(mapped, start, name, entry, verify) for name, entry in header["arrays"].items()}
-    return _rebuilt(arrays, header)
-
-
-def _array(
-    mapped: npt.NDArray[np.uint8], start: int, name: str, entry: dict[str, Any], verify: bool
-) -> npt.NDArray[Any]:
-    dtype = np.dtype(_DTYPES.get(name, "<i8" if name == "qids" else "u1"))
-    begin = start + entry["at"]
-    size = int(np.prod(entry["shape"])) * dtype.itemsize
-    values = mapped[begin : begin + size]
-    if len(values) != size or _sampled_hash(values) != entry["sampled"]:
+def _load(path: Path, source: dict[str, Any], how: How) -> Dataset:
+    try:
+        small = path.stat().st_size <= FULL_HASH
+    except OSError as error:
+        raise _Unusable("gone") from error
+    header, arrays = read_file(path, CACHE, whole=small or how == "verify", mapped=how == "map")
+    if sorted(header) != ["features", "ids", "sampled", "source"] or not isinstance(header["ids"], dict):
+        raise _Unusable("not the header of a cache")
+    if header["source"] != source:
+        raise _Unusable("stale")
+    if header["sampled"] != _sampled_hash(header, arrays):
         raise _Unusable("damaged array")
-    if verify and _whole_hash(values) != entry["whole"]:
-        raise _Unusable("damaged array")
-    return values.view(dtype).reshape(entry["shape"])
+    if how == "map":
+        arrays = {name: array if name == "X" else array.copy() for name, array in arrays.items()}
+    return _rebuilt(header, arrays, trusted=how == "map")
 
 
-def _rebuilt(arrays: dict[str, npt.NDArray[Any]], header: dict[str, Any]) -> Dataset:
-    X, offsets = arrays["X"], arrays["offsets"]
-    qids = arrays["qids"] if "qids" in arrays else _unpacked(arrays["qid_texts"], header["integer_qids"])
-    if (
-        offsets[0] != 0
-        or offsets[-1] != len(X)
-        or (np.diff(offsets) <= 0).any()
-        or len(qids) != len(offsets) - 1
-    ):
-        raise _Unusable("offsets do not fit")
+def _rebuilt(header: dict[str, Any], arrays: Arrays, trusted: bool) -> Dataset:
+    """The data set that the arrays describe, after every check that data from a caller has to pass.
+
+    The values of a ``trusted`` matrix are not looked at: that alone would bring all of its pages into memory.
+    """
+    ids = header["ids"]
+    for name, array in arrays.items():
+        if name in _FORMS and (array.dtype.name, array.ndim) != _FORMS[name]:
+            raise _Unusable("an array of another form")
+        if name not in _FORMS and name not in ids:
+            raise _Unusable("an array too many")
+    if not {"X", "y", "offsets", "qids"} <= set(arrays) or not set(ids) <= {"qids", "doc_ids"} & set(arrays):
+        raise _Unusable("an array is missing")
+    X = arrays["X"] if trusted and 0 not in arrays["X"].shape else check_features(arrays["X"], "X")
+    rows = len(X)
+    offsets = _checked_offsets(arrays["offsets"], rows)
+    qids = _unpacked(ids.get("qids"), arrays["qids"], len(offsets) - 1)
+    if len(set(qids.tolist())) < len(qids):
+        raise _Unusable("a query stands twice")
+    names = header["features"]
+    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise _Unusable("names that are none")
+    weight, order = arrays.get("weight"), arrays.get("source_rows")
     return restore(
         {
             "X": X,
-            "y": arrays["y"],
+            "y": check_grades(arrays["y"], rows),
             "offsets": offsets,
             "qids": qids,
-            "weight": arrays.get("weight"),
-            "source_rows": arrays.get("source_rows"),
-            "feature_names": tuple(header["features"]),
-            "named": bool(header["named"]),
-            "doc_ids": _unpacked(arrays["doc_texts"], header["integer_docs"])
-            if "doc_texts" in arrays
-            else None,
+            "weight": None if weight is None else check_weights(weight, "weight", rows),
+            "source_rows": None if order is None else _checked_order(order, rows),
+            "feature_names": check_names(names, X.shape[1]),
+            "doc_ids": _unpacked(ids["doc_ids"], arrays["doc_ids"], rows) if "doc_ids" in ids else None,
         }
     )
+
+
+def _checked_offsets(offsets: npt.NDArray[np.int64], rows: int) -> npt.NDArray[np.int64]:
+    if len(offsets) < 2 or offsets[0] != 0 or offsets[-1] != rows or not (offsets[1:] > offsets[:-1]).all():
+        raise _Unusable("offsets do not fit")
+    return offsets
+
+
+def _checked_order(order: npt.NDArray[np.int64], rows: int) -> npt.NDArray[np.int64]:
+    """Every row once, or what is scattered by it would leave memory unwritten."""
+    if len(order) != rows or order.min() < 0 or order.max() >= rows:
+        raise _Unusable("row numbers out of range")
+    seen = np.zeros(rows, dtype=np.bool_)
+    seen[order] = True
+    if not seen.all():
+        raise _Unusable("a row stands twice")
+    return order

@@ -8,13 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from mcrank.cores import available_cores
 from mcrank.data.dataset import Dataset
 from mcrank.data.sources import find_files
-from mcrank.data.table_files import table_format
-from mcrank.data.table_sets import Columns, read_table, read_table_files
-from mcrank.data.tables import is_sparse, is_table
+from mcrank.data.tables import Columns, is_table, read_table, read_table_files, table_format
 from mcrank.errors import DataError, OptionError
+from mcrank.threads import available_cores
 
 
 def read(
@@ -30,7 +28,7 @@ def read(
     max_features: int = 100_000,
     absent: Literal["zero", "missing"] = "zero",
     unjudged: Literal["error", "zero", "drop"] = "error",
-    cache: bool | Literal["verify"] = False,
+    cache: bool | Literal["verify", "map"] = False,
     n_jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Dataset:
@@ -59,9 +57,10 @@ def read(
         What a feature is that a row of LETOR text does not mention.
     unjudged : {"error", "zero", "drop"}
         What to do with rows whose grade is negative, NaN or NULL.
-    cache : bool or "verify"
-        Keep the parsed data in a file beside the source, and map that file when it fits the source;
-        ``"verify"`` checks all of it first, which takes longer.
+    cache : bool, "verify" or "map"
+        Keep the parsed data in a file beside the source, and read that file when it fits the source;
+        ``"verify"`` hashes all of it first, which takes longer; ``"map"`` maps it, which is immediate, and is
+        for files that nothing else changes: one cut short while it is mapped ends the process.
     n_jobs : int, optional
         Threads that parse LETOR text; all cores by default. The result does not depend on it.
     progress : callable, optional
@@ -83,7 +82,7 @@ def read(
     >>> data.X.tolist(), data.doc_ids.tolist()
     ([[0.5, 0.0, 0.0010000000474974513], [0.0, nan, 0.0]], ['A', 'B'])
     """
-    _check_choice("cache", cache, (True, False, "verify"))
+    _check_choice("cache", cache, (True, False, "verify", "map"))
     _check_choice("absent", absent, ("zero", "missing"))
     _check_choice("unjudged", unjudged, ("error", "zero", "drop"))
     _check_number("first_index", first_index, 0, 1)
@@ -92,7 +91,7 @@ def read(
         if value is not None:
             _check_number(name, value, 1, 1 << 24)
     columns = Columns(qid, grade, doc_id, weight, features)
-    if not isinstance(source, (str, os.PathLike)) and (is_table(source) or is_sparse(source)):
+    if not isinstance(source, (str, os.PathLike)) and is_table(source):
         if cache:
             raise OptionError("cache of read needs a file; a table in memory has no place beside it.")
         return read_table(source, columns, unjudged)
@@ -128,7 +127,7 @@ def read(
         raise OptionError("cache of read needs columns given by name, not as arrays.")
     from mcrank.data.cache import cached
 
-    return cached(files, options, load, verify=cache == "verify")
+    return cached(files, options, load, cache)
 
 
 def _check_letor_columns(columns: Columns) -> None:

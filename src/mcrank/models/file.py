@@ -1,6 +1,6 @@
 """Saving a ranker as one file and loading it again; no pickle, and nothing is believed before it is checked.
 
-The container (`mcrank.models.container`) checks bytes, sizes and numbers; the ranker's ``from_state`` checks
+The container (`mcrank.container`) checks bytes, sizes and numbers; the ranker's ``from_state`` checks
 meaning: options within bounds, trees that are trees, indices in range. A file that fails either is answered
 with one `ModelFileError`.
 """
@@ -11,14 +11,14 @@ import difflib
 import importlib
 import os
 import secrets
-import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mcrank.container import Arrays, canonical, pack, read_file, unpack
 from mcrank.errors import McrankError, ModelFileError, OptionError
-from mcrank.models.container import MAX_FILE_BYTES, Arrays, canonical, pack, unpack
+from mcrank.texts import check_texts
 
 if TYPE_CHECKING:
     from mcrank.rankers.base import Ranker
@@ -69,8 +69,7 @@ def load(path: str | os.PathLike[str]) -> Ranker:
     Traceback (most recent call last):
     mcrank.errors.ModelFileError: no-such-file.mcrank cannot be read: No such file or directory.
     """
-    where = os.fspath(path)
-    return from_bytes(_read(where), where)
+    return _ranker(*read_file(path), os.fspath(path))
 
 
 def to_bytes(ranker: Ranker) -> bytes:
@@ -85,6 +84,7 @@ def to_bytes(ranker: Ranker) -> bytes:
     b'MCR'
     """
     meta, arrays = ranker.state()
+    check_texts(meta, "the text")
     _check_reach(arrays, "the model")
     return pack({"meta": meta, "ranker": ranker.name}, arrays)
 
@@ -99,18 +99,28 @@ def from_bytes(content: bytes | bytearray, where: str = "the model") -> Ranker:
     Traceback (most recent call last):
     mcrank.errors.ModelFileError: the model is not a mcrank model file: ...
     """
-    header, arrays = unpack(content, where)
+    return _ranker(*unpack(content, where), where)
+
+
+# What a ranker may trip over when the bytes are intact but their meaning is not: then the file is to blame.
+# Anything else (a compiler without a place to write, a missing library) is not the file's fault.
+_NONSENSE = (ArithmeticError, AttributeError, LookupError, McrankError, RecursionError, TypeError, ValueError)
+
+
+def _ranker(header: dict[str, Any], arrays: Arrays, where: str) -> Ranker:
+    """Return the ranker that the content of a model file describes, checked."""
     meta, name = header.pop("meta", None), header.pop("ranker", None)
     if header or not isinstance(meta, dict) or not isinstance(name, str):
         raise ModelFileError(f"{where} is damaged: its header must have exactly arrays, meta and ranker.")
     try:
-        ranker = ranker_class(name).from_state(meta, arrays)
-    except Exception as error:
-        # The bytes are intact but their meaning is not: whatever the ranker trips over, the file is to blame.
+        check_texts(meta, "the text")
+        with np.errstate(over="ignore", invalid="ignore"):  # odd numbers are for the checks to find
+            ranker = ranker_class(name).from_state(meta, arrays)
+            _check_returned(ranker, meta, arrays)
+        _check_reach(arrays, "the model")
+    except _NONSENSE as error:
         words = str(error) if isinstance(error, McrankError) else f"{type(error).__name__}: {error}"
-        raise ModelFileError(f"{where} does not hold a usable {name} model: {words}") from error
-    _check_returned(ranker, meta, arrays, where)
-    _check_reach(arrays, where)
+        raise ModelFileError(f"{where} does not hold a usable {name[:40]!a} model: {words}") from error
     return ranker
 
 
@@ -155,20 +165,19 @@ def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _check_returned(ranker: Ranker, meta: dict[str, Any], arrays: Arrays, where: str) -> None:
+def _check_returned(ranker: Ranker, meta: dict[str, Any], arrays: Arrays) -> None:
     """Check that the ranker took everything as it was written: saved again, it would say the same.
 
     Options that the file does not have are newer than it, and have their defaults.
     """
-    unusable = f"{where} does not hold a usable {ranker.name} model"
     meta_back, arrays_back = ranker.state()
     for name in sorted({*arrays, *arrays_back}):
         forms = [(a[name].dtype, a[name].shape) if name in a else None for a in (arrays, arrays_back)]
         if forms[0] != forms[1]:
-            raise ModelFileError(f"{unusable}: its array {name!r} does not fit.")
+            raise ModelFileError(f"its array {name!r} does not fit.")
     options = {name: value for name, value in meta_back["options"].items() if name in meta["options"]}
     if canonical(meta_back | {"options": options}) != canonical(meta):
-        raise ModelFileError(f"{unusable}: its header has something that does not belong there.")
+        raise ModelFileError("its header has something that does not belong there.")
 
 
 def _check_reach(arrays: Arrays, where: str) -> None:
@@ -177,26 +186,3 @@ def _check_reach(arrays: Arrays, where: str) -> None:
         reach = sum(float(np.abs(arrays[name]).sum()) for name in ("base", "value") if name in arrays)
     if not np.isfinite(reach):
         raise ModelFileError(f"{where} has leaves so large that their sums are not finite.")
-
-
-def _read(where: str) -> bytearray:
-    """Read a whole file into memory that arrays may share; only a regular file of sane size."""
-    try:
-        # Asked before opening: opening a pipe would wait for its other end.
-        if not stat.S_ISREG(os.stat(where).st_mode):
-            raise ModelFileError(f"{where} is not a regular file; a model is one file.")
-        with open(where, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if size > MAX_FILE_BYTES:
-                raise ModelFileError(f"{where} has {size} bytes; a model file has at most {MAX_FILE_BYTES}.")
-            content = bytearray(size)
-            got = file.readinto(content)
-    except (OSError, ValueError) as error:
-        if isinstance(error, ModelFileError):
-            raise
-        raise ModelFileError(
-            f"{where} cannot be read: {getattr(error, 'strerror', None) or error}."
-        ) from None
-    except MemoryError:
-        raise ModelFileError(f"{where} does not fit into memory.") from None
-    return content[:got]

@@ -5,6 +5,7 @@ hold.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import platform
 from abc import ABC, abstractmethod
@@ -16,12 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 import mcrank
-from mcrank.cores import available_cores
+from mcrank.data.checks import check_names
 from mcrank.data.dataset import Dataset, check_features
 from mcrank.errors import DataError, NotFittedError, OptionError
 from mcrank.metrics.dialects import Dialect, find_dialect
 from mcrank.metrics.measure import NDCG, Measure, parse_measure
 from mcrank.options import Optioned, fitted, option
+from mcrank.threads import available_cores
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -241,13 +243,23 @@ class Ranker(Optioned, ABC):
         names = meta["feature_names"]
         if not isinstance(names, list) or not names or not all(isinstance(n, str) for n in names):
             raise DataError("feature_names must be a list of texts.")
-        ranker.feature_names_ = tuple(names)
+        ranker.feature_names_ = check_names(names, len(names))
         ranker.n_features_in_ = len(names)
         ranker.provenance_ = dict(meta["provenance"])
+        if not all(isinstance(part, dict) for part in ranker.provenance_.values()):
+            raise DataError("provenance must be an object of objects.")
         training = meta["training"]
         ranker.n_rounds_, ranker.best_round_ = int(training["rounds"]), int(training["best_round"])
-        ranker.history_ = {str(k): [float(v) for v in vs] for k, vs in training["history"].items()}
+        ranker.history_ = _history(training["history"])
         return ranker
+
+
+def _history(values: dict[str, Any]) -> dict[str, list[float]]:
+    """Return a history as a file has it: a list of finite numbers under each name."""
+    for name, rounds in values.items():
+        if not isinstance(rounds, list) or not all(type(v) is float and math.isfinite(v) for v in rounds):
+            raise DataError(f"the history of {name!r} must be a list of finite numbers.")
+    return dict(values)
 
 
 def _as_trained(options: dict[str, Any]) -> dict[str, Any]:
@@ -296,10 +308,15 @@ def provenance(data: Dataset) -> dict[str, Any]:
     """Where a model comes from: versions and a fingerprint of its training data; no times, no places."""
     import numba
 
+    digest = hashlib.blake2b(digest_size=16)
+    for part in (data.X, data.y, data.offsets, data.weight, data.query_weight):
+        if part is not None:
+            digest.update(str((part.dtype.str, part.shape)).encode())
+            digest.update(part.data)
     return {
         "data": {
             "features": data.n_features,
-            "fingerprint": fingerprint(data),
+            "fingerprint": digest.hexdigest(),
             "queries": data.n_queries,
             "rows": data.n_rows,
         },
@@ -310,34 +327,3 @@ def provenance(data: Dataset) -> dict[str, Any]:
             "python": platform.python_version(),
         },
     }
-
-
-def fingerprint(data: Dataset) -> str:
-    """Digest of a data set that does not depend on the order of its queries, nor on the files they came in.
-
-    Each query has a digest of its id, rows, grades and weights, in the order of its rows; the sum of all says
-    which queries there are.
-
-    Examples
-    --------
-    >>> from mcrank import Dataset
-    >>> from mcrank.rankers.base import fingerprint
-    >>> one = Dataset([[1.0], [2.0], [3.0]], y=[0, 1, 2], qid=["a", "b", "b"])
-    >>> fingerprint(one) == fingerprint(one.select([1, 0])), fingerprint(one) == fingerprint(one.select([0]))
-    (True, False)
-    """
-    total = 0
-    head = str((data.n_features, data.weight is None, data.query_weight is None)).encode()
-    bounds = data.offsets.tolist()
-    for q, name in enumerate(data.qids.tolist()):
-        rows = slice(bounds[q], bounds[q + 1])
-        digest = hashlib.blake2b(f"{name}\0{rows.stop - rows.start}\0".encode(), digest_size=16)
-        digest.update(head)
-        digest.update(data.X[rows].data)
-        digest.update(data.y[rows].data)
-        if data.weight is not None:
-            digest.update(data.weight[rows].data)
-        if data.query_weight is not None:
-            digest.update(data.query_weight[q : q + 1].data)
-        total += int.from_bytes(digest.digest(), "little")
-    return f"{total % 2**128:032x}"

@@ -179,7 +179,7 @@ def _array_name(number: int) -> str:
 
 def _unpacked(packed: bytes, number: int, n_features: int) -> Ranker:
     """Return the member in the bytes of a model file."""
-    from mcrank.models.container import unpack
+    from mcrank.container import unpack
     from mcrank.models.file import from_bytes
 
     where = f"member {number}"
