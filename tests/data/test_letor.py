@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
 import mcrank
+from mcrank import memory
 from mcrank.data import decimals, letor, sources
 from tests.reference.letor import BadLine, count_rows, gather_spans, read_number, read_text
 
@@ -461,7 +462,7 @@ def test_progress_ends_at_the_total(tmp_path, monkeypatch, pack):
 def test_the_matrix_grows_and_shrinks(tmp_path, monkeypatch, large, first_long):
     """The first chunk foretells too few rows, or too many, in memory of either kind."""
     monkeypatch.setattr(sources, "CHUNK_BYTES", 2000)
-    monkeypatch.setattr(letor, "_LARGE", large)
+    monkeypatch.setattr(memory, "_LARGE", large)
     long_lines = [f"1 qid:{i} 1:{i} 2:3 #{'x' * 300}" for i in range(30)]
     short_lines = [f"0 qid:s{i // 9} 1:{i}.5" for i in range(3000)]
     lines = long_lines + short_lines if first_long else short_lines + long_lines
