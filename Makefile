@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS_DEV := $(VENV)/.installed-dev
 EXTRAS_BENCH := $(VENV)/.installed-bench
+EXTRAS_HOOKS := $(VENV)/.installed-hooks
 EXTRAS_BROWSER := $(VENV)/.installed-browser
 INSTALLED := $(VENV)/.installed
 
@@ -14,11 +15,12 @@ WORKERS ?= 2
 CODE := src tests benchmarks
 BENCHMARKS ?= train rankers predict scaling read evaluate
 # Byte code is written for the modules that are used, when they are: compiling all of it takes longer than installing.
-INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no-compile --editable
+LOCK := requirements/lock.txt
+INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no-compile --constraint $(LOCK) --editable
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser-test check format bench clean
+.PHONY: help demo test browser-test check format coverage bench hooks lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -46,29 +48,43 @@ format: $(EXTRAS_DEV) ## Bring the code into the project's format
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 
+coverage: $(EXTRAS_DEV) ## Run the test suite and say which lines of Python it reaches (htmlcov/)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report term --cov-report html tests --ignore tests/browser
+
+hooks: $(EXTRAS_HOOKS) ## Check every commit before it is made
+	$(BIN)/pre-commit install
+
+lock: $(EXTRAS_HOOKS) ## Pin everything that development and CI install, anew
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --upgrade --no-emit-index-url \
+		--no-annotate --no-header pyproject.toml --output-file $(LOCK)
+
 bench: $(EXTRAS_BENCH) ## Measure mcrank beside its peers (long; wants an idle machine)
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 clean: ## Remove .venv, caches and what the demo wrote
-	rm -rf $(VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "mcrank needs Python 3.11 or newer; found none (set PYTHON=...)." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(INSTALLED): pyproject.toml | $(BIN)/python
+$(INSTALLED): pyproject.toml $(LOCK) | $(BIN)/python
 	$(INSTALL) .
 	@touch $@
 
-$(EXTRAS_DEV): pyproject.toml | $(BIN)/python
+$(EXTRAS_DEV): pyproject.toml $(LOCK) | $(BIN)/python
 	$(INSTALL) ".[dev]"
 	@touch $@ $(INSTALLED)
 
-$(EXTRAS_BROWSER): pyproject.toml | $(BIN)/python
+$(EXTRAS_BROWSER): pyproject.toml $(LOCK) | $(BIN)/python
 	$(INSTALL) ".[dev,browser]"
 	@touch $@ $(EXTRAS_DEV) $(INSTALLED)
 
-$(EXTRAS_BENCH): pyproject.toml | $(BIN)/python
+$(EXTRAS_BENCH): pyproject.toml $(LOCK) | $(BIN)/python
 	$(INSTALL) ".[bench]"
 	@touch $@ $(INSTALLED)
+
+$(EXTRAS_HOOKS): pyproject.toml $(LOCK) | $(BIN)/python
+	$(INSTALL) ".[dev,hooks]"
+	@touch $@ $(EXTRAS_DEV) $(INSTALLED)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import subprocess
+import sys
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -11,9 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mcrank
+from mcrank import threads
 from mcrank.data import grades as module
 from mcrank.errors import OptionError
-from mcrank.threads import check_jobs, run_all
+from mcrank.threads import InOrder, check_jobs, run_all
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
@@ -36,6 +42,150 @@ def test_threads_share_the_items():
     run_all(wait, range(20), 2)
     assert len(seen) == 2
     assert here in seen
+
+
+def no_thread(*_):
+    return False
+
+
+def late_thread(work, most):
+    """A thread that a busy machine lets begin only when all is over."""
+    threading.Timer(0.3, work).start()
+    return True
+
+
+@pytest.mark.parametrize("call", [no_thread, late_thread])
+def test_nobody_waits_for_a_thread_that_has_not_begun(monkeypatch, call):
+    monkeypatch.setattr(threads._kept, "call", call)
+    done = []
+    began = time.perf_counter()
+    run_all(done.append, range(9), 4)
+    with InOrder(4) as work:
+        for i in range(5):
+            work.add(lambda i=i: i)
+        assert [work.take() for _ in range(5)] == list(range(5))
+    assert time.perf_counter() - began < 0.25
+    assert done == list(range(9))
+    time.sleep(0.4 if call is late_thread else 0)
+    assert len(done) == 9
+
+
+def test_work_goes_on_without_new_threads(monkeypatch):
+    """As under a limit of processes, or while the interpreter ends."""
+
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threads, "_kept", threads._Kept())
+    monkeypatch.setattr(threads._Worker, "start", refuse)
+    done = []
+    run_all(done.append, range(9), 4)
+    assert done == list(range(9))
+
+
+def test_threads_are_kept_and_no_more_than_asked_for(monkeypatch):
+    monkeypatch.setattr(threads, "_kept", threads._Kept())
+    before = set(threading.enumerate())
+    for _ in range(50):
+        run_all(lambda _: time.sleep(1e-4), range(6), 3)
+    cores = threads.available_cores()
+    assert 1 <= len(set(threading.enumerate()) - before) <= max(2, cores - 1)
+
+
+def test_tasks_within_tasks():
+    done = []
+    run_all(lambda i: run_all(lambda j: done.append((i, j)), range(5), 3), range(5), 3)
+    assert sorted(done) == [(i, j) for i in range(5) for j in range(5)]
+
+
+def test_results_come_in_order_and_the_first_error_first():
+    def task(i):
+        time.sleep(0.002 * (5 - i))
+        if i >= 3:
+            raise ValueError(f"task {i}")
+        return i
+
+    for n_jobs in (1, 3):
+        with InOrder(n_jobs) as work:
+            for i in range(5):
+                work.add(lambda i=i: task(i))
+            assert [work.take() for _ in range(3)] == [0, 1, 2]
+            with pytest.raises(ValueError, match="task 3"):
+                work.take()
+            assert len(work) == 1
+
+
+def test_the_end_drops_what_has_not_begun_and_waits_for_the_rest():
+    begun, done = [], []
+    first = threading.Event()
+
+    def task(i):
+        begun.append(i)
+        first.set()
+        time.sleep(0.05)
+        done.append(i)
+
+    with InOrder(2) as work:
+        for i in range(50):
+            work.add(lambda i=i: task(i))
+        assert first.wait(5)
+    assert sorted(begun) == sorted(done)
+    assert len(done) < 50
+
+
+def test_an_interrupt_ends_it_at_once():
+    done = []
+
+    def task(i):
+        if threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+        time.sleep(0.01)
+        done.append(i)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_all(task, range(100), 2)
+    assert len(done) < 50
+
+
+def test_a_kept_thread_keeps_nothing_alive():
+    class Thing:
+        pass
+
+    thing = Thing()
+    gone = weakref.ref(thing)
+    run_all(lambda _, thing=thing: time.sleep(0.01), range(4), 2)
+    del thing
+    deadline = time.monotonic() + 5
+    while gone() is not None and time.monotonic() < deadline:
+        gc.collect()
+        time.sleep(0.01)
+    assert gone() is None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_process_gets_threads_of_its_own():
+    """Forked while another thread keeps all kept threads, and their locks, busy."""
+    code = """
+import os, threading, time, warnings
+warnings.simplefilter("ignore")
+from mcrank.threads import run_all
+def busy():
+    while True:
+        run_all(lambda i: sum(range(100)), range(20), 3)
+threading.Thread(target=busy, daemon=True).start()
+time.sleep(0.1)
+for _ in range(30):
+    child = os.fork()
+    if child == 0:
+        seen = set()
+        run_all(lambda i: (seen.add(threading.get_ident()), time.sleep(0.002)), range(20), 2)
+        os._exit(0 if len(seen) == 2 else 1)
+    _, status = os.waitpid(child, 0)
+    print(status)
+os._exit(0)
+"""
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert child.stdout.split() == ["0"] * 30, child.stderr
 
 
 @pytest.mark.parametrize("place", [0, 7])

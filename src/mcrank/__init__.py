@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"  # the one place that says it
 
 # Public name -> module that holds it. One line each; `__getattr__` does the rest.
 _HOMES = {
@@ -18,7 +18,7 @@ _HOMES = {
     "read_folds": "mcrank.data.folds",
     "split": "mcrank.data.folds",
     "kfold": "mcrank.data.folds",
-    "diagnose": "mcrank.data.doctor",
+    "diagnose": "mcrank.doctor.diagnose",
     "join_trec": "mcrank.data.join",
     "datasets": "mcrank.datasets",
     "stats": "mcrank.stats",
@@ -81,7 +81,6 @@ if TYPE_CHECKING:
     from mcrank.compare.result import Comparison as Comparison
     from mcrank.data.artificial import make_artificial as make_artificial
     from mcrank.data.dataset import Dataset as Dataset
-    from mcrank.data.doctor import diagnose as diagnose
     from mcrank.data.folds import kfold as kfold
     from mcrank.data.folds import read_folds as read_folds
     from mcrank.data.folds import split as split
@@ -91,6 +90,7 @@ if TYPE_CHECKING:
     from mcrank.data.trec import Qrels as Qrels
     from mcrank.data.trec import Run as Run
     from mcrank.data.write import write as write
+    from mcrank.doctor.diagnose import diagnose as diagnose
     from mcrank.errors import DataError as DataError
     from mcrank.errors import McrankError as McrankError
     from mcrank.errors import MeasureError as MeasureError

@@ -1,25 +1,26 @@
-"""How many threads to use, and some that are kept: work of milliseconds cannot wait for new ones.
+"""Work on several threads, one way for all of it: readers, measures, training and scoring.
 
-A new thread costs a tenth of what it does in an evaluation. Training has pools of its own, made once a fit.
+Threads are kept: an evaluation takes a few times as long as a new thread does to start. And they only ever
+help. Items are claimed, not assigned, and the thread that asks claims its share like any other, so that
+nobody waits for a thread that has not begun, be it because the machine is busy or because no more threads can
+be had. Who has to wait for an item that another has claimed sleeps.
 """
 
 from __future__ import annotations
 
 import os
+import threading
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import partial
 from numbers import Integral
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
+from mcrank.cores import available_cores
 from mcrank.errors import OptionError
 
 Item = TypeVar("Item")
-
-
-def available_cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+Result = TypeVar("Result")
 
 
 def check_jobs(n_jobs: Any, where: str) -> int:
@@ -39,10 +40,9 @@ def check_jobs(n_jobs: Any, where: str) -> int:
 
 
 def run_all(task: Callable[[Item], object], items: Sequence[Item], n_jobs: int) -> None:
-    """Run a task over items on up to ``n_jobs`` threads, this one among them, and raise what one raised.
+    """Run a task over items on up to ``n_jobs`` threads, this one among them.
 
-    Each thread takes the next item when it is free. One that has not woken up when all items are taken is not
-    waited for.
+    What a task raised is raised, of several that did the one of the earliest item: as on one thread.
 
     Examples
     --------
@@ -52,29 +52,192 @@ def run_all(task: Callable[[Item], object], items: Sequence[Item], n_jobs: int) 
     >>> squares
     [0, 1, 4, 9]
     """
-    waiting = iter(items)
-
-    def chain() -> None:
-        for item in waiting:
+    if n_jobs == 1 or len(items) < 2:
+        for item in items:
             task(item)
-
-    threads = min(n_jobs, len(items))
-    others = [_pool(n_jobs).submit(chain) for _ in range(threads - 1)]
-    try:
-        chain()
-    finally:
-        late = [other for other in others if not other.cancel()]
-        errors = [error for error in (other.exception() for other in late) if error is not None]
-    if errors:
-        raise errors[0]
+        return
+    with InOrder[object](n_jobs) as work:
+        for item in items:
+            work.add(partial(task, item))
+        for _ in items:
+            work.take()
 
 
-@lru_cache(maxsize=2)
-def _pool(n_jobs: int) -> ThreadPoolExecutor:
-    """Return the threads kept for this number; none is started before there is work for one."""
-    return ThreadPoolExecutor(n_jobs, thread_name_prefix="mcrank")
+class InOrder(Generic[Result]):
+    """Tasks that up to ``n_jobs`` threads, this one among them, run; their results in the order of adding.
+
+    Use it in a ``with`` block, whose end drops the tasks that no thread has claimed and waits for the others.
+
+    Parameters
+    ----------
+    n_jobs : int
+        Most threads at work. The one that takes results works, too: whenever it would have to wait.
+
+    Examples
+    --------
+    >>> from mcrank.threads import InOrder
+    >>> with InOrder(n_jobs=2) as work:
+    ...     for i in range(3):
+    ...         work.add(lambda i=i: i * i)
+    ...     [work.take() for _ in range(len(work))]
+    [0, 1, 4]
+    """
+
+    def __init__(self, n_jobs: int) -> None:
+        self._most = n_jobs - 1
+        self._helpers = 0  # called and not gone again; they may not have begun
+        self._running = 0  # tasks claimed by them and not done
+        self._added: deque[_Task[Result]] = deque()  # whose results nobody has taken
+        self._waiting: deque[_Task[Result]] = deque()  # which nobody has claimed
+        self._changed = threading.Condition(threading.Lock())
+
+    def __len__(self) -> int:
+        """Results to come."""
+        return len(self._added)
+
+    def add(self, task: Callable[[], Result]) -> None:
+        """Add a task; a helper may begin with it at once."""
+        added = _Task(task)
+        with self._changed:
+            self._added.append(added)
+            self._waiting.append(added)
+            call = self._helpers < self._most
+            self._helpers += call
+        if call and not _kept.call(self._help, self._most):
+            with self._changed:
+                self._helpers -= 1
+
+    def take(self) -> Result:
+        """Return the next result, or raise what its task raised; run tasks while it is not there."""
+        wanted = self._added[0]
+        while True:
+            with self._changed:
+                while not (wanted.done or self._waiting):
+                    self._changed.wait()
+                if wanted.done:
+                    break
+                mine = self._waiting.popleft()
+            mine.run()
+            if mine.error is not None and not isinstance(mine.error, Exception):
+                raise mine.error  # an interrupt is for this thread, not for the task it came in
+        self._added.popleft()
+        return wanted.result()
+
+    def _help(self) -> None:
+        while True:
+            with self._changed:
+                if not self._waiting:
+                    self._helpers -= 1
+                    return
+                task = self._waiting.popleft()
+                self._running += 1
+            task.run()
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+
+    def __enter__(self) -> InOrder[Result]:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        with self._changed:
+            self._waiting.clear()
+            while self._running:
+                self._changed.wait()
+        self._added.clear()
+
+
+class _Task(Generic[Result]):
+    """A task and what came of it."""
+
+    __slots__ = ("_call", "_result", "done", "error")
+
+    def __init__(self, call: Callable[[], Result]) -> None:
+        self._call: Callable[[], Result] | None = call
+        self._result: Result | None = None
+        self.error: BaseException | None = None
+        self.done = False
+
+    def run(self) -> None:
+        call, self._call = self._call, None  # what it holds is let go with it
+        try:
+            if call is not None:
+                self._result = call()
+        except BaseException as error:
+            self.error = error
+        self.done = True
+
+    def result(self) -> Result:
+        if self.error is not None:
+            raise self.error
+        return self._result  # type: ignore[return-value]
+
+
+class _Worker(threading.Thread):
+    """A kept thread: sleeps until it is given work."""
+
+    def __init__(self, idle: list[_Worker]) -> None:
+        # Nothing is lost when the interpreter ends while it sleeps; while it works somebody waits for it.
+        super().__init__(name="mcrank", daemon=True)
+        self._idle = idle
+        self._bell = threading.Lock()
+        self._bell.acquire()
+        self._work: Callable[[], None] | None = None
+
+    def give(self, work: Callable[[], None]) -> None:
+        """Wake it up; it must be idle."""
+        self._work = work
+        self._bell.release()
+
+    def run(self) -> None:
+        """Work, and be idle again."""
+        while True:
+            self._bell.acquire()
+            work, self._work = self._work, None
+            if work is not None:
+                work()
+            del work
+            self._idle.append(self)
+
+
+class _Kept:
+    """The threads that are kept.
+
+    One that was called and has not woken up yet is not idle, so on a busy machine calls get rarer by
+    themselves. All callers together get as many as there are cores, or as one of them asks for.
+    """
+
+    def __init__(self) -> None:
+        self._idle: list[_Worker] = []
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def call(self, work: Callable[[], None], most: int) -> bool:
+        """Have another thread do some work; False when none is free and there may not be more."""
+        try:
+            worker = self._idle.pop()
+        except IndexError:
+            with self._lock:
+                if self._count >= max(most, available_cores() - 1):
+                    return False
+                worker = _Worker(self._idle)
+                try:
+                    worker.start()
+                except RuntimeError:  # no more threads: a limit, or the interpreter is about to end
+                    return False
+                self._count += 1
+        worker.give(work)
+        return True
+
+
+_kept = _Kept()
+
+
+def _forget() -> None:
+    """In a forked process: the threads, and whatever locks they held, stay behind in the parent."""
+    global _kept
+    _kept = _Kept()
 
 
 if hasattr(os, "register_at_fork"):
-    # The threads stay behind in the parent; a child that waited for them would wait forever.
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_forget)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -120,10 +118,9 @@ def test_scores_in_training_are_the_forest_s(changed, seed, loss, weighted, sequ
         made = RegressionLoss(classes.astype(float), loss, weight)
     data = Dataset(X, classes, np.arange(rows) // 7)
     chosen = options(**changed)
-    with ThreadPoolExecutor(chosen.n_jobs) as pool:
-        booster = Booster(data, made, chosen, pool, sequential)
-        for number in (1, 2, 3):
-            booster.round(number)
+    booster = Booster(data, made, chosen, sequential)
+    for number in (1, 2, 3):
+        booster.round(number)
     forest = booster.builder.build()
     assert forest.n_trees == 3 * made.n_outputs
     assert np.abs(predict_raw(forest, data.X).T - booster.scores).max() < 1e-9

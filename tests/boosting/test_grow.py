@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from threading import Thread
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcrank.boosting.grow import Workspace, grow, tree_arrays
-from mcrank.boosting.team import grow_shared
+from mcrank.boosting.grow import Scratch, Workspace, grow, tree_arrays
+from mcrank.boosting.team import Team
 from tests.boosting.growing import CASES, NONE, plot, random_plot, rows_under
 from tests.reference import grow as naive
 
@@ -78,9 +78,15 @@ def same_trees(p, num_leaves, min_rows, *, rows=NONE, features=None, derived=Fal
         assert len(root) == 1
         for ws in spaces:
             ws.hists[0] = made.hists[0]
-    with ThreadPoolExecutor(n_jobs) as pool:
-        n = grow(*arguments, spaces[0])
-        assert grow_shared(*arguments, spaces[1], pool, n_jobs) == n
+    n = grow(*arguments, spaces[0])
+    team = Team(n_jobs, *arguments, spaces[1])
+    scratches = [Scratch.allocate(p.grounds, rules.packing) for _ in range(n_jobs - 1)]
+    helpers = [Thread(target=team.help, args=[scratch]) for scratch in scratches]
+    for helper in helpers:
+        helper.start()
+    assert team.lead() == n
+    for helper in helpers:
+        helper.join()
     one, many = (ws.nodes[:n] for ws in spaces)
     for name in ("left", "right", "begin", "end", "total", "weight", "gain"):
         assert np.array_equal(one[name], many[name]), name

@@ -129,12 +129,15 @@ def test_a_score_depends_neither_on_batch_nor_on_threads(rows, monkeypatch):
 
 
 def test_threads_are_used_and_cover_every_row():
-    parts = predict_module._parts(1601, 3, 500_000)
-    assert len(parts) == 3
+    assert predict_module._worthwhile(1601, 3, 500_000) == 3
+    parts = predict_module._parts(1601, 3)
+    assert len(parts) == 12
+    assert min(end - start for start, end in parts) > 0
     assert [start for start, _ in parts[1:]] == [end for _, end in parts[:-1]]
     assert (parts[0][0], parts[-1][1]) == (0, 1601)
     assert all(start % LANES == 0 for start, _ in parts)
-    assert predict_module._parts(1601, 3, 1000) == [(0, 1601)]  # too little work for a second thread
+    assert predict_module._worthwhile(1601, 3, 1000) == 1  # too little work for a second thread
+    assert predict_module._parts(1601, 1) == [(0, 1601)]
 
 
 def test_other_layouts_and_types_of_X_are_converted():

@@ -102,11 +102,17 @@ def small_line():
 @pytest.mark.parametrize(
     ("corrected", "words"),
     [
-        ((0.01, 0.001), "it is real: it beats b (0.4900, 0.0100 behind, corrected p = 0.01) and every other"),
+        ((0.01, 0.001), "it is real: it beats b (0.4900, 0.0100 behind, corrected p = 0.01 over "
+         "2 tests) and every other"),
         ((0.3, 0.4), "may be luck: it is not reliably ahead of b"),
-        ((0.3, 0.004), "its lead over b (0.4900, 0.0100 behind, corrected p = 0.3) may be luck; it is"),
-        ((0.01, 0.4), "really ahead of b (0.4900, 0.0100 behind, corrected p = 0.01) but not reliably of c"),
-        ((0.01,), "it is real: it beats b (0.4900, 0.0100 behind, corrected p = 0.01) on the same queries."),
+        ((0.3, 0.004), "its lead over b (0.4900, 0.0100 behind, corrected p = 0.3 over 2 tests) may be "
+         "luck; it is really ahead of c."),
+        ((0.3, 0.4, 0.004), "may be luck; it is really ahead of d."),
+        ((0.3, 0.001, 0.004), "may be luck; it is really ahead of c and d."),
+        ((0.01, 0.4), "really ahead of b (0.4900, 0.0100 behind, corrected p = 0.01 over 2 tests) but not "
+         "reliably of c"),
+        ((0.01,), "it is real: it beats b (0.4900, 0.0100 behind, corrected p = 0.01 over 1 test) "
+         "on the same queries."),
         ((), "nothing to compare it with"),
     ],
 )  # fmt: skip

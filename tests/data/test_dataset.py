@@ -16,13 +16,10 @@ from mcrank import DataError, Dataset
 
 ids = st.one_of(
     st.lists(st.integers(0, 5), min_size=1, max_size=30),
-    st.lists(st.sampled_from(["a", "b", "é", ""]), min_size=1, max_size=30),
-    st.lists(
-        st.one_of(st.integers(0, 2), st.sampled_from(["a", "b"]), st.tuples(st.integers(0, 1))),
-        min_size=1,
-        max_size=30,
-    ),
-    st.lists(st.floats(0, 1).map(lambda v: round(v, 1)), min_size=1, max_size=30),
+    st.lists(st.sampled_from([2**53, 2**53 + 1, 2**63, 2**64 - 1, 2**64, -1]), min_size=1, max_size=30),
+    st.lists(st.sampled_from(["a", "b", "é", "a\0", "7", "07"]), min_size=1, max_size=30),
+    st.lists(st.tuples(st.integers(0, 1), st.sampled_from(["0", "1"])), min_size=1, max_size=30),
+    st.lists(st.integers(-2, 2).map(float), min_size=1, max_size=30),
 )
 
 
@@ -49,7 +46,7 @@ def test_grouping_equals_a_dictionary(qid):
     [
         (([[1.0], [np.inf]], [0, 1], [1, 1]), "X of Dataset has inf at row 1, column 0"),
         (([[1.0], [1e39]], [0, 1], [1, 1]), r"X of Dataset has 1e\+39 at row 1, column 0"),
-        (([["a"]], [0], [1]), "must be a matrix of numbers"),
+        (([["a"]], [0], [1]), "X of Dataset is not numeric: it holds text"),
         (([1.0], [0], [1]), "2 dimensions"),
         ((np.empty((0, 3)), [], []), "is empty: 0 rows, 3 features"),
         ((np.empty((2, 0)), [0, 0], [1, 1]), "is empty: 2 rows, 0 features"),
@@ -60,12 +57,12 @@ def test_grouping_equals_a_dictionary(qid):
         (([[1.0]], ["x"], [1]), "y of Dataset must be numbers"),
         (([[1.0]], [1], [1, 2]), "qid of Dataset must have one value per row"),
         (([[1.0], [2.0]], [1, 1], [1.0, np.nan]), "qid of Dataset is missing at row 1"),
-        (([[1.0], [2.0]], [1, 1], ["a", None]), r"qid of Dataset is missing \(None\) at row 1"),
+        (([[1.0], [2.0]], [1, 1], ["a", None]), "qid of Dataset is missing at row 1"),
         (
             ([[1.0], [2.0]], [1, 1], pd.array([1, pd.NA], dtype="Int64")),
             "qid of Dataset is missing.* at row 1",
         ),
-        (([[1.0], [2.0]], [1, 1], [[1], [2]]), "hashable"),
+        (([[1.0], [2.0]], [1, 1], [[1], [2]]), r"qid of Dataset has list \[1\] at row 0"),
         (([[1.0]], [1], [1], [-1.0]), "weight of Dataset has -1.0 at position 0"),
         (([[1.0]], [1], [1], [0.0]), "weight of Dataset is 0 everywhere"),
         (([[1.0]], [1], [1], ["x"]), "weight of Dataset must be numbers"),
@@ -82,15 +79,20 @@ def test_names():
     frame = pd.DataFrame({"bm25": [1.0, 2.0], "age": [3, 4]})
     assert Dataset(frame, [0, 1], [1, 1]).feature_names == ("bm25", "age")
     assert Dataset(frame.to_numpy(), [0, 1], [1, 1]).feature_names == ("f1", "f2")
+    assert Dataset(frame, [0, 1], [1, 1], feature_names=["age", "bm25"]).X.tolist() == [[3, 1], [4, 2]]
+    with pytest.raises(DataError, match="X of Dataset has no column 'a'"):
+        Dataset(frame, [0, 1], [1, 1], feature_names=["a"])
     for names, message in [(["a"], "must name 2 features, got 1"), (["a", "a"], "'a' twice")]:
         with pytest.raises(DataError, match=message):
-            Dataset(frame, [0, 1], [1, 1], feature_names=names)
+            Dataset(frame.to_numpy(), [0, 1], [1, 1], feature_names=names)
 
 
 def test_the_callers_arrays_stay_theirs():
     X, docs = np.ones((2, 1), dtype=np.float32), np.array(["a", "b"])
     data = Dataset(X, [0, 1], [1, 1], doc_ids=docs)
     X[0, 0], docs[0] = 5, "c"
+    assert data.X[0, 0] == 1
+    assert data.doc_ids[0] == "a"
     with pytest.raises(ValueError, match="read-only"):
         data.X[0, 0] = 3
     with pytest.raises(AttributeError, match="frozen"):
@@ -168,8 +170,8 @@ def test_merge(data):
         Dataset.merge([])
     with pytest.raises(DataError, match="same_query"):
         Dataset.merge([data], same_query="x")
-    mixed = Dataset.merge([Dataset([[1.0]], [1], [1]), Dataset([[1.0]], [1], ["1"])])
-    assert mixed.qids.tolist() == [1, "1"]
+    with pytest.raises(DataError, match=r"integers in part 0 of merge \(1\) and texts in part 1"):
+        Dataset.merge([Dataset([[1.0]], [1], [1]), Dataset([[1.0]], [1], ["1"])])
 
 
 def test_pickle_keeps_everything(data):

@@ -141,7 +141,7 @@ def test_columns_named_by_the_caller():
         ({"bm25": [1.0, 1e39, 0, 0]}, {}, r"column 'bm25' of the table has 1e\+39 at row 1"),
         ({"label": [1, 1, -1, 1]}, {}, "-1.0 at row 2"),
         ({"label": ["x", "y", "z", "w"]}, {}, "grades must be numbers"),
-        ({"query_id": ["a", None, "b", "b"]}, {}, "qid of Dataset is missing .* at row 1"),
+        ({"query_id": ["a", None, "b", "b"]}, {}, "column 'query_id' of the table is missing at row 1"),
         ({}, {"qid": "topic"}, "no column 'topic'; it has 'query_id'"),
         ({}, {"features": ["none"]}, "no column 'none'"),
         ({}, {"features": []}, "no feature columns"),

@@ -67,7 +67,7 @@ def test_zstandard(tmp_path):
     [
         ("a b", "x", "query id 'a b'"),
         ("a#", "x", "query id"),
-        ("", "x", "query id ''"),
+        ("", "x", "qid of Dataset is missing"),
         ("a", "x\ny", "line end"),
     ],
 )

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.boosting.boost import Booster
+from mcrank.exact import exact_sum
 from mcrank.losses.abc import AdaptiveLoss, class_scores
 from mcrank.losses.quantize import FloatArray
 
@@ -37,7 +38,7 @@ class AdaptiveBooster(Booster):
             loss.base_class = candidate
             trees = self._grow(number, rows, rest)
             if len(candidates) > 1:
-                left = float(loss.losses(self.totals, self.run, self.scores).sum())
+                left = exact_sum(loss.losses(self.totals, self.run, self.scores))
                 if left >= smallest:
                     continue
                 smallest = left

@@ -11,9 +11,8 @@ for its bin, so a tree grown on bins predicts on raw features.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +20,7 @@ from numba import njit, types, uint64
 
 from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel
+from mcrank.threads import InOrder, run_all
 
 BLOCK = 16  # features per block: their one-lane counters (16 x 256 x 8 bytes) just fill a 32 KB L1 cache
 START_LENGTH = 1e-8  # the paper's initial bin length
@@ -109,8 +109,10 @@ def find_bins(X: npt.NDArray[np.float32], max_bins: int, binning: str = "adaptiv
     >>> find_bins(X, max_bins=2).counts.tolist()
     [2]
     """
-    with ThreadPoolExecutor(n_jobs) as pool:
-        found = list(pool.map(lambda f: _value_bins(X[:, f], max_bins, binning), range(X.shape[1])))
+    with InOrder[_ValueBins](n_jobs) as work:
+        for f in range(X.shape[1]):
+            work.add(partial(_value_bins, X[:, f], max_bins, binning))
+        found = [work.take() for _ in range(X.shape[1])]
     lowest = np.concatenate([low for low, _, _ in found])
     highest = np.concatenate([high for _, high, _ in found])
     offsets = np.r_[0, np.cumsum([len(low) - 1 for low, _, _ in found])].astype(np.int64)
@@ -121,9 +123,11 @@ def find_bins(X: npt.NDArray[np.float32], max_bins: int, binning: str = "adaptiv
     )
 
 
-def _value_bins(
-    column: npt.NDArray[np.float32], max_bins: int, binning: str
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], bool]:
+# Lowest and highest value of each value bin of one feature, and whether it has missing values.
+_ValueBins = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], bool]
+
+
+def _value_bins(column: npt.NDArray[np.float32], max_bins: int, binning: str) -> _ValueBins:
     """Lowest and highest value of each value bin of one feature, and whether it has missing values."""
     ordered = np.sort(column)  # NaN last
     known = int(np.searchsorted(ordered, np.nan)) if np.isnan(ordered[-1]) else len(ordered)
@@ -268,18 +272,8 @@ def bin_dataset(data: Dataset, bins: Bins, n_jobs: int = 1) -> BinnedDataset:
         else:
             _fill(X, bins.edges, bins.offsets, bins.missing, start, end, columns, block_bytes)
 
-    _run_all(fill, range(0, rows, step), n_jobs)
+    run_all(fill, range(0, rows, step), n_jobs)
     return BinnedDataset(bins, columns, blocks, wide_columns)
-
-
-def _run_all(task: Callable[[int], None], items: Iterable[int], n_jobs: int) -> None:
-    """Call ``task`` on every item, over ``n_jobs`` threads, and raise what any of them raised."""
-    if n_jobs == 1:
-        for item in items:
-            task(item)
-        return
-    with ThreadPoolExecutor(n_jobs) as pool:
-        list(pool.map(task, items))
 
 
 _CHUNK = 1024  # rows searched together

@@ -1,15 +1,15 @@
 """The boosting loop: rounds of gradients, root histograms, trees and score updates.
 
-One round grows one tree per output (class, grade boundary, ...). Trees of a round are independent, so each
-is a task of its own; when outputs do not divide evenly among the threads, those that find no tree left help
-with the last ones. The forest is the same, to the last bit, for any number of threads.
+One round grows one tree per output (class, grade boundary, ...). Trees of a round are independent, so threads
+take one each; when outputs do not divide evenly among the threads, those that find no tree left help with the
+last ones. The forest is the same, to the last bit, for any number of threads.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,19 +17,20 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.boosting.binning import Bins, bin_dataset, find_bins
-from mcrank.boosting.grow import Grounds, Rules, Workspace, grow, tree_arrays
+from mcrank.boosting.grow import Grounds, Rules, Scratch, Workspace, grow, tree_arrays
 from mcrank.boosting.leaves import leaf_values, move_rows, walk_rows
 from mcrank.boosting.packing import Packing
 from mcrank.boosting.roots import SharedRoots
 from mcrank.boosting.sampling import draw, query_keys
-from mcrank.boosting.team import grow_shared
+from mcrank.boosting.team import Team
 from mcrank.boosting.trees import Forest, ForestBuilder
+from mcrank.cores import available_cores
 from mcrank.data.dataset import Dataset
 from mcrank.errors import MeasureError
 from mcrank.losses.base import Loss
 from mcrank.losses.quantize import FloatArray
 from mcrank.metrics.measure import Measure
-from mcrank.threads import available_cores
+from mcrank.threads import run_all
 
 # Below this many rows a node is done before a second thread has woken up.
 _SHARED_ROWS = 20_000
@@ -114,24 +115,23 @@ def boost(
     Ctrl-C ends boosting after the rounds already done (and is passed on if there are none).
     """
     began = time.perf_counter()
-    with ThreadPoolExecutor(options.n_jobs) as pool:
-        booster = _booster(data, loss, options, pool, sequential)
-        watch = _Watch(valid, loss, options)
-        done = 0
-        interrupted = False
-        try:
-            for done in range(1, options.n_estimators + 1):
-                trees = booster.round(done)
-                scores = watch.after(done, trees, booster.run)
-                event = RoundEvent(done, options.n_estimators, scores, time.perf_counter() - began)
-                if (callback is not None and callback(event)) or watch.finished(done):
-                    break
-        except KeyboardInterrupt:
-            # The round under way is dropped; the pool's exit waits for its threads.
-            done = watch.complete(booster.builder.n_trees // loss.trees_per_round)
-            if done == 0:
-                raise
-            interrupted = True
+    booster = _booster(data, loss, options, sequential)
+    watch = _Watch(valid, loss, options)
+    done = 0
+    interrupted = False
+    try:
+        for done in range(1, options.n_estimators + 1):
+            trees = booster.round(done)
+            scores = watch.after(done, trees, booster.run)
+            event = RoundEvent(done, options.n_estimators, scores, time.perf_counter() - began)
+            if (callback is not None and callback(event)) or watch.finished(done):
+                break
+    except KeyboardInterrupt:
+        # The round under way is dropped.
+        done = watch.complete(booster.builder.n_trees // loss.trees_per_round)
+        if done == 0:
+            raise
+        interrupted = True
     best = min(watch.best_round, done) if valid is not None else done
     booster.builder.keep_first(best * loss.trees_per_round)
     return Boosted(booster.builder.build(), booster.bins, done, best, interrupted, watch.history)
@@ -194,12 +194,10 @@ def _walk(X: Any, rows: npt.NDArray[np.int64], tree: dict[str, Any], scores: Flo
 
 
 class Booster:
-    """State of training: binned rows, scores, gradients and one workspace per thread."""
+    """State of training: binned rows, scores, gradients and one workspace per tree under way."""
 
-    def __init__(
-        self, data: Dataset, loss: Loss, options: BoostOptions, pool: ThreadPoolExecutor, sequential: bool
-    ) -> None:
-        self.data, self.loss, self.options, self.pool, self.sequential = data, loss, options, pool, sequential
+    def __init__(self, data: Dataset, loss: Loss, options: BoostOptions, sequential: bool) -> None:
+        self.data, self.loss, self.options, self.sequential = data, loss, options, sequential
         self.bins = find_bins(data.X, options.max_bins, options.binning, options.n_jobs)
         self.grounds = Grounds.of(bin_dataset(data, self.bins, options.n_jobs))
         self.gradients = loss.allocate(options.split)
@@ -214,6 +212,7 @@ class Booster:
             Workspace.allocate(self.grounds, data.n_rows, self.rules)
             for _ in range(min(options.n_jobs, max(1, loss.trees_per_round)))
         ]
+        self.scratches = [Scratch.allocate(self.grounds, packing) for _ in range(self._sharing())]
         self.builder = ForestBuilder(data.n_features, loss.base)
         self.query_keys = query_keys(data.qids) if options.subsample < 1 else None
         self.feature_keys = np.arange(data.n_features, dtype=np.uint64)
@@ -226,12 +225,8 @@ class Booster:
         return np.repeat(self.loss.base[:, None], self.data.n_rows, axis=1)
 
     def run(self, task: Callable[[int], Any], items: Sequence[int]) -> None:
-        """Run a task over items on the pool and raise what any of them raised."""
-        if self.options.n_jobs == 1 or len(items) == 1:
-            for item in items:
-                task(item)
-        else:
-            list(self.pool.map(task, items))
+        """Run a task over items on the threads of this training."""
+        run_all(task, items, self.options.n_jobs)
 
     def round(self, number: int) -> list[tuple[int, dict[str, Any]]]:
         """Grow and apply the trees of one round; return each one's output and arrays."""
@@ -241,7 +236,7 @@ class Booster:
             trees = []
             for k in range(self.loss.trees_per_round):
                 self.loss.fill(self.scores, self.gradients, self.run)
-                trees.append(self._tree(number, k, rows, rest, False, self.spaces[0], self._everyone()))
+                trees += self._grow_trees([k], number, rows, rest, False)
         else:
             self.loss.fill(self.scores, self.gradients, self.run)
             trees = self._trees(number, rows, rest)
@@ -257,49 +252,71 @@ class Booster:
         """Grow a tree for each row of the gradients, and move the scores."""
         ready = self.roots is not None and len(rows) == 0
         if self.roots is not None and ready:
-            self.roots.fill(self.gradients.q, self._everyone(), self.run)
-        grown = dict(self._grow_all(number, rows, rest, ready))
-        return [grown[k] for k in range(self.loss.trees_per_round)]
+            self.roots.fill(self.gradients.q, self._sharing(), self.run)
+        return self._grow_trees(range(self.loss.trees_per_round), number, rows, rest, ready)
 
-    def _everyone(self) -> int:
-        """Threads that may share one tree: no more than cores, as they do not sleep."""
+    def _sharing(self) -> int:
+        """Threads that may share a tree: no more than cores, as they look for work before they sleep."""
         return min(self.options.n_jobs, available_cores()) if self.data.n_rows >= _SHARED_ROWS else 1
 
-    def _grow_all(self, number: int, rows: Any, rest: Any, ready: bool) -> list[tuple[int, dict[str, Any]]]:
-        n_trees, n_jobs = self.loss.trees_per_round, self.options.n_jobs
-        threads = len(self.spaces)
-        # Threads beyond one per tree help with a tree each; those that find no tree left help with the last
-        # ones, where trees do not fill a last turn of all threads. Both pay only where a node is worth a
-        # hand-over.
-        team = max(1, self._everyone() // n_trees)
-        left_over = n_trees % n_jobs if 1 < self._everyone() < n_trees else 0
-        grown: list[tuple[int, dict[str, Any]]] = []
+    def _grow_trees(
+        self, outputs: Sequence[int], number: int, rows: Any, rest: Any, ready: bool
+    ) -> list[dict[str, Any]]:
+        """Grow the trees of some outputs; threads that find no tree left help with those under way."""
+        n_trees = len(outputs)
+        # A tree is grown quickest alone, while every thread has one. Those that do not fill a last turn of
+        # all threads are shared.
+        shared = n_trees % self.options.n_jobs if len(self.scratches) > 1 else 0
+        grown: list[dict[str, Any]] = [{}] * n_trees
         waiting = iter(range(n_trees))  # trees differ in size: a free thread takes the next one
+        spaces, scratches, teams = [*self.spaces], [*self.scratches], list[Team]()
+        lock = threading.Lock()
 
-        def chain(thread: int) -> None:
-            for k in waiting:
-                size = self._everyone() if k >= n_trees - left_over else team
-                grown.append((k, self._tree(number, k, rows, rest, ready, self.spaces[thread], size)))
+        def begin(led: list[Team]) -> tuple[int, Workspace, tuple[Any, ...]] | None:
+            with lock:
+                at = next(waiting, None)
+                if at is None:
+                    return None
+                ws = spaces.pop()
+                arguments = self._arguments(outputs[at], number, rows, ready, ws)
+                led[:] = [Team(len(self.scratches), *arguments)] if at >= n_trees - shared else []
+                teams.extend(led)
+                return at, ws, arguments
 
-        self.run(chain, range(threads))
+        def lead(led: list[Team]) -> None:
+            while (begun := begin(led)) is not None:
+                at, ws, arguments = begun
+                if self.roots is not None and ready:
+                    self.roots.copy(outputs[at], ws.hists[0])
+                n = led[0].lead() if led else grow(*arguments)
+                grown[at] = self._finish(outputs[at], ws.nodes[:n].copy(), rest, ws)
+                spaces.append(ws)
+
+        def work(_: int) -> None:
+            led: list[Team] = []
+            try:
+                lead(led)
+            finally:
+                for team in led:
+                    team.end()
+            with lock:
+                scratch = scratches.pop() if scratches else None
+                helped = teams[len(scratches) % max(1, len(teams)) :] + teams
+            if scratch is not None:
+                for team in helped:
+                    team.help(scratch)
+
+        self.run(work, range(max(len(spaces), len(scratches))))
         return grown
 
-    def _tree(
-        self, number: int, k: int, rows: Any, rest: Any, ready: bool, ws: Workspace, team: int
-    ) -> dict[str, Any]:
-        """Grow one tree, find its leaf values and move the scores."""
+    def _arguments(self, output: int, number: int, rows: Any, ready: bool, ws: Workspace) -> tuple[Any, ...]:
+        """What `grow` and `Team` take."""
+        q, weights = self.gradients.q[output], self.gradients.weights_of(output)
+        return self.grounds, self.rules, q, rows, weights, self._features(number, output), ready, ws
+
+    def _finish(self, k: int, nodes: npt.NDArray[Any], rest: Any, ws: Workspace) -> dict[str, Any]:
+        """Find the leaf values of a tree and move the scores."""
         options, gradients = self.options, self.gradients
-        if self.roots is not None and ready:
-            self.roots.copy(k, ws.hists[0])
-        features = self._features(number, k)
-        arguments = (
-            self.grounds, self.rules, gradients.q[k], rows, gradients.weights_of(k), features, ready, ws,
-        )  # fmt: skip
-        if team > 1:
-            n = grow_shared(*arguments, self.pool, team)
-        else:
-            n = grow(*arguments)
-        nodes = ws.nodes[:n].copy()
         values = leaf_values(
             self.loss,
             gradients,

@@ -54,18 +54,6 @@ class Grounds(NamedTuple):
             bins.offsets[:-1] + np.arange(bins.n_features),
         )
 
-    def cut(self, parts: int) -> list[int]:
-        """Features where the work on histograms is cut into about equal parts: 0, ..., number of features.
-
-        Blocks are read by halves of eight features, so cuts are at whole halves; wide bins have no blocks.
-        """
-        features = len(self.n_bins)
-        half = 1 if self.wide_columns.shape[0] else BLOCK // 2
-        places = np.r_[np.arange(0, features, half), features]
-        wanted = np.arange(1, parts) * features / parts
-        nearest = places[np.abs(places[:, None] - wanted).argmin(axis=0)]
-        return [int(place) for place in np.unique(np.r_[0, nearest, features])]
-
 
 class Rules(NamedTuple):
     """Numbers that rule growth: leaves, rows per leaf, and how gradients are packed."""

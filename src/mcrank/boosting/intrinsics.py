@@ -83,6 +83,17 @@ def _look(typingctx: Any, board: Any, index: Any) -> Any:
 
 
 @intrinsic
+def _count_up(typingctx: Any, board: Any, index: Any) -> Any:
+    """``count_up(board, index)``: add 1, whoever else does so too; return the value before."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        return builder.atomic_rmw("add", builder.gep(data, [args[1]]), ir.IntType(64)(1), "acq_rel")
+
+    return types.int64(board, types.uint64), codegen
+
+
+@intrinsic
 def _pause(typingctx: Any) -> Any:
     """``pause()``: tell the processor that this thread only looks, so that it leaves room for others."""
 
@@ -102,6 +113,7 @@ def _pause(typingctx: Any) -> Any:
 pause: Any = _pause
 leave: Any = _leave
 look: Any = _look
+count_up: Any = _count_up
 prefetch: Any = _prefetch
 add2: Any = _lane_adder(2)
 add4: Any = _lane_adder(4)

@@ -37,7 +37,7 @@ def leaf_values(
     else:
         newton_values(
             nodes["left"].astype(np.int64), nodes["begin"].copy(), nodes["end"].copy(), entries,
-            gradients.unit, int(loss.rule), gradients.curvature_of(output), values,
+            gradients.unit, int(loss.rule), gradients.curvature_of(output), gradients.curvature_unit, values,
         )  # fmt: skip
         values *= loss.leaf_factor
     np.clip(values, -limit, limit, out=values)
@@ -48,13 +48,14 @@ def leaf_values(
 @kernel(
     types.void(
         types.int64[::1], types.int64[::1], types.int64[::1], types.int64[::1],
-        types.float64, types.int64, READ_ONLY, types.float64[::1],
+        types.float64, types.int64, READ_ONLY, types.float64, types.float64[::1],
     ),
     error_model="numpy",
 )  # fmt: skip
-def newton_values(left, begin, end, entries, unit, rule, curvature, values):  # type: ignore[no-untyped-def]
-    """Σg / Σh of every leaf; the sum of gradients is exact, that of curvatures runs in row order."""
-    # IN: left, begin, end, entries, unit, rule, curvature  OUT: values
+def newton_values(left, begin, end, entries, unit, rule, curvature, step, values):  # type: ignore[no-untyped-def]
+    """Σg / Σh of every leaf, from sums of integers: the same for every order of its rows."""
+    # IN: left, begin, end, entries, unit, rule, curvature, step (curvatures are added up in steps of it)
+    # OUT: values
     one = int64(np.rint(1 / unit)) if rule == 0 else int64(0)
     bits = 0
     while one >> bits > 1:
@@ -81,9 +82,11 @@ def newton_values(left, begin, end, entries, unit, rule, curvature, values):  # 
                 heap += (abs(q) * (one - abs(q))) >> drop
             mass = max(heap, 0) * (unit * unit * float(int64(1) << drop))
         elif rule == 1:
+            heap = int64(0)
             for i in range(begin[node], end[node]):
                 total += int64(int32(entries[i]))
-                mass += curvature[uint64(entries[i]) >> uint64(32)]
+                heap += int64(np.rint(curvature[uint64(entries[i]) >> uint64(32)] / step))
+            mass = heap * step
         else:
             for i in range(begin[node], end[node]):
                 total += int64(int32(entries[i]))

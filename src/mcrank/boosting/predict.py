@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -12,12 +11,13 @@ import numpy.typing as npt
 from mcrank.boosting.fold import LANES, fold_rows, walk_rows
 from mcrank.boosting.trees import Forest
 from mcrank.errors import DataError
-from mcrank.threads import check_jobs
+from mcrank.threads import check_jobs, run_all
 
 # Up to this many rows even a narrow block would be mostly empty and walking is cheaper (docs/scoring.md).
 _WALKED_ROWS = 2
 # Work a thread must have to be worth starting.
 _THREAD_NANOSECONDS = 1_000_000
+_PARTS = 4  # that rows are cut into for each thread
 
 
 def predict_raw(
@@ -71,21 +71,25 @@ def predict_raw(
     if rows <= _WALKED_ROWS:
         walk_rows(*(_flat(X), X.shape[1], 0, rows, forest.base, *_trees(forest), out))
         return out
-    parts = _parts(rows, threads, forest.compiled.block_nanoseconds)
-    if len(parts) == 1:
-        _fold_part(forest, X, 0, rows, out)
-    else:
-        with ThreadPoolExecutor(len(parts)) as pool:
-            list(pool.map(lambda part: _fold_part(forest, X, part[0], part[1], out), parts))
+    threads = _worthwhile(rows, threads, forest.compiled.block_nanoseconds)
+    run_all(lambda part: _fold_part(forest, X, part[0], part[1], out), _parts(rows, threads), threads)
     return out
 
 
-def _parts(rows: int, threads: int, block_nanoseconds: int) -> list[tuple[int, int]]:
-    """Cut rows into contiguous parts at block borders, one per thread that has enough to do."""
+def _worthwhile(rows: int, threads: int, block_nanoseconds: int) -> int:
+    """Threads that have enough to do."""
     blocks = -(-rows // LANES)
-    threads = max(1, min(threads, blocks, blocks * block_nanoseconds // _THREAD_NANOSECONDS))
-    cuts = [min(rows, blocks * i // threads * LANES) for i in range(threads + 1)]
-    return list(pairwise(cuts))
+    return max(1, min(threads, blocks, blocks * block_nanoseconds // _THREAD_NANOSECONDS))
+
+
+def _parts(rows: int, threads: int) -> list[tuple[int, int]]:
+    """Cut rows into contiguous parts at block borders.
+
+    There are more of them than threads: one that woke up late or runs on a busy core takes fewer.
+    """
+    blocks = -(-rows // LANES)
+    parts = 1 if threads == 1 else min(blocks, _PARTS * threads)
+    return list(pairwise(min(rows, blocks * i // parts * LANES) for i in range(parts + 1)))
 
 
 def _fold_part(forest: Forest, X: npt.NDArray[np.float32], start: int, end: int, out: Any) -> None:

@@ -1,25 +1,24 @@
-"""One tree grown by several threads: each counts and searches some of the features of every node.
+"""One tree grown by several threads, which share the features of every node.
 
-A node is done in a millisecond or less, and a thread that sleeps takes half of that to wake up. So threads
-that help do not sleep between nodes: they look at a board in memory until the one that leads leaves them the
-next node there. They never leave compiled code, nor ask for Python's lock, during a tree.
+The features are cut into items: blocks as histograms count them, or halves of blocks. Whoever is free claims
+the next item of the node with an atomic ticket, counts and searches its features, and says that it is done.
+The thread that leads claims items like the others and then splits the next leaf, so it needs nobody: a helper
+may come late, in the middle of a node, or never, and is waited for only while it has an item.
 
-Nobody waits for a thread that is still busy with something else: one that has not joined yet is left out, and
-joins at the next node after it has become free.
+A node is done in a millisecond or less, which is what a thread that sleeps takes to wake up. So who has to
+wait looks at the board for some microseconds first. But a thread that looks uses a core that others may need,
+perhaps the very thread it waits for: after a bounded number of looks it goes to sleep, for longer and longer.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import Executor, Future
-from functools import partial
-from itertools import pairwise
-from typing import Any
+import time
 
 import numpy as np
 import numpy.typing as npt
-from numba import int64, uint64
+from numba import int64, njit, uint64
 
-from mcrank.boosting.binning import bin_dataset, find_bins
+from mcrank.boosting.binning import BLOCK, bin_dataset, find_bins
 from mcrank.boosting.grow import (
     Grounds,
     Rules,
@@ -30,110 +29,194 @@ from mcrank.boosting.grow import (
     start_root,
     worth_searching,
 )
-from mcrank.boosting.intrinsics import leave, look, pause
-from mcrank.boosting.packing import Packing
+from mcrank.boosting.intrinsics import count_up, leave, look, pause
+from mcrank.boosting.packing import Packing, aligned
 from mcrank.boosting.partition import fill_entries
 from mcrank.boosting.split import NODE
 from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel
 
-# A helper's board: has it joined; the number of the last node left for it (or _STOP), that node and its
-# sibling; and the number of the last node it has done.
-_JOINED, _TURN, _SMALL, _LARGE, _DONE = (uint64(place) for place in range(5))
-_STOP = -1
+# The board, places of different writers on cache lines of their own: the ticket; items done; and what only
+# the leader writes, before it gives out tickets: the node and its sibling, and the nodes so far.
+_TICKET, _DONE, _SMALL, _LARGE, _NODES = (uint64(place) for place in (0, 8, 16, 17, 18))
+_BOARD = 24
+# A ticket holds the next item in its low bits and the number of items above them; then comes the end of the
+# tree. One word tells whether an item exists, so nobody can take one of a node that is over.
+_BITS = 20
+_MASK = (1 << _BITS) - 1
+_OVER = 1 << 2 * _BITS
+# Looks before a thread sleeps: 20 to 100 microseconds, by the processor.
+_LOOKS = 2000
+_SHORTEST_SLEEP, _LONGEST_SLEEP = 5e-5, 1e-3
+
+
+@njit(inline="always")
+def _claim(board):  # type: ignore[no-untyped-def]
+    """The next item of the node on the board, or -1 when all are claimed."""
+    ticket = look(board, _TICKET)
+    if ticket & _MASK < (ticket >> _BITS) & _MASK:
+        ticket = count_up(board, _TICKET)
+        if ticket & _MASK < (ticket >> _BITS) & _MASK:
+            return ticket & _MASK
+    return int64(-1)
+
+
+@njit(nogil=True)
+def _search(grounds, rules, features, items, item, ready, ws, scratch, found, board):  # type: ignore[no-untyped-def]
+    """Do an item that was claimed."""
+    part = (items[item, 0], items[item, 1], items[item, 2], items[item, 3])
+    search_part(
+        grounds, rules, features, part, board[_SMALL], board[_LARGE], ready, ws, scratch, found[item]
+    )  # fmt: skip
+    count_up(board, _DONE)
 
 
 @kernel()
-def follow(grounds, rules, features, part, ready, ws, scratch, found, board):  # type: ignore[no-untyped-def]
-    """Search a part of the features of every node left on the board, until there is a stop."""
-    # IN: grounds, rules, features, part, ready  OUT: ws (histograms), scratch, found, board
-    seen = look(board, _TURN)
-    leave(board, _JOINED, int64(1))
-    while seen != _STOP:
-        turn = look(board, _TURN)
-        if turn == seen:
+def follow(grounds, rules, features, items, ready, ws, scratch, found, board):  # type: ignore[no-untyped-def]
+    """Do items as long as there are any; return how many, or -1 when the tree is over."""
+    # IN: grounds, rules, features, items, ready  OUT: ws (histograms), scratch, found, board
+    done = int64(0)
+    looks = 0
+    while looks < _LOOKS:
+        item = _claim(board)
+        if item >= 0:
+            _search(grounds, rules, features, items, item, ready, ws, scratch, found, board)
+            done += 1
+            looks = 0
+        elif look(board, _TICKET) >= _OVER:
+            return int64(-1)
+        else:
             pause()
-            continue
-        seen = turn
-        if turn != _STOP:
-            search_part(
-                grounds, rules, features, part, board[_SMALL], board[_LARGE], ready, ws, scratch, found
-            )  # fmt: skip
-            leave(board, _DONE, turn)
+            looks += 1
+    return done
 
 
-@kernel("void(int64[::1], int64, int64, int64)")
-def call_on(board, turn, small, large):  # type: ignore[no-untyped-def]
-    """Leave a node for a helper."""
-    # IN: turn, small, large  OUT: board
+@njit(inline="always")
+def _give_out(board, small, large, items):  # type: ignore[no-untyped-def]
+    """Leave a node on the board."""
     board[_SMALL] = small
     board[_LARGE] = large
-    leave(board, _TURN, turn)
+    leave(board, _DONE, int64(0))
+    leave(board, _TICKET, int64(items << _BITS))
 
 
-@kernel("void(int64[::1], int64)")
-def wait_for(board, turn):  # type: ignore[no-untyped-def]
-    """Wait until a helper has done its part of a node."""
-    # IN: board, turn
-    while look(board, _DONE) != turn:
-        pause()
+@kernel()
+def lead(grounds, rules, gradients, rows, weights, features, items, ready, ws, found, board):  # type: ignore[no-untyped-def]
+    """Grow a tree, with whoever follows; False when one of them keeps us waiting: then call it again."""
+    # IN: grounds, rules, gradients, rows, weights, features, items, ready  OUT: ws, found, board
+    n = len(items)
+    if board[_NODES] == 0:
+        start_root(rules, gradients, rows, weights, ready, ws)
+        board[_NODES] = 1
+        _give_out(board, int64(0), int64(0), n)
+    while True:
+        item = _claim(board)
+        while item >= 0:
+            _search(grounds, rules, features, items, item, ready, ws, ws.scratch, found, board)
+            item = _claim(board)
+        looks = 0
+        while look(board, _DONE) != n:
+            if looks == _LOOKS:
+                return False
+            pause()
+            looks += 1
+        small, large = board[_SMALL], board[_LARGE]
+        for i in range(1 if small == large else 2):
+            best = 0
+            for other in range(1, n):
+                if found[other, i].terms > found[best, i].terms:  # of equals the lower features
+                    best = other
+            ws.nodes[small if i == 0 else large] = found[best, i]
+        while True:
+            nodes = board[_NODES]
+            small = split_best(grounds, rules, nodes, gradients, weights, ready, ws)
+            if small < 0:
+                leave(board, _TICKET, int64(_OVER))
+                return True
+            large = 2 * nodes + 1 - small
+            board[_NODES] = nodes + 2
+            if worth_searching(rules, nodes + 2, ws.nodes[large]):
+                break
+        _give_out(board, small, large, n)
 
 
 class Team:
-    """Threads that grow one tree together: this one leads, those of the pool help as they become free."""
+    """A tree that several threads grow: one calls `lead`, any others `help`, at any time.
+
+    Parameters
+    ----------
+    threads : int
+        How many are expected; more of them get smaller items.
+    grounds, rules, gradients, rows, weights, features, ready, ws
+        As `grow` takes them.
+    """
 
     def __init__(
         self,
+        threads: int,
         grounds: Grounds,
         rules: Rules,
+        gradients: npt.NDArray[np.int32],
+        rows: npt.NDArray[np.int64],
+        weights: npt.NDArray[np.int64],
         features: npt.NDArray[np.int32],
         ready: bool,
         ws: Workspace,
-        pool: Executor,
-        n_jobs: int,
     ) -> None:
-        parts = [
-            (low, high, *np.searchsorted(features, (low, high)).tolist())
-            for low, high in pairwise(grounds.cut(n_jobs))
-        ]
-        self._found = np.zeros((len(parts), 2), dtype=NODE)
-        self._nodes = ws.nodes
-        self._shares = [
-            (grounds, rules, features, part, ready, ws, Scratch.allocate(grounds, rules.packing), found)
-            for part, found in zip(parts, self._found, strict=True)
-        ]
-        self._boards = np.zeros((len(parts), 8), dtype=np.int64)  # a cache line each; the leader's is unused
-        self._turn = 0
-        self._pool = pool
-        self._helpers: list[Future[None]] = []
+        self._gradients, self._rows, self._weights = gradients, rows, weights
+        self._grown = (grounds, rules)
+        self._items = _items(grounds, features, threads)
+        self._shared = (features, self._items, ready, ws)
+        # Records of an item begin with a cache line: another thread writes those of the next.
+        size = len(self._items) * 2 * NODE.itemsize
+        self._found = aligned(size // 8).view(NODE).reshape(-1, 2)
+        self._board = aligned(_BOARD)
 
-    def search(self, small: int, large: int) -> None:
-        """Let everybody search their features of two siblings; equal gains go to the lower features."""
-        if self._turn == 0:  # not before, so that an interrupt always finds the way to send them home
-            helpers = zip(self._shares[1:], self._boards[1:], strict=True)
-            self._helpers = [self._pool.submit(partial(follow, *share, board)) for share, board in helpers]
-        self._turn += 1
-        called = [p for p in range(1, len(self._boards)) if self._boards[p, _JOINED]]
-        for p in called:
-            call_on(self._boards[p], self._turn, small, large)
-        for p, (grounds, rules, features, part, ready, ws, scratch, found) in enumerate(self._shares):
-            if p not in called:
-                search_part(grounds, rules, features, part, small, large, ready, ws, scratch, found)
-        for p in called:
-            wait_for(self._boards[p], self._turn)
-        for i, child in enumerate((small, large) if small != large else (small,)):
-            self._nodes[child] = self._found[int(np.argmax(self._found["terms"][:, i])), i]
+    def lead(self) -> int:
+        """Grow the tree; return its number of nodes."""
+        features, items, ready, ws = self._shared
+        nap = _SHORTEST_SLEEP
+        while not lead(
+            *self._grown, self._gradients, self._rows, self._weights, features, items, ready, ws,
+            self._found, self._board,
+        ):  # fmt: skip
+            time.sleep(nap)
+            nap = min(2 * nap, _LONGEST_SLEEP)
+        n_nodes = int(self._board[_NODES])
+        if n_nodes == 1 and ready:
+            fill_entries(self._gradients, self._rows, ws.entries)
+        return n_nodes
 
-    def __enter__(self) -> Team:
-        return self
+    def end(self) -> None:
+        """Send the helpers home, whatever became of the leader."""
+        self._board[_TICKET] = _OVER
 
-    def __exit__(self, *error: Any) -> None:
-        """Send the helpers home, whatever happened."""
-        for board in self._boards[1:]:
-            call_on(board, _STOP, 0, 0)
-        for helper in self._helpers:
-            if not helper.cancel():
-                helper.result()
+    def help(self, scratch: Scratch) -> None:
+        """Do items until the tree is grown; ``scratch`` is this thread's own."""
+        features, items, ready, ws = self._shared
+        nap = _SHORTEST_SLEEP
+        while True:
+            done = follow(*self._grown, features, items, ready, ws, scratch, self._found, self._board)
+            if done < 0:
+                return
+            nap = _SHORTEST_SLEEP if done else min(2 * nap, _LONGEST_SLEEP)
+            time.sleep(nap)
+
+
+def _items(grounds: Grounds, features: npt.NDArray[np.int32], threads: int) -> npt.NDArray[np.int64]:
+    """Parts of the features as `search_part` takes them, for this many threads.
+
+    Whole blocks are quicker to count than halves. The last blocks are halved: who is done first then does
+    not wait for long. Wide bins have no blocks; their features are counted one by one.
+    """
+    n = len(grounds.n_bins)
+    if grounds.wide_columns.shape[0]:
+        size = max(1, n // (4 * threads))
+        cuts = np.r_[np.arange(0, n, size), n]
+    else:
+        halved = max(0, n // BLOCK + 1 - threads) * BLOCK
+        cuts = np.r_[np.arange(0, halved, BLOCK), np.arange(halved, n, BLOCK // 2), n]
+    return np.column_stack((cuts[:-1], cuts[1:], *np.searchsorted(features, (cuts[:-1], cuts[1:]))))
 
 
 def compile_helpers(data: Dataset) -> None:
@@ -143,33 +226,7 @@ def compile_helpers(data: Dataset) -> None:
     rules = Rules(2, 1, Packing.of(data.n_rows))
     ws = Workspace.allocate(grounds, data.n_rows, rules)
     features = np.arange(data.n_features, dtype=np.int32)
-    part = (0, data.n_features, 0, data.n_features)
-    stopped = np.full(8, _STOP, dtype=np.int64)
-    follow(grounds, rules, features, part, False, ws, ws.scratch, np.zeros(2, dtype=NODE), stopped)
-
-
-def grow_shared(
-    grounds: Grounds,
-    rules: Rules,
-    gradients: npt.NDArray[np.int32],
-    rows: npt.NDArray[np.int64],
-    weights: npt.NDArray[np.int64],
-    features: npt.NDArray[np.int32],
-    ready: bool,
-    ws: Workspace,
-    pool: Executor,
-    n_jobs: int,
-) -> int:
-    """`grow` with the histograms and split searches of each node shared by ``n_jobs`` threads."""
-    start_root(rules, gradients, rows, weights, ready, ws)
-    with Team(grounds, rules, features, ready, ws, pool, n_jobs) as team:
-        team.search(0, 0)
-        n_nodes = 1
-        while (small := split_best(grounds, rules, n_nodes, gradients, weights, ready, ws)) >= 0:
-            large = 2 * n_nodes + 1 - small
-            n_nodes += 2
-            if worth_searching(rules, n_nodes, ws.nodes[large]):
-                team.search(small, large)
-    if n_nodes == 1 and ready:
-        fill_entries(gradients, rows, ws.entries)
-    return n_nodes
+    none = np.empty(0, dtype=np.int64)
+    team = Team(2, grounds, rules, np.zeros(data.n_rows, np.int32), none, none, features, False, ws)
+    team.lead()
+    team.help(ws.scratch)

@@ -19,8 +19,8 @@ def command(data: tuple[str, ...], unjudged: Unjudged, cache: bool, as_json: boo
 
     Exit code 3 when something is broken, 0 otherwise.
     """
-    from mcrank.data.doctor import diagnose
     from mcrank.data.read import read
+    from mcrank.doctor.diagnose import diagnose
 
     announce_compilation()
     parts = []

@@ -8,7 +8,7 @@ from typing import Any
 
 from mcrank.data.dataset import Dataset
 from mcrank.data.sources import open_text
-from mcrank.data.tables import table_format
+from mcrank.data.table_files import table_format
 from mcrank.data.trec import Qrels, Run
 from mcrank.errors import DataError, McrankError
 

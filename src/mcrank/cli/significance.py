@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from mcrank.cli.main import echo, json_option, print_json
-
-if TYPE_CHECKING:
-    from mcrank.metrics.measure import Measure
 
 
 @click.command()
@@ -65,7 +62,7 @@ def command(
     for name, path in zip(system_names(systems), systems, strict=True):
         scores = read_scores_for(path, grades)
         result = with_line(data, partial(evaluate, scores, grades, wanted, complete=complete))
-        values[name] = _counted(wanted, result.by_query(wanted))
+        values[name] = result.by_query(wanted, counted=True)
     rows = stats.compare(values, test=test, alternative=alternative, level=level, rounds=rounds, seed=seed)
     queries, _ = stats.align(*values.values())
     pairs = stats.tukey(values, rounds=rounds, seed=seed) if tukey else {}
@@ -74,16 +71,7 @@ def command(
         return
     echo(_as_table(wanted.name, test, len(queries), level, rows))
     for (first, second), p in pairs.items():
-        echo(f"Tukey HSD  {first} - {second}: p = {p:.4g}")
-
-
-def _counted(measure: Measure, values: dict[Any, float]) -> dict[Any, float]:
-    """Return values as the dialect's mean counts them: no value of a short query is 0 in LETOR 3.0."""
-    dialect = measure.switches
-    without_value = "missing" in (dialect.short, dialect.precision_short)
-    if not without_value or "skip" in (dialect.empty, dialect.single, dialect.missing):
-        return values
-    return {query: 0.0 if value != value else value for query, value in values.items()}
+        echo(f"Tukey HSD over all {len(pairs)} pairs  {first} - {second}: p = {p:.4g}")
 
 
 def _as_dict(measure: str, test: str, queries: int, rows: Any, pairs: Any) -> dict[str, Any]:
@@ -107,6 +95,7 @@ def _as_dict(measure: str, test: str, queries: int, rows: Any, pairs: Any) -> di
         "test": test,
         "queries": queries,
         "baseline": rows[0].system,
+        "correction": {"rule": "holm", "tests": len(rows) - 1, "family": f"each against {rows[0].system}"},
         "systems": systems,
     }
     return found | ({"tukey": tukey} if tukey else {})
@@ -116,7 +105,8 @@ def _as_table(measure: str, test: str, queries: int, level: float, rows: Any) ->
     width = max(6, *(len(row.system) for row in rows))
     interval = f"{level:.0%} interval"
     lines = [
-        f"{measure} over {queries} queries; paired {test} test against {rows[0].system}, Holm's correction",
+        f"{measure} over {queries} queries; paired {test} test against {rows[0].system}; corrected "
+        f"by Holm's rule over {'this 1 test' if len(rows) == 2 else f'these {len(rows) - 1} tests'}",
         f"{'system':<{width}}  {'mean':>7}  {interval:>18}  {'difference':>10}  {'effect':>7}  {'p':>9}  "
         f"{'corrected':>9}  wins/ties/losses",
     ]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import click
 
 from mcrank.cli.main import json_option, print_facts, print_json
-from mcrank.threads import available_cores
+from mcrank.cores import available_cores
 
 # From this many rows on, all threads grow one tree together.
 _SHARED_ROWS = 20_000

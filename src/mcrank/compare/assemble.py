@@ -86,7 +86,14 @@ def pool_rows(names: Sequence[str], tests: Sequence[Dataset]) -> tuple[TestRows,
 
 def check_measures(measures: Iterable[str], rows: TestRows) -> None:
     """Refuse now what a measure would refuse when everything is trained: all scores tied is the hard case."""
-    evaluate(np.zeros(len(rows.y)), rows, measures, n_jobs=1)
+    found = evaluate(np.zeros(len(rows.y)), rows, measures, n_jobs=1)
+    for name, values in found.counted.items():
+        known = int((~np.isnan(values)).sum())
+        if known < 2:
+            raise DataError(
+                f"{name} gives a value to {known} of the {len(rows.qids)} test queries; comparing needs at "
+                "least 2: take more test data, or another measure or dialect."
+            )
 
 
 def assemble(

@@ -1,26 +1,33 @@
-"""The leaderboard as the page shows it: printed cells, and intervals drawn on one scale."""
+"""The leaderboard as the page shows it (printed cells, intervals drawn on one scale), and pairs in words."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from mcrank.compare import contents
-from mcrank.compare.pairs import counted_values, win_counts
+from mcrank.compare.pairs import win_counts
+from mcrank.compare.verdict import LEVEL, family
 from mcrank.metrics.measure import parse_measure
 
 if TYPE_CHECKING:
     from mcrank.compare.result import Comparison, System
+    from mcrank.stats import Pair
 
 
-def board_columns(times: bool) -> list[dict[str, Any]]:
+def board_columns(times: bool, tests: int) -> list[dict[str, Any]]:
     """Columns of the leaderboard as the page shows it; the interval stands for three of the table's."""
+    over = "Holm, 1 test" if tests == 1 else f"Holm, {tests} tests"
     columns = [
         ("#", "place by mean", "number"),
         ("System", "", "text"),
         ("Mean", "mean over all test queries", "number"),
         ("95% interval", "bootstrap over queries", "number middle"),
         ("Difference", "mean difference from the best", "number"),
-        ("p", "paired t test against the best, corrected by Holm's rule", "number starred"),
+        (
+            f"p ({over})" if tests else "p",
+            f"paired t test against the best, corrected by Holm's rule over {family(tests)}",
+            "number starred",
+        ),
         ("W / T / L", "queries won, tied and lost against the best", "number"),
     ]
     if times:
@@ -71,7 +78,7 @@ def board_view(comparison: Comparison, measure: str, times: bool) -> dict[str, A
         "times": times,
         "verdict": comparison.verdict(measure),
         "definition": parse_measure(measure).definition,
-        "counts": win_counts(counted_values(comparison, measure)).tolist(),
+        "counts": win_counts(comparison, measure).tolist(),
         "keys": comparison.keys,
         "queries": comparison.n_queries,
     }
@@ -87,3 +94,36 @@ def _about(system: System) -> str:
     if system.kind != "ranker":
         parts.append(f"{system.kind} from {system.source or 'a file'}")
     return " · ".join(parts)
+
+
+def pair_words(comparison: Comparison, measure: str, pair: Pair) -> str:
+    """Say what the test of a pair found, each corrected p with the family its correction runs over.
+
+    A pair with the best system stands in the leaderboard too, among fewer tests. It is given in both: one
+    page never shows two numbers for a pair without saying why.
+    """
+    found = f"paired t test {_p(pair.test.p)}"
+    tests = len(comparison.keys) * (len(comparison.keys) - 1) // 2
+    if tests == 1:
+        return f"{found} (the only test): {_conclusion(pair.corrected_p)}"
+    everywhere = f"{_p(pair.corrected_p)} over all {tests} pairs"
+    lines = comparison.leaderboard(measure)
+    both = {comparison.keys[pair.first], comparison.keys[pair.second]}
+    if lines[0].system not in both:
+        return f"{found}; corrected by Holm's rule {everywhere}: {_conclusion(pair.corrected_p)}"
+    line = next(line for line in lines[1:] if line.system in both)
+    here = 1.0 if line.corrected_p is None else line.corrected_p
+    board = f"{_p(here)} over the {line.tests} tests against the best (as in the leaderboard)"
+    said = _conclusion(here)
+    if said != _conclusion(pair.corrected_p):
+        said = "a real difference among the tests against the best, which may be luck among all pairs"
+    return f"{found}; corrected by Holm's rule {board}, {everywhere}: {said}"
+
+
+def _p(value: float) -> str:
+    words = contents.probability(value).text
+    return f"p {words}" if words.startswith("<") else f"p = {words}"
+
+
+def _conclusion(corrected_p: float) -> str:
+    return "a real difference" if corrected_p < 1.0 - LEVEL else "may be luck"

@@ -17,8 +17,9 @@ from mcrank.compare.calibration import (
     reliability,
 )
 from mcrank.compare.flips import DialectOrder
-from mcrank.compare.pairs import counted_values
 from mcrank.compare.shapes import Bars, Columns, Figure, Intervals, Line, Lines, Panel, Shares
+from mcrank.stats.paired import differences
+from mcrank.stats.two import known_to_all
 
 if TYPE_CHECKING:
     from mcrank.compare.result import Comparison, FloatArray, IntArray
@@ -141,14 +142,15 @@ def difference_edges(values: FloatArray) -> FloatArray:
 
 
 def difference_counts(values: FloatArray, a: int, b: int, edges: FloatArray) -> IntArray:
-    """Count the queries by difference of two systems; ties are left out."""
-    difference = values[a] - values[b]
-    return np.histogram(difference[np.isfinite(difference) & (difference != 0.0)], edges)[0].astype(np.int64)
+    """Count the queries by difference of two systems, of those the tests are made on; ties are left out."""
+    known = values[:, known_to_all(values)]
+    found = differences(known[a], known[b])
+    return np.histogram(found[found != 0.0], edges)[0].astype(np.int64)
 
 
 def difference_figure(comparison: Comparison, measure: str, a: int, b: int) -> Figure:
     """Histogram of the differences of two systems."""
-    values = counted_values(comparison, measure)
+    values = comparison.counted(measure)
     edges = difference_edges(values)
     first, second = comparison.keys[a], comparison.keys[b]
     panel = Columns(

@@ -11,12 +11,12 @@ import numpy as np
 from mcrank.compare.calibration import ByPosition, Reliability
 from mcrank.compare.charts import CUTOFFS, Cutoffs, calibrations, cutoffs
 from mcrank.compare.flips import DialectOrder, dialect_orders
-from mcrank.compare.pairs import counted_values, win_counts
+from mcrank.compare.pairs import win_counts
 from mcrank.compare.tables import Cell, Column, Table
+from mcrank.compare.verdict import Standing, family
 
 if TYPE_CHECKING:
     from mcrank.compare.result import Comparison
-    from mcrank.compare.verdict import Standing
 
 _NOTHING = Cell("")
 
@@ -70,6 +70,7 @@ LEADERBOARD = (
     Column("high", "upper end of the 95% bootstrap interval"),
     Column("difference", "mean difference from the best"),
     Column("p", "paired t test against the best, corrected by Holm's rule"),
+    Column("tests", "tests the correction runs over: every other system against the best"),
     Column("mark", "* p < 0.05, ** p < 0.01, *** p < 0.001", numeric=False),
     Column("wins", "queries where it is better than the best"),
     Column("ties", "queries where it equals the best"),
@@ -92,6 +93,7 @@ def leaderboard_cells(line: Standing, times: bool) -> list[Cell]:
         number(line.ci_high),
         number(line.difference, sign=True),
         probability(line.corrected_p),
+        whole(line.tests),
         Cell(line.mark, line.mark),
         whole(line.wins),
         whole(line.ties),
@@ -109,10 +111,14 @@ def leaderboard_table(comparison: Comparison, measures: Sequence[str], times: bo
         for measure in measures
         for line in comparison.leaderboard(measure)
     ]
-    caption = (
-        f"Leaderboard on {comparison.n_queries:,} test queries: means, 95% bootstrap intervals, differences "
-        "from the best with p-values of paired t tests after Holm's correction."
-    )
+    caption = f"Leaderboard on {comparison.n_queries:,} test queries: means, 95% bootstrap intervals"
+    if len(comparison.keys) > 1:
+        over = family(len(comparison.keys) - 1)
+        caption += (
+            ", differences from the best with p-values of paired t tests, for each measure corrected by "
+            f"Holm's rule over {over}"
+        )
+    caption += "."
     return Table("leaderboard", caption, columns, rows)
 
 
@@ -146,7 +152,7 @@ def cutoff_table(comparison: Comparison, found: Cutoffs) -> Table:
 
 def win_table(comparison: Comparison, measure: str) -> Table:
     """Wins, ties and losses of every pair, as three numbers in a cell."""
-    counts = win_counts(counted_values(comparison, measure))
+    counts = win_counts(comparison, measure)
     columns = [Column("system", numeric=False), *(Column(key, numeric=False) for key in comparison.keys)]
     rows = []
     for a, key in enumerate(comparison.keys):

@@ -27,11 +27,11 @@ from mcrank.compare.folder import RunFolder, opened
 from mcrank.compare.foreign import fold_path, read_foreign
 from mcrank.compare.parts import Source
 from mcrank.compare.result import Cell, Choice, Comparison, FoldFacts, System, Timing
+from mcrank.cores import available_cores
 from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError, OptionError
 from mcrank.metrics.measure import Measure, parse_measure
 from mcrank.models.file import ranker_class
-from mcrank.threads import available_cores
 
 DEFAULT_MEASURES = ("ndcg@10", "map")
 

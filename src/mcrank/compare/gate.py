@@ -2,7 +2,7 @@
 
 ``ndcg@10 < -0.002``: the mean of some system, minus that of the baseline, is below -0.002. With the word
 ``significantly`` behind it the difference must also be significant: p of the paired t test against the
-baseline, corrected by Holm's rule for the number of systems, below 0.05.
+baseline, corrected by Holm's rule over the tests of all other systems against it, below 0.05.
 """
 
 from __future__ import annotations
@@ -59,18 +59,22 @@ class FailIf:
     def failures(self, comparison: Comparison, baseline: str | None = None) -> list[str]:
         """Return a line for each system that meets the condition; the baseline is the first unless named."""
         against = comparison.keys[0] if baseline is None else comparison.keys[comparison.place(baseline)]
+        from mcrank.compare.verdict import mean_difference
+
         found = []
         for line in comparison.leaderboard(self.measure, baseline=against):
             if line.system == against:
                 continue
             base = float(comparison.mean(self.measure)[comparison.place(against)])
-            difference = line.mean - base
+            difference = mean_difference(line.mean, base)
             p = 1.0 if line.corrected_p is None else line.corrected_p
+            much = " significantly" if self.significantly else ""
+            over = f"{line.tests} {'test' if line.tests == 1 else 'tests'}"
             beyond = difference < self.bound if self.below else difference > self.bound
             if beyond and (not self.significantly or p < ALPHA):
                 found.append(
                     f"{self.measure} of {line.system} is {line.mean:.4f}, {difference:+.4f} from {against} "
-                    f"({base:.4f}, corrected p = {p:.2g}); the bound is {'<' if self.below else '>'} "
-                    f"{self.bound:g}{' significantly' if self.significantly else ''}."
+                    f"({base:.4f}, corrected p = {p:.2g} over {over}); the bound is "
+                    f"{'<' if self.below else '>'} {self.bound:g}{much}."
                 )
         return found

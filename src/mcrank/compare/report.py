@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mcrank.compare import charts, contents
-from mcrank.compare.board import board_columns, board_view
+from mcrank.compare.board import board_columns, board_view, pair_words
 from mcrank.compare.drilldown import add_documents, choose_documents
 from mcrank.compare.figures import draw
 from mcrank.compare.flips import DialectOrder, dialect_orders
-from mcrank.compare.pairs import all_pairs, counted_values, win_counts
 from mcrank.compare.payload import Payload, decimals_for, packed_size, quantize
 from mcrank.compare.shapes import Figure
 from mcrank.compare.tables import Table
+from mcrank.compare.verdict import family
 from mcrank.metrics.dialects import DIALECTS
 from mcrank.metrics.measure import parse_measure
 from mcrank.texts import printable
@@ -128,8 +128,9 @@ def render_report(
         "times": times,
         "main": comparison.measures[0],
         "boards": boards,
+        "family": family(len(comparison.keys) - 1),
         "switch": _switch(comparison.measures),
-        "columns": board_columns(times),
+        "columns": board_columns(times, len(comparison.keys) - 1),
         "figures": _figures(comparison, levels, orders, found),
         "tables": {table.key: table for table in _detail_tables(comparison, levels, found)},
         "orders": orders,
@@ -252,22 +253,19 @@ def _first_pair(comparison: Comparison) -> tuple[int, int]:
 
 def _pair_facts(comparison: Comparison, measure: str) -> dict[str, Any]:
     """Every pair of systems: difference, tests, wins, and the histogram of differences."""
-    values = counted_values(comparison, measure)
+    values = comparison.counted(measure)
     edges = charts.difference_edges(values)
-    counts = win_counts(values)
     return {
         "edge": float(edges[-1]),
         "pairs": {
             f"{pair.first},{pair.second}": {
-                "difference": contents.number(pair.difference, sign=True).text,
-                "reverse": contents.number(-pair.difference, sign=True).text,
-                "p": contents.probability(pair.p).text,
-                "corrected": contents.probability(pair.corrected_p).text,
-                "real": bool(pair.corrected_p < 0.05),
-                "counts": counts[pair.first, pair.second].tolist(),
+                "difference": contents.number(pair.test.difference, sign=True).text,
+                "reverse": contents.number(-pair.test.difference, sign=True).text,
+                "test": pair_words(comparison, measure, pair),
+                "counts": [pair.wins, pair.ties, pair.losses],
                 "columns": charts.difference_counts(values, pair.first, pair.second, edges).tolist(),
             }
-            for pair in all_pairs(values)
+            for pair in comparison.pairs(measure)
         },
     }
 
@@ -323,7 +321,7 @@ def _add_values(comparison: Comparison, name: str, payload: Payload, facts: dict
 def _data(comparison: Comparison) -> dict[str, Any]:
     """What the doctor says of the test rows of all folds together, and the sizes of every part."""
     from mcrank.data.dataset import Dataset
-    from mcrank.data.doctor import diagnose
+    from mcrank.doctor.diagnose import diagnose
 
     if comparison.features is None:
         return {"diagnosis": None}

@@ -20,6 +20,7 @@ from mcrank.metrics.measure import Measure, parse_measure
 
 if TYPE_CHECKING:
     from mcrank.compare.verdict import Standing
+    from mcrank.stats import Pair
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -192,6 +193,7 @@ class Comparison:
     environment: Mapping[str, Any]
     notes: tuple[str, ...] = ()
     _standings: dict[tuple[Any, ...], list[Standing]] = field(default_factory=dict, repr=False)
+    _pairs: dict[str, list[Pair]] = field(default_factory=dict, repr=False)
 
     @property
     def qids(self) -> npt.NDArray[Any]:
@@ -241,6 +243,15 @@ class Comparison:
             return self.values[name]
         return np.stack([self.evaluate(key, name).per_query[name] for key in self.keys])
 
+    def counted(self, measure: str | Measure) -> FloatArray:
+        """Return the values of every query (systems x queries) as they count in the mean.
+
+        A query that the dialect leaves out has none (NaN); one that it counts as 0 without giving it a value
+        (LETOR 3.0 and its short queries) has 0.
+        """
+        values = self.per_query(measure)
+        return parse_measure(measure).on(self.rows).counted(values) if np.isnan(values).any() else values
+
     def mean(self, measure: str | Measure) -> FloatArray:
         """Return the mean of a measure for each system, over all test queries, as `mcrank.evaluate` gives
         it.
@@ -286,7 +297,7 @@ class Comparison:
         """Return the systems from best to worst by a measure (the main one by default).
 
         Each is compared with the best (or with ``baseline``): paired t tests by query, corrected by Holm's
-        rule.
+        rule over these tests, one less than there are systems.
         """
         from mcrank.compare.verdict import standings
 
@@ -294,6 +305,19 @@ class Comparison:
         if (name, baseline) not in self._standings:
             self._standings[name, baseline] = standings(self, name, baseline)
         return list(self._standings[name, baseline])
+
+    def pairs(self, measure: str | Measure | None = None) -> list[Pair]:
+        """Return the paired t test of every pair of systems, corrected by Holm's rule over all pairs.
+
+        A `leaderboard` corrects over its own tests alone, those against the best: a smaller family, and so
+        smaller corrected p-values of the same tests.
+        """
+        from mcrank.stats import all_pairs
+
+        name = self.measures[0] if measure is None else parse_measure(measure).name
+        if name not in self._pairs:
+            self._pairs[name] = all_pairs(self.counted(name))
+        return list(self._pairs[name])
 
     def verdict(self, measure: str | Measure | None = None) -> str:
         """Return one sentence: who wins, and whether it is real."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cmp_to_key
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +11,9 @@ import numpy as np
 from mcrank import stats
 from mcrank.errors import OptionError
 from mcrank.metrics.measure import parse_measure
+from mcrank.stats.many import compare_columns
+from mcrank.stats.paired import differences
+from mcrank.stats.two import interval_of, known_to_all
 
 if TYPE_CHECKING:
     from mcrank.compare.result import Comparison, FloatArray
@@ -35,7 +38,7 @@ class Standing:
         Bootstrap interval of the mean.
     difference, effect, p, corrected_p : float or None
         Against the best (or the baseline): mean difference, effect size, p of a paired t test, and p after
-        Holm's correction. None for the best itself.
+        Holm's correction over the tests of this leaderboard. None for the best itself.
     mark : str
         ``"***"``, ``"**"`` or ``"*"`` where corrected p < 0.001, 0.01 or 0.05; ``"best"`` (``"baseline"``)
         for the one compared with; else nothing.
@@ -44,6 +47,8 @@ class Standing:
     train_seconds, predict_microseconds, model_bytes : float or None
         Median over folds (the first one trained may have had to compile), per row for prediction; mean for
         bytes. None where there was nothing to measure.
+    tests : int or None
+        How many tests the correction runs over: every other system against the best (the baseline).
     """
 
     rank: int
@@ -62,23 +67,7 @@ class Standing:
     train_seconds: float | None
     predict_microseconds: float | None
     model_bytes: float | None
-
-
-def by_query(comparison: Comparison, measure: str) -> dict[str, stats.Values]:
-    """Values of each system by query as `mcrank.stats` takes them, such that their mean is the measure's.
-
-    A query that the dialect leaves out has no value; one that it counts as 0 without giving it a value
-    (LETOR 3.0 and its short queries) has 0.
-    """
-    values = comparison.per_query(measure)
-    dialect = parse_measure(measure).switches
-    if "missing" in (dialect.short, dialect.precision_short) and dialect.empty != "skip":
-        values = np.where(np.isnan(values), 0.0, values)
-    queries: list[Hashable] = comparison.qids.tolist()
-    return {
-        key: dict(zip(queries, row.tolist(), strict=True))
-        for key, row in zip(comparison.keys, values, strict=True)
-    }
+    tests: int | None = None
 
 
 def standings(comparison: Comparison, measure: str, baseline: str | None = None) -> list[Standing]:
@@ -88,8 +77,7 @@ def standings(comparison: Comparison, measure: str, baseline: str | None = None)
     against = (
         comparison.keys[order[0]] if baseline is None else comparison.systems[comparison.place(baseline)].key
     )
-    values = by_query(comparison, measure)
-    found = {row.system: row for row in _rows(values, against)}
+    found = {row.system: row for row in _rows(comparison, measure, against)}
     lines = []
     for place in order:
         key = comparison.keys[place]
@@ -97,7 +85,7 @@ def standings(comparison: Comparison, measure: str, baseline: str | None = None)
         word = "" if key != against else "best" if baseline is None else "baseline"
         lines.append(
             Standing(
-                1 + sum(_beats(other, means[place], measure) for other in means),
+                1 + sum(_beats(other, means[place], measure) for other in means.tolist()),
                 key,
                 float(means[place]),
                 row.interval.low,
@@ -111,26 +99,64 @@ def standings(comparison: Comparison, measure: str, baseline: str | None = None)
                 row.ties,
                 row.losses,
                 *_costs(comparison, key),
+                tests=row.tests,
             )
         )
     return lines
 
 
-def _rows(values: dict[str, stats.Values], against: str) -> list[stats.Row]:
-    if len(values) > 1:
-        return stats.compare(values, baseline=against, level=LEVEL, rounds=ROUNDS)
-    interval = stats.bootstrap_interval(values[against], level=LEVEL, rounds=ROUNDS)
+def _rows(comparison: Comparison, measure: str, against: str) -> list[stats.Row]:
+    values = comparison.counted(measure)
+    known = values[:, known_to_all(values)]
+    if len(known) > 1:
+        table = dict(zip(comparison.keys, known, strict=True))
+        return compare_columns(table, against, level=LEVEL, rounds=ROUNDS)
+    interval = interval_of(known[0], level=LEVEL, rounds=ROUNDS)
     return [stats.Row(against, interval, None, None, None, None, None, None, None)]
 
 
 def _order(means: FloatArray, higher_is_better: bool) -> list[int]:
-    """Places from best to worst; equals in the order given, a mean that is NaN last."""
-    keys = np.where(np.isnan(means), np.inf, -means if higher_is_better else means)
-    return [int(place) for place in np.argsort(keys, kind="stable")]
+    """Places from best to worst; equals (but for rounding) in the order given, a mean that is NaN last."""
+    places = list(range(len(means)))
+
+    def before(a: int, b: int) -> int:
+        if np.isnan(means[a]) or np.isnan(means[b]):
+            return int(np.isnan(means[a])) - int(np.isnan(means[b]))
+        lead = mean_difference(float(means[a]), float(means[b]))
+        return int(np.sign(-lead if higher_is_better else lead))
+
+    return sorted(places, key=cmp_to_key(before))
+
+
+def mean_difference(mean: float, other: float) -> float:
+    """Return one mean minus another; 0 where nothing but rounding is left, as in the tests.
+
+    Examples
+    --------
+    >>> from mcrank.compare.verdict import mean_difference
+    >>> mean_difference(0.1 + 0.2, 0.3)
+    0.0
+    """
+    return float(differences(np.array([mean]), np.array([other]))[0])
 
 
 def _beats(other: float, mean: float, measure: str) -> bool:
-    return bool(other > mean if parse_measure(measure).higher_is_better else other < mean)
+    lead = mean_difference(other, mean)
+    return lead > 0.0 if parse_measure(measure).higher_is_better else lead < 0.0
+
+
+def family(tests: int, against: str = "the best") -> str:
+    """Say which tests a correction runs over.
+
+    Examples
+    --------
+    >>> from mcrank.compare.verdict import family
+    >>> family(7), family(1)
+    ('7 tests, every other system against the best', '1 test, the other system against the best')
+    """
+    if tests == 1:
+        return f"1 test, the other system against {against}"
+    return f"{tests} tests, every other system against {against}"
 
 
 def _costs(comparison: Comparison, key: str) -> tuple[float | None, float | None, float | None]:
@@ -174,10 +200,12 @@ def verdict(lines: list[Standing], measure: str) -> str:
     if best.difference is not None:
         raise OptionError("a verdict is on a leaderboard that compares with its best, not with a baseline.")
     beaten = [line for line in others if line.corrected_p is not None and line.corrected_p < 1 - LEVEL]
+    unsure = [line for line in others if line not in beaten]
     second = others[0]
     gap = abs(second.difference or 0.0)
     p = 1.0 if second.corrected_p is None else second.corrected_p
-    against = f"{second.system} ({second.mean:.4f}, {gap:.4f} behind, corrected p = {p:.2g})"
+    over = f"over {len(others)} {'test' if len(others) == 1 else 'tests'}"
+    against = f"{second.system} ({second.mean:.4f}, {gap:.4f} behind, corrected p = {p:.2g} {over})"
     if len(beaten) == len(others):
         rest = "" if len(others) == 1 else " and every other system"
         return f"{leads}, and it is real: it beats {against}{rest} on the same queries."
@@ -185,15 +213,22 @@ def verdict(lines: list[Standing], measure: str) -> str:
         rest = "" if len(others) == 1 else " nor of any other system"
         return f"{leads}, but that may be luck: it is not reliably ahead of {against}{rest}."
     if second in beaten:
-        return f"{leads}, really ahead of {against} but not reliably of {_not_beaten(others, beaten)}."
-    return (
-        f"{leads}, but its lead over {against} may be luck; "
-        f"it is really ahead of {len(beaten)} of the {len(others)} others."
-    )
+        return f"{leads}, really ahead of {against} but not reliably of {_listed(unsure)}."
+    return f"{leads}, but its lead over {against} may be luck; it is really ahead of {_listed(beaten)}."
 
 
-def _not_beaten(others: list[Standing], beaten: list[Standing]) -> str:
-    return ", ".join(line.system for line in others if line not in beaten)
+def _listed(lines: list[Standing]) -> str:
+    """Names as a sentence has them.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace as Line
+    >>> from mcrank.compare.verdict import _listed
+    >>> _listed([Line(system="a"), Line(system="b"), Line(system="c")])
+    'a, b and c'
+    """
+    names = [line.system for line in lines]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def as_table(comparison: Comparison, measure: str | None = None) -> str:
@@ -228,6 +263,9 @@ def as_table(comparison: Comparison, measure: str | None = None) -> str:
         )
     if len(comparison.measures) > 1:
         text += ["", *_means(comparison, [line.system for line in lines], width)]
+    if len(lines) > 1:
+        over = family(len(lines) - 1, lines[0].system)
+        text += ["", f"p: paired t tests by query, corrected by Holm's rule over {over}."]
     return "\n".join([*text, "", comparison.verdict(name)])
 
 

@@ -28,6 +28,7 @@ import numpy.typing as npt
 from mcrank.container import CACHE, Arrays, canonical, open_regular, pieces, read_file
 from mcrank.data.checks import check_features, check_grades, check_names, check_weights
 from mcrank.data.dataset import Dataset, restore
+from mcrank.data.ids import check_ids, id_kind, is_integer
 from mcrank.data.sources import replaced_file
 from mcrank.errors import DataError, McrankError, ModelFileError
 
@@ -46,8 +47,9 @@ _FORMS = {
     "source_rows": ("int64", 1),
     "weight": ("float64", 1),
 }
-_INTEGERS = ("int64", "uint64")
-_TEXTS = "texts"
+_HEADER = ("source", "ids", "features", "named", "sampled")
+_INTEGERS, _LARGE = "int64", "integers"  # the second as digits: one of them does not fit 64 bits
+_TEXTS = (_LARGE, "texts")
 
 
 class _Unusable(Exception):
@@ -85,7 +87,7 @@ def save_cache(data: Dataset, files: Sequence[Path], source: dict[str, Any]) -> 
         value = getattr(data, name)
         if value is not None:
             arrays[name] = value
-    header: dict[str, Any] = {"source": source, "ids": {}, "features": None}
+    header: dict[str, Any] = {"source": source, "ids": {}, "features": None, "named": data.named}
     if data.feature_names != check_names(None, data.n_features):
         header["features"] = list(data.feature_names)
     for name in ("qids", "doc_ids"):
@@ -171,10 +173,11 @@ def _sampled_hash(header: dict[str, Any], arrays: Arrays) -> str:
 
 
 def _packed(ids: npt.NDArray[Any]) -> tuple[str, npt.NDArray[Any]]:
-    """Ids as an array of numbers: integers as they are, texts as UTF-8 with a newline behind each."""
-    if ids.dtype.name in _INTEGERS:
-        return ids.dtype.name, ids.view(np.int64)
-    listed = ids.tolist()
+    """Ids as an array of numbers: integers as they are, others as UTF-8 with a newline behind each."""
+    if ids.dtype == np.int64:
+        return _INTEGERS, ids
+    kind = id_kind(ids)
+    listed = [str(value) if isinstance(value, int) else value for value in ids.tolist()]
     for text in listed:
         if type(text) is not str or "\n" in text:
             raise DataError(
@@ -184,22 +187,26 @@ def _packed(ids: npt.NDArray[Any]) -> tuple[str, npt.NDArray[Any]]:
         content = ("\n".join(listed) + "\n").encode("utf-8")
     except UnicodeEncodeError as error:
         raise DataError(f"an id cannot be cached: it is not Unicode text ({error}).") from None
-    return _TEXTS, np.frombuffer(content, dtype=np.uint8)
+    return (_LARGE if kind == "integers" else "texts"), np.frombuffer(content, dtype=np.uint8)
 
 
 def _unpacked(kind: Any, packed: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
     """The ids that `_packed` packed, one for each of ``count``."""
     ids: npt.NDArray[Any]
-    if kind in _INTEGERS and packed.dtype == np.int64 and packed.ndim == 1:
-        ids = packed.view(kind)
-    elif kind == _TEXTS and packed.dtype == np.uint8 and packed.ndim == 1:
+    if kind == _INTEGERS and packed.dtype == np.int64 and packed.ndim == 1:
+        ids = packed
+    elif kind in _TEXTS and packed.dtype == np.uint8 and packed.ndim == 1:
         try:
-            texts = packed.tobytes().decode("utf-8").split("\n")
+            texts: list[Any] = packed.tobytes().decode("utf-8").split("\n")
         except UnicodeDecodeError:
             raise _Unusable("ids are not UTF-8") from None
         if texts.pop():
             raise _Unusable("the last id has no end")
-        ids = np.array(texts, dtype=object)
+        if kind == _LARGE:
+            if not all(not text or is_integer(text) for text in texts):
+                raise _Unusable("ids that are no integers")
+            texts = [int(text) if text else text for text in texts]
+        ids = check_ids(texts, "ids", blank=True)
     else:
         raise _Unusable("ids of an unknown kind")
     if len(ids) != count:
@@ -213,7 +220,7 @@ def _load(path: Path, source: dict[str, Any], how: How) -> Dataset:
     except OSError as error:
         raise _Unusable("gone") from error
     header, arrays = read_file(path, CACHE, whole=small or how == "verify", mapped=how == "map")
-    if sorted(header) != ["features", "ids", "sampled", "source"] or not isinstance(header["ids"], dict):
+    if sorted(header) != sorted(_HEADER) or not isinstance(header["ids"], dict):
         raise _Unusable("not the header of a cache")
     if header["source"] != source:
         raise _Unusable("stale")
@@ -256,6 +263,7 @@ def _rebuilt(header: dict[str, Any], arrays: Arrays, trusted: bool) -> Dataset:
             "weight": None if weight is None else check_weights(weight, "weight", rows),
             "source_rows": None if order is None else _checked_order(order, rows),
             "feature_names": check_names(names, X.shape[1]),
+            "named": header["named"] is True,
             "doc_ids": _unpacked(ids["doc_ids"], arrays["doc_ids"], rows) if "doc_ids" in ids else None,
         }
     )

@@ -8,23 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.data.columns import object_array, refuse_masked, to_numbers
+from mcrank.data.ids import IdArray
+from mcrank.data.tables import as_features, column_of
 from mcrank.errors import DataError
 from mcrank.texts import check_text
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-
-# Rows looked at or converted at a time: no temporary as large as the matrix.
-_BLOCK = 16384
-
-
-def refuse_masked(values: Any, where: str) -> None:
-    """Raise `DataError` for the first masked entry: NumPy's conversions use it as if it were not masked."""
-    # Asked this way because `numpy.ma` is not loaded unless somebody uses it.
-    masked = getattr(values, "mask", False) if isinstance(values, np.ndarray) else False
-    if np.any(masked):
-        row = int(np.argwhere(np.broadcast_to(masked, values.shape))[0][0])
-        raise DataError(f"{where} is masked at row {row}; give it a value there, or leave the row out.")
 
 
 def refuse_unreal(values: Any, where: str) -> None:
@@ -36,83 +27,40 @@ def refuse_unreal(values: Any, where: str) -> None:
 
 
 def check_features(X: Any, where: str) -> npt.NDArray[np.float32]:
-    """Return ``X`` as a C-contiguous float32 matrix; infinite values and wrong shapes are `DataError`.
+    """Return ``X`` as a C-contiguous float32 matrix; infinite values and wrong shapes are `DataError`."""
+    return as_features(X, where).values
 
-    Sparse matrices of scipy become dense: what they leave out is 0, not missing.
-    """
-    if hasattr(X, "toarray") and hasattr(X, "tocsr"):
-        return _dense(X, where)
-    refuse_unreal(X, where)
+
+def is_immutable(array: npt.NDArray[Any]) -> bool:
+    """Whether nobody can write to the memory of an array through it or what it is a view of."""
+    owner: Any = array
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
+            return False
+        owner = owner.base
+    if owner is None:
+        return True
     try:
-        given = np.asarray(X)
-        if given.dtype.kind not in "fiub":
-            given = given.astype(np.float64)
-        with np.errstate(over="ignore"):
-            features = np.ascontiguousarray(given, dtype=np.float32)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{where} must be a matrix of numbers: {error}.") from None
-    if features.ndim != 2:
-        raise DataError(f"{where} must have 2 dimensions (rows, features), got {features.ndim}.")
-    if features.shape[0] == 0 or features.shape[1] == 0:
-        raise DataError(f"{where} is empty: {features.shape[0]} rows, {features.shape[1]} features.")
-    for start in range(0, features.shape[0], _BLOCK):
-        bad = np.isinf(features[start : start + _BLOCK])
-        if bad.any():
-            row, column = (int(i) for i in np.argwhere(bad)[0])
-            raise _too_large(where, given[start + row, column], start + row, column)
-    return features
+        return memoryview(owner).readonly
+    except TypeError:
+        return False
 
 
-def _dense(X: Any, where: str) -> npt.NDArray[np.float32]:
-    rows = X.tocsr()
-    if rows.ndim != 2 or 0 in rows.shape:
-        raise DataError(f"{where} must have rows and features, got shape {rows.shape}.")
-    features = np.empty(rows.shape, dtype=np.float32)
-    for start in range(0, rows.shape[0], _BLOCK):
-        block = rows[start : start + _BLOCK].toarray()
-        with np.errstate(over="ignore"):
-            features[start : start + _BLOCK] = block
-        bad = np.isinf(features[start : start + _BLOCK])
-        if bad.any():
-            row, column = (int(i) for i in np.argwhere(bad)[0])
-            raise _too_large(where, block[row, column], start + row, column)
-    return features
+def check_numbers(values: Any, where: str) -> npt.NDArray[Any]:
+    """Return a column of any library or a list as real numbers, NaN where one is missing."""
+    refuse_unreal(values, where)
+    return to_numbers(column_of(values, where), where, f"{where} must be numbers")
 
 
-def _too_large(where: str, value: Any, row: int, column: int) -> DataError:
-    return DataError(
-        f"{where} has {float(value)!r} at row {row}, column {column}; values must fit float32 "
-        "(use NaN for a missing value)."
-    )
-
-
-def check_column(values: Any, name: str, rows: int) -> npt.NDArray[Any]:
-    """Return one value per row as an array of its own, of dtype object where types are mixed."""
-    if isinstance(values, np.ndarray):
-        refuse_masked(values, f"{name} of Dataset")
-        column = np.asarray(values).view()
-    elif hasattr(values, "to_numpy"):
-        column = values.to_numpy().view()
-    else:
-        listed = list(values)
-        column = np.array(listed) if len({type(v) for v in listed}) == 1 else np.array(listed, dtype=object)
-        if column.ndim != 1:
-            column = np.empty(len(listed), dtype=object)
-            column[:] = listed
-    if column.ndim != 1 or column.shape[0] != rows:
-        raise DataError(
-            f"{name} of Dataset must have one value per row: {rows} rows, got shape {column.shape}."
-        )
-    return column
+def check_count(values: npt.NDArray[Any], where: str, rows: int) -> None:
+    """Raise `DataError` unless there is one value per row."""
+    if values.shape != (rows,):
+        raise DataError(f"{where} must have one value per row: {rows} rows, got shape {values.shape}.")
 
 
 def check_grades(y: npt.ArrayLike, rows: int) -> FloatArray:
     """Return the grades as float64: one per row, finite, not negative."""
-    refuse_unreal(y, "y of Dataset")
-    try:
-        grades: FloatArray = np.array(y, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"y of Dataset must be numbers: {error}.") from None
+    grades: FloatArray = np.array(check_numbers(y, "y of Dataset"), dtype=np.float64)
     if grades.shape != (rows,):
         raise DataError(f"y of Dataset must have one grade per row: {rows} rows, got shape {grades.shape}.")
     bad = ~(np.isfinite(grades) & (grades >= 0))
@@ -126,11 +74,7 @@ def check_grades(y: npt.ArrayLike, rows: int) -> FloatArray:
 
 def check_weights(values: npt.ArrayLike, name: str, expected: int) -> FloatArray:
     """Return weights as float64: finite, not negative, not all 0."""
-    refuse_unreal(values, f"{name} of Dataset")
-    try:
-        weights: FloatArray = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{name} of Dataset must be numbers: {error}.") from None
+    weights: FloatArray = np.array(check_numbers(values, f"{name} of Dataset"), dtype=np.float64)
     if weights.shape != (expected,):
         raise DataError(f"{name} of Dataset must have {expected} values, got shape {weights.shape}.")
     bad = ~(np.isfinite(weights) & (weights >= 0))
@@ -151,7 +95,9 @@ def check_query_weights(values: Any, qids: npt.NDArray[Any]) -> FloatArray | Non
     if isinstance(values, Mapping):
         missing = [q for q in qids.tolist() if q not in values]
         if missing:
-            raise DataError(f"query_weight of Dataset has no weight for query {missing[0]!r}.")
+            other = str(missing[0]) in values
+            hint = f"; it has one for the text {str(missing[0])!r}, but ids are integers" if other else ""
+            raise DataError(f"query_weight of Dataset has no weight for query {missing[0]!r}{hint}.")
         values = [values[q] for q in qids.tolist()]
     return check_weights(values, "query_weight", len(qids))
 
@@ -172,16 +118,13 @@ def check_names(names: Sequence[str] | None, features: int) -> tuple[str, ...]:
     return named
 
 
-def group_rows(qid: npt.NDArray[Any]) -> tuple[IntArray | None, IntArray, npt.NDArray[Any]]:
+def group_rows(qid: IdArray) -> tuple[IntArray | None, IntArray, IdArray]:
     """Group rows by query in first-seen order, stable inside: (row order or None, offsets, query ids)."""
     if qid.dtype == object:
         codes, qids = _object_codes(qid)
         starts = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])
         order, offsets, found = group_runs(codes[starts], starts, len(qid))
         return order, offsets, qids[found]
-    if qid.dtype.kind in "fcmM" and (qid != qid).any():
-        row = int(np.argmax(qid != qid))
-        raise DataError(f"qid of Dataset is missing at row {row}; every row needs a query id.")
     starts = np.flatnonzero(np.r_[True, qid[1:] != qid[:-1]])
     return group_runs(qid[starts], starts, len(qid))
 
@@ -207,23 +150,8 @@ def group_runs(
     return order, offsets, qids
 
 
-def _object_codes(ids: npt.NDArray[Any]) -> tuple[IntArray, npt.NDArray[Any]]:
-    """Number ids of any hashable type in first-seen order: (number of each, the ids)."""
+def _object_codes(ids: IdArray) -> tuple[IntArray, IdArray]:
+    """Number ids in first-seen order: (number of each, the ids)."""
     seen: dict[Any, int] = {}
-    try:
-        codes = np.fromiter((seen.setdefault(q, len(seen)) for q in ids), dtype=np.int64, count=len(ids))
-    except TypeError as error:
-        raise DataError(f"qid of Dataset must be hashable values: {error}.") from None
-    for value, code in seen.items():
-        # None, NaN, and the missing marks of pandas (NA, NaT), which this module must not import.
-        if value is None or (isinstance(value, float) and value != value) or type(value).__name__ in _MISSING:
-            row = int(np.argmax(codes == code))
-            raise DataError(
-                f"qid of Dataset is missing ({value!r}) at row {row}; every row needs a query id."
-            )
-    qids = np.empty(len(seen), dtype=object)
-    qids[:] = list(seen)
-    return codes, qids
-
-
-_MISSING = ("NAType", "NaTType")
+    codes = np.fromiter((seen.setdefault(q, len(seen)) for q in ids), dtype=np.int64, count=len(ids))
+    return codes, object_array(seen)

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.data.checks import (
-    check_column,
     check_features,
     check_grades,
     check_names,
@@ -22,13 +21,18 @@ from mcrank.data.checks import (
     check_weights,
     group_rows,
     group_runs,
+    is_immutable,
 )
+from mcrank.data.ids import check_ids
+from mcrank.data.tables import as_features
 from mcrank.errors import DataError
 
 __all__ = ["Dataset", "check_features"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+
+_UNSET: dict[str, Any] = {"dropped_queries": 0, "named": False}
 
 
 class Dataset:
@@ -40,20 +44,23 @@ class Dataset:
 
     Parameters
     ----------
-    X : array-like or scipy sparse matrix of shape (rows, features)
-        Feature values, kept as float32. NaN is a missing value; infinities are errors.
+    X : array-like, scipy sparse matrix, frame or mapping of columns, of shape (rows, features)
+        Feature values, kept as float32. NaN, NA and null are missing values; infinities are errors. Columns
+        named like an id or a grade, such as ``qid`` and ``label``, are left aside. An array that can be
+        written to is copied.
     y : array-like of shape (rows,)
         Grades: finite and not negative.
     qid : array-like of shape (rows,)
-        Query id of each row, of any hashable type, in any order.
+        Query id of each row, in any order: integers, texts, or tuples of these, never mixed.
     weight : array-like of shape (rows,), optional
         Row weights, acting in the loss.
     query_weight : array-like of shape (queries,) or mapping, optional
         Query weights in first-seen order, or by query id; they act in the loss and in the mean of a measure.
     feature_names : sequence of str, optional
-        One name per feature; otherwise the column names of ``X`` if it has them, else ``f1, f2, ...``.
+        One name per feature, or the columns of ``X`` to take if these have names; by default all columns
+        with their names, or ``f1, f2, ...``.
     doc_ids : sequence, optional
-        One document id per row.
+        One document id per row, of the same kinds; an empty text where there is none.
 
     Attributes
     ----------
@@ -65,6 +72,8 @@ class Dataset:
         Id of each query, in first-seen order.
     source_rows : ndarray of int64 or None
         Row ``i`` here was row ``source_rows[i]`` of the caller; None when nothing moved.
+    named : bool
+        Whether the features have names of their own; those of arrays and LETOR text are made up here.
     dropped_queries : int
         Queries that `drop_empty_queries` has removed on the way to this data set.
 
@@ -77,8 +86,8 @@ class Dataset:
     """
 
     __slots__ = (
-        "X", "doc_ids", "dropped_queries", "feature_names", "offsets", "qids", "query_weight", "source_rows",
-        "weight", "y",
+        "X", "doc_ids", "dropped_queries", "feature_names", "named", "offsets", "qids", "query_weight",
+        "source_rows", "weight", "y",
     )  # fmt: skip
 
     X: npt.NDArray[np.float32]
@@ -88,6 +97,7 @@ class Dataset:
     weight: FloatArray | None
     query_weight: FloatArray | None
     feature_names: tuple[str, ...]
+    named: bool
     doc_ids: npt.NDArray[Any] | None
     source_rows: IntArray | None
     dropped_queries: int
@@ -103,11 +113,12 @@ class Dataset:
         feature_names: Sequence[str] | None = None,
         doc_ids: Sequence[Any] | npt.NDArray[Any] | None = None,
     ) -> None:
-        features = check_features(X, "X of Dataset")
-        rows = features.shape[0]
-        if feature_names is None and hasattr(X, "columns"):
-            feature_names = [str(name) for name in X.columns]
-        order, offsets, qids = group_rows(check_column(qid, "qid", rows))
+        features, found = as_features(X, "X of Dataset", feature_names)
+        names = feature_names if found is None else found
+        rows = len(features)
+        order, offsets, qids = group_rows(check_ids(qid, "qid of Dataset", rows))
+        if order is None and not is_immutable(features):
+            features = features.copy()
         self._freeze(
             order,
             X=features,
@@ -116,8 +127,9 @@ class Dataset:
             qids=qids,
             weight=None if weight is None else check_weights(weight, "weight", rows),
             query_weight=check_query_weights(query_weight, qids),
-            feature_names=check_names(feature_names, features.shape[1]),
-            doc_ids=None if doc_ids is None else check_column(doc_ids, "doc_ids", rows),
+            feature_names=check_names(names, features.shape[1]),
+            named=names is not None,
+            doc_ids=None if doc_ids is None else check_ids(doc_ids, "doc_ids of Dataset", rows, blank=True),
         )
 
     @classmethod
@@ -132,6 +144,8 @@ class Dataset:
         doc_ids: npt.NDArray[Any] | None = None,
     ) -> Dataset:
         """Make a data set of arrays a reader has checked; ``run_rows`` are the rows where the query changes.
+
+        The arrays are its own from then on, and ``feature_names`` count as made up.
 
         Examples
         --------
@@ -150,13 +164,13 @@ class Dataset:
     def _freeze(self, order: IntArray | None, **values: Any) -> None:
         """Set every attribute, per-row ones in the order of the queries, and forbid writing to the arrays."""
         for name in self.__slots__:
-            value = values.get(name, 0 if name == "dropped_queries" else None)
+            value = values.get(name, _UNSET.get(name))
             if name == "source_rows":
                 value = order
             elif order is not None and value is not None and name in ("X", "y", "weight", "doc_ids"):
                 value = value[order]
             if isinstance(value, np.ndarray):
-                # A view: the caller's own array stays writable, ours does not, and nothing is copied.
+                # What came from a caller has been copied: no one else holds these.
                 value = value.view(np.ndarray)
                 value.setflags(write=False)
             object.__setattr__(self, name, value)
@@ -248,6 +262,7 @@ class Dataset:
             weight=None if self.weight is None else self.weight[rows],
             query_weight=None if self.query_weight is None else self.query_weight[chosen],
             feature_names=self.feature_names,
+            named=self.named,
             doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
             dropped_queries=self.dropped_queries,
         )
@@ -312,7 +327,8 @@ class Dataset:
         Parameters
         ----------
         parts : sequence of Dataset
-            They must agree in their feature names.
+            Features with names of their own are matched by name, others by their place. Query ids must be of
+            one kind in all parts.
         same_query : {"error", "join"}
             What a query id in two parts means: a mistake, or rows of one query.
 
@@ -323,62 +339,15 @@ class Dataset:
         >>> Dataset.merge([a, b]).qids.tolist()
         ['a', 'b']
         """
-        return _merge(list(parts), same_query)
+        from mcrank.data.merge import merge
+
+        return merge(list(parts), same_query)
 
     def __len__(self) -> int:
         return self.n_rows
 
     def __repr__(self) -> str:
         return f"Dataset({self.n_rows} rows, {self.n_queries} queries, {self.n_features} features)"
-
-
-def _merge(parts: list[Dataset], same_query: str) -> Dataset:
-    if not parts:
-        raise DataError("merge was given no Dataset; name at least one.")
-    if same_query not in ("error", "join"):
-        raise DataError(f"same_query of merge must be 'error' or 'join', got {same_query!r}.")
-    names = parts[0].feature_names
-    for number, part in enumerate(parts):
-        if part.feature_names != names:
-            raise DataError(
-                f"part {number} of merge has other features than part 0; parts must agree in their names."
-            )
-    ids = [q for part in parts for q in part.qids.tolist()]
-    if same_query == "error" and len(set(ids)) < len(ids):
-        twice = next(q for q in ids if ids.count(q) > 1)
-        raise DataError(
-            f"query {twice!r} is in two parts of merge; same_query='join' makes its rows one query."
-        )
-    weighted = any(part.weight is not None for part in parts)
-    query_weighted = any(part.query_weight is not None for part in parts)
-    by_query: dict[Any, float] = {}
-    for part in parts if query_weighted else []:
-        weights = np.ones(part.n_queries) if part.query_weight is None else part.query_weight
-        for q, weight in zip(part.qids.tolist(), weights.tolist(), strict=True):
-            if by_query.setdefault(q, weight) != weight:
-                raise DataError(
-                    f"query {q!r} has weights {by_query[q]:g} and {weight:g} in two parts of merge."
-                )
-    documented = any(part.doc_ids is not None for part in parts)
-    kinds = {part.qids.dtype.kind for part in parts}
-    qid = np.concatenate([part.qid if len(kinds) == 1 else part.qid.astype(object) for part in parts])
-    data = Dataset(
-        np.concatenate([part.X for part in parts]),
-        np.concatenate([part.y for part in parts]),
-        qid,
-        np.concatenate([np.ones(len(p)) if p.weight is None else p.weight for p in parts])
-        if weighted
-        else None,
-        by_query if query_weighted else None,
-        feature_names=names,
-        doc_ids=np.concatenate(
-            [np.full(len(p), "", object) if p.doc_ids is None else p.doc_ids for p in parts]
-        )
-        if documented
-        else None,
-    )
-    object.__setattr__(data, "dropped_queries", sum(part.dropped_queries for part in parts))
-    return data
 
 
 def restore(values: dict[str, Any]) -> Dataset:

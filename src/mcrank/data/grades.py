@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mcrank.data.checks import check_column, check_grades, check_query_weights, group_rows, refuse_unreal
+from mcrank.data.checks import check_grades, check_numbers, check_query_weights, group_rows
+from mcrank.data.ids import check_ids
 from mcrank.errors import DataError
 from mcrank.threads import check_jobs, run_all
 
@@ -54,19 +55,15 @@ class Grades:
         n_jobs: int | None = None,
     ) -> None:
         jobs = check_jobs(n_jobs, "Grades")
-        refuse_unreal(y, "y of Grades")
-        try:
-            given = np.atleast_1d(np.asarray(y))
-        except ValueError as error:
-            raise DataError(f"y of Grades must be numbers: {error}.") from None
+        given = np.atleast_1d(check_numbers(y, "y of Grades"))
         rows = len(given)
         # What is float64 and in order already, as in most evaluations, is not copied.
         if rows == 0:
             raise DataError("y of Grades is empty; there must be at least one row.")
         small = _small_grades(given, jobs)
-        grades = given if small is not None or _are_grades(given) else check_grades(y, rows)
-        documents = None if doc_ids is None else check_column(doc_ids, "doc_ids", rows)
-        order, self.offsets, self.qids = _grouped(check_column(qid, "qid", rows), jobs)
+        grades = given if small is not None or _are_grades(given) else check_grades(given, rows)
+        documents = None if doc_ids is None else check_ids(doc_ids, "doc_ids of Grades", rows, blank=True)
+        order, self.offsets, self.qids = _grouped(check_ids(qid, "qid of Grades", rows), jobs)
         self.source_rows: IntArray | None = order
         self.y: FloatArray = grades if order is None else grades[order]
         # The grades as bytes where that is exact: kernels read them instead, and nothing is checked twice.

@@ -8,12 +8,10 @@ row has more, the files are read once more with the right width.
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +20,11 @@ import numpy.typing as npt
 
 from mcrank.data import letor_kernels as kernels
 from mcrank.data.dataset import Dataset
+from mcrank.data.ids import ids_of_texts
 from mcrank.data.sources import Buffers, Chunk, read_chunks
 from mcrank.errors import DataError
 from mcrank.memory import fresh_bytes
+from mcrank.threads import InOrder
 
 Progress = Callable[[int, int], None]
 # A line and what is wrong there.
@@ -133,50 +133,33 @@ def _read_once(
     buffers, consumed = Buffers(), [0]
     rows: _Rows | None = None
     parsed: list[_Parsed] = []
-    pending: deque[Future[_Parsed]] = deque()
+    ahead = n_jobs if n_jobs > 1 else 0  # chunks read before the parsing of one is waited for
 
     def collect(leave: int) -> None:
-        while len(pending) > leave:
-            done = pending.popleft().result()
+        while len(work) > leave:
+            done = work.take()
             buffers.give(done.chunk.text)
             parsed.append(done)
             if progress is not None:
                 progress(consumed[0], total)
 
-    with _executor(n_jobs) as pool, closing(_all_chunks(files, buffers, consumed)) as chunks:
-        try:
-            for chunk in chunks:
-                if rows is None:
-                    rows = _first_rows(chunk, width, options, total / max(1, consumed[0]))
-                needed = rows.used + chunk.rows
-                if needed > len(rows.X):
-                    collect(0)
-                    rows.reserve(needed + needed // 8)
-                part = slice(rows.used, needed)
-                # A width of our own guessing may be too small: then values beyond it are counted, not kept.
-                pending.append(pool.submit(_parse, chunk, rows.X[part], rows.y[part], options))
-                rows.used = needed
-                collect(n_jobs)
-            collect(0)
-        finally:
-            for future in pending:
-                future.cancel()
+    with InOrder[_Parsed](n_jobs) as work, closing(_all_chunks(files, buffers, consumed)) as chunks:
+        for chunk in chunks:
+            if rows is None:
+                rows = _first_rows(chunk, width, options, total / max(1, consumed[0]))
+            needed = rows.used + chunk.rows
+            if needed > len(rows.X):
+                collect(0)
+                rows.reserve(needed + needed // 8)
+            part = slice(rows.used, needed)
+            # A width of our own guessing may be too small: then values beyond it are counted, not kept.
+            work.add(partial(_parse, chunk, rows.X[part], rows.y[part], options))
+            rows.used = needed
+            collect(ahead)
+        collect(0)
     if rows is None:
         rows = _Rows(0)
     return rows, parsed, max((p.largest for p in parsed), default=0)
-
-
-class _Inline(Executor):
-    """Runs a task at once, in this thread: one thread needs no pool."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_result(fn(*args, **kwargs))
-        return future
-
-
-def _executor(n_jobs: int) -> Executor:
-    return _Inline() if n_jobs == 1 else ThreadPoolExecutor(n_jobs, thread_name_prefix="mcrank-read")
 
 
 def _all_chunks(files: Sequence[Path], buffers: Buffers, consumed: list[int]) -> Generator[Chunk, None, None]:
@@ -337,7 +320,7 @@ def _assembled(rows: _Rows, parsed: list[_Parsed], options: LetorOptions) -> Dat
     X, y = rows.X, rows.y
     starts = np.cumsum([0] + [p.rows for p in parsed])
     run_rows = np.concatenate([p.run_rows + start for p, start in zip(parsed, starts, strict=False)])
-    ids = _ids([name for p in parsed for name in p.run_ids])
+    ids = ids_of_texts([name for p in parsed for name in p.run_ids])
     docs: npt.NDArray[Any] | None = None
     if any(p.comments for p in parsed):
         docs = np.array([d for p in parsed for d in (p.comments or [""] * p.rows)], dtype=object)
@@ -346,12 +329,14 @@ def _assembled(rows: _Rows, parsed: list[_Parsed], options: LetorOptions) -> Dat
         if options.unjudged == "zero":
             y[~judged] = 0.0
         else:
-            qid = np.repeat(ids, np.diff(np.append(run_rows, len(y))))[judged]
-            if not len(qid):
+            if not judged.any():
                 raise DataError("every row is unjudged; nothing is left after dropping them.")
+            run = np.repeat(np.arange(len(ids)), np.diff(np.append(run_rows, len(y))))[judged]
+            run_rows = np.flatnonzero(np.r_[True, run[1:] != run[:-1]])
+            ids = ids[run[run_rows]]
             kept = _keep_rows(rows, judged)
+            X, y = kept.X, kept.y
             docs = None if docs is None else docs[judged]
-            return Dataset(kept.X, kept.y, qid, feature_names=_names(options, kept.width), doc_ids=docs)
     return Dataset.from_runs(X, y, run_rows, ids, feature_names=_names(options, rows.width), doc_ids=docs)
 
 
@@ -369,16 +354,3 @@ def _keep_rows(rows: _Rows, keep: npt.NDArray[np.bool_]) -> _Rows:
 
 def _names(options: LetorOptions, width: int) -> list[str]:
     return [f"f{options.first_index + j}" for j in range(width)]
-
-
-def _ids(texts: list[str]) -> npt.NDArray[Any]:
-    """Query ids as integers when every one is written as an integer would be, else as text."""
-    try:
-        numbers = np.array([int(text) for text in texts], dtype=np.int64)
-    except (ValueError, OverflowError):
-        numbers = np.empty(0, dtype=np.int64)
-    if len(numbers) == len(texts) and [str(n) for n in numbers.tolist()] == texts:
-        return numbers
-    out = np.empty(len(texts), dtype=object)
-    out[:] = texts
-    return out

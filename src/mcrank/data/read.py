@@ -8,11 +8,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from mcrank.cores import available_cores
 from mcrank.data.dataset import Dataset
 from mcrank.data.sources import find_files
-from mcrank.data.tables import Columns, is_table, read_table, read_table_files, table_format
+from mcrank.data.table_files import table_format
+from mcrank.data.table_sets import Columns, read_table, read_table_files
+from mcrank.data.tables import is_sparse, is_table
 from mcrank.errors import DataError, OptionError
-from mcrank.threads import available_cores
 
 
 def read(
@@ -91,7 +93,7 @@ def read(
         if value is not None:
             _check_number(name, value, 1, 1 << 24)
     columns = Columns(qid, grade, doc_id, weight, features)
-    if not isinstance(source, (str, os.PathLike)) and is_table(source):
+    if not isinstance(source, (str, os.PathLike)) and (is_table(source) or is_sparse(source)):
         if cache:
             raise OptionError("cache of read needs a file; a table in memory has no place beside it.")
         return read_table(source, columns, unjudged)

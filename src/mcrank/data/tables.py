@@ -1,322 +1,368 @@
-"""Tables: Parquet, Arrow and CSV files, data frames, Arrow streams and mappings of columns as a `Dataset`.
+"""Tables: the one place that knows table libraries, and the entrance of every table, array and sparse matrix.
 
 No table library is needed to use mcrank. Frames of pandas and polars and tables of pyarrow are read through
-their own columns; anything else that speaks Arrow, and files, need pyarrow (polars or pandas will do for
-files).
+their own columns; anything else that speaks Arrow needs pyarrow. Whatever goes wrong inside a library is
+`DataError` here.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from mcrank.data.dataset import Dataset
-from mcrank.errors import DataError
+from mcrank.data.columns import Column, missing_rows, object_array, refuse_masked, to_numbers
+from mcrank.errors import DataError, McrankError
 
 QID_NAMES = ("qid", "query_id", "queryid")
 GRADE_NAMES = ("label", "grade", "relevance")
 DOC_NAMES = ("doc_id", "docid", "docno", "document_id")
+# Never features of a table unless they are asked for: a grade among the features leaks.
+ROLE_NAMES = (*QID_NAMES, *GRADE_NAMES, *DOC_NAMES)
 
-_FORMATS = {
-    ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
-    ".csv": "csv", ".tsv": "tsv",
-}  # fmt: skip
 # Columns copied to the row-major matrix together: a cache line of float32.
 _COLUMN_BLOCK = 16
+# Rows looked at or converted at a time: no temporary as large as the matrix.
+_ROW_BLOCK = 16384
+_HINT = "leave it out, or give it as numbers (categories: one column of 0 and 1 for each)"
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Which columns of a table are what: names, or arrays with one value per row; None: found by name."""
+class Features(NamedTuple):
+    """A feature matrix (float32, C-contiguous) and the names of its columns; None where they have none."""
 
-    qid: Any = None
-    grade: Any = None
-    doc_id: Any = None
-    weight: Any = None
-    features: Sequence[str] | None = None
+    values: npt.NDArray[np.float32]
+    names: tuple[str, ...] | None
 
 
-def table_format(path: Path) -> str | None:
-    """Format of a file by its suffix, looking through .gz and the like; None for LETOR text."""
-    suffixes = [s.lower() for s in path.suffixes]
-    if suffixes and suffixes[-1] in (".gz", ".bz2", ".zst", ".xz"):
-        suffixes.pop()
-    return _FORMATS.get(suffixes[-1]) if suffixes else None
+def as_features(X: Any, where: str, wanted: Sequence[str] | None = None) -> Features:
+    """Turn a table, an array, a sparse matrix or nested lists into a feature matrix, or raise `DataError`.
+
+    In a table whose columns have names, those named like an id or a grade (`ROLE_NAMES`) are left aside, and
+    with ``wanted`` its columns are taken by these names, in this order; others are not looked at. Without
+    names every column counts, in its place. The matrix may be the caller's own memory.
+
+    Examples
+    --------
+    >>> from mcrank.data.tables import as_features
+    >>> as_features({"qid": ["x"], "b": [2.0], "a": [1]}, "X").names
+    ('b', 'a')
+    >>> as_features({"qid": ["x"], "b": [2.0], "a": [1]}, "X", wanted=["a"]).values.tolist()
+    [[1.0]]
+    >>> as_features([[1.0, 2.0]], "X", wanted=["a"]).names is None
+    True
+    """
+    if is_sparse(X):
+        return Features(_dense(X, where), None)
+    if not is_table(X):
+        return Features(_of_array(X, where), None)
+    table = Table(X, where)
+    chosen = table.feature_columns(wanted)
+    names = table.text_names(chosen)
+    return Features(table.matrix(chosen), names)
 
 
 def is_table(source: Any) -> bool:
-    """Whether ``source`` is a table in memory: a frame, an Arrow stream, a mapping or a sparse matrix."""
+    """Whether ``source`` is a table in memory: a frame, an Arrow stream or a mapping of columns."""
+    if isinstance(source, np.ndarray) or hasattr(source, "is_null"):  # polars' Series speaks Arrow too
+        return False
     return (
         _is_lazy(source)  # first, as asking a lazy frame for its columns is costly
-        or hasattr(source, "__arrow_c_stream__")
         or isinstance(source, Mapping)
         or (hasattr(source, "columns") and hasattr(source, "__getitem__"))
-        or _is_sparse(source)
+        or hasattr(source, "column_names")
+        or (hasattr(source, "__arrow_c_stream__") and not hasattr(source, "to_numpy"))
     )
 
 
-def _is_lazy(source: Any) -> bool:
-    return hasattr(source, "collect_schema") and hasattr(source, "collect")
-
-
-def _is_sparse(source: Any) -> bool:
+def is_sparse(source: Any) -> bool:
+    """Whether ``source`` is a sparse matrix of scipy."""
     return hasattr(source, "tocsr") and hasattr(source, "toarray")
 
 
-def read_table_files(files: Sequence[Path], columns: Columns, unjudged: str) -> Dataset:
-    """Read files of one table format, with the same columns, as one data set."""
-    parts = [_Table(_open(path), str(path)) for path in files]
-    return _dataset(parts, columns, unjudged)
+def _is_lazy(source: Any) -> bool:
+    return (hasattr(source, "collect_schema") and hasattr(source, "collect")) or (
+        hasattr(source, "npartitions") and hasattr(source, "compute")
+    )
 
 
-def read_table(source: Any, columns: Columns, unjudged: str) -> Dataset:
-    """Read a table in memory."""
-    if _is_sparse(source):
-        return _read_sparse(source, columns, unjudged)
-    return _dataset([_Table(source, "the table")], columns, unjudged)
+@contextlib.contextmanager
+def foreign_errors(what: str) -> Iterator[None]:
+    """Turn whatever a library raises on damaged or odd data into `DataError`."""
+    try:
+        yield
+    except McrankError:
+        raise
+    except Exception as error:
+        first = next(iter(str(error).splitlines()), "") or type(error).__name__
+        raise DataError(f"{what}: {first.rstrip('.')[:300]}.") from None
 
 
-def _open(path: Path) -> Any:
-    form = table_format(path)
-    tried = []
-    for library, opener in (("pyarrow", _open_pyarrow), ("polars", _open_polars), ("pandas", _open_pandas)):
-        if form == "arrow" and library == "pandas":
-            continue  # it would ask for pyarrow
-        try:
-            importlib.import_module(library)
-        except ImportError:
-            tried.append(library)
-            continue
-        try:
-            return opener(path, str(form))
-        except DataError:
-            raise
-        except Exception as error:
-            # Each library has its own errors for a damaged file; the caller needs one.
-            raise DataError(f"{path} cannot be read as {form}: {str(error).splitlines()[0]}.") from None
-    raise DataError(f"{path} needs a table library ({', '.join(tried)}): pip install 'mcrank[tables]'.")
-
-
-def _open_pyarrow(path: Path, form: str) -> Any:
-    if form == "parquet":
-        return importlib.import_module("pyarrow.parquet").read_table(str(path))
-    if form == "arrow":
-        ipc, arrow = importlib.import_module("pyarrow.ipc"), importlib.import_module("pyarrow")
-        with arrow.OSFile(str(path)) as source:
-            magic = source.read(6)
-        with arrow.OSFile(str(path)) as source:
-            return (ipc.open_file if magic == b"ARROW1" else ipc.open_stream)(source).read_all()
-    csv = importlib.import_module("pyarrow.csv")
-    return csv.read_csv(str(path), parse_options=csv.ParseOptions(delimiter="\t" if form == "tsv" else ","))
-
-
-def _open_polars(path: Path, form: str) -> Any:
-    polars = importlib.import_module("polars")
-    if form in ("parquet", "arrow"):
-        return polars.read_parquet(path) if form == "parquet" else polars.read_ipc(path)
-    return polars.read_csv(path, separator="\t" if form == "tsv" else ",")
-
-
-def _open_pandas(path: Path, form: str) -> Any:
-    pandas = importlib.import_module("pandas")
-    if form == "parquet":
-        return pandas.read_parquet(path)
-    return pandas.read_csv(path, sep="\t" if form == "tsv" else ",")
-
-
-class _Table:
-    """One way to look at every kind of table: names, and a column by name as a NumPy array."""
+class Table:
+    """One way to look at every kind of table: names, and a column by its place as a `Column`."""
 
     def __init__(self, table: Any, where: str) -> None:
         self.where = where
-        get: Callable[[str], Any]
         if _is_lazy(table):
-            raise DataError(f"{where} is a lazy frame; call its collect() first.")
-        if isinstance(table, Mapping):
-            names, get = list(table), lambda name: np.asarray(table[name])
-        elif hasattr(table, "column_names") and hasattr(table, "column"):
-            names, get = list(table.column_names), lambda name: _of_arrow(table.column(name))
-        elif hasattr(table, "columns") and hasattr(table, "__getitem__"):
-            names, get = list(table.columns), lambda name: _of_frame(table[name])
-        else:
-            try:
-                arrow = importlib.import_module("pyarrow")
-            except ImportError:
-                raise DataError(
-                    f"{where} is an Arrow stream, which needs pyarrow: pip install 'mcrank[tables]'."
-                ) from None
-            table = arrow.table(table)
-            names, get = list(table.column_names), lambda name: _of_arrow(table.column(name))
-        self.names = [str(name) for name in names]
-        if len(set(self.names)) < len(self.names):
-            twice = next(name for name in self.names if self.names.count(name) > 1)
+            raise DataError(f"{where} is a lazy frame; call its collect() first (or compute()).")
+        with foreign_errors(f"{where} cannot be read as a table"):
+            names, self._get, self._whole = _opened(table, where)
+        if any(isinstance(name, tuple) for name in names):
+            raise DataError(
+                f"{where} has column names of several levels, such as {names[0]!r}; make them one text each."
+            )
+        self.names: list[Any] = names
+        self.shown = [str(name) for name in names]
+        if len(set(self.shown)) < len(names):
+            twice = next(name for name in self.shown if self.shown.count(name) > 1)
             raise DataError(f"{where} has two columns {twice!r}; names must differ.")
-        self._own, self._get = dict(zip(self.names, names, strict=True)), get
-        self.rows = len(self.column(self.names[0])) if names else 0
+        self._places = {name: place for place, name in enumerate(self.shown)}
+        self.rows = len(self.column(0).values) if names else 0
         if self.rows == 0:
             raise DataError(f"{where} is empty: {self.rows} rows, {len(names)} columns.")
 
-    def column(self, name: str) -> npt.NDArray[Any]:
-        """One column as an array; missing numbers are NaN, missing texts None."""
-        if name not in self._own:
+    def place(self, name: str) -> int:
+        """Place of the column with this name."""
+        if name not in self._places:
             raise DataError(
-                f"{self.where} has no column {name!r}; it has {', '.join(map(repr, self.names[:20]))}."
+                f"{self.where} has no column {name!r}; it has {', '.join(map(repr, self.shown[:20]))}."
             )
-        values: npt.NDArray[Any] = self._get(self._own[name])
-        return values
+        return self._places[name]
 
-    def find(self, given: Any, known: tuple[str, ...], option: str) -> str | None:
-        """Name of the column for an option: the one given, or the only one with a known name."""
-        if isinstance(given, str):
-            return given
-        if given is not None:
-            return None
-        found = [name for name in self.names if name.lower() in known]
-        if len(found) > 1:
-            raise DataError(f"{self.where} has columns {', '.join(map(repr, found))}; choose with {option}=.")
-        return found[0] if found else None
+    def column(self, place: int) -> Column:
+        """One column."""
+        with foreign_errors(f"{self.title(place)} cannot be read"):
+            column = self._get(place)
+        if column.values.ndim != 1:
+            raise DataError(f"{self.title(place)} must have one value per row, got {column.values.shape}.")
+        rows = getattr(self, "rows", None)
+        if rows is not None and len(column.values) != rows:
+            raise DataError(f"{self.title(place)} has {len(column.values)} rows, others have {rows}.")
+        return column
 
+    def title(self, place: int) -> str:
+        """How messages call a column."""
+        return f"column {str(self.names[place])!r} of {self.where}"
 
-def _of_arrow(column: Any) -> Any:
-    column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
-    return column.to_numpy(zero_copy_only=False)
+    def feature_columns(self, wanted: Sequence[str] | None, taken: Sequence[int] = ()) -> list[int]:
+        """Places of the features: those wanted, or all but ``taken`` and those named like an id or grade."""
+        if wanted is not None and self.text_names(self._untaken(taken)) is not None:
+            missing = [name for name in wanted if name not in self._places]
+            if missing:
+                self.place(missing[0])
+            return [self._places[name] for name in wanted]
+        chosen = self._untaken(taken)
+        if not chosen:
+            raise DataError(f"{self.where} has no feature columns.")
+        return chosen
 
+    def _untaken(self, taken: Sequence[int]) -> list[int]:
+        return [j for j, name in enumerate(self.shown) if j not in taken and name.lower() not in ROLE_NAMES]
 
-def _of_frame(series: Any) -> Any:
-    kind = getattr(series.dtype, "kind", "")
-    if kind in ("i", "u", "f", "b") and not isinstance(series.dtype, np.dtype):
-        # A pandas column that may hold NA: its own conversion would give objects.
-        return (
-            series.to_numpy(dtype=np.float64, na_value=np.nan) if series.isna().any() else series.to_numpy()
-        )
-    return series.to_numpy()
-
-
-def _dataset(parts: list[_Table], columns: Columns, unjudged: str) -> Dataset:
-    first = parts[0]
-    for part in parts[1:]:
-        if part.names != first.names:
+    def text_names(self, places: Sequence[int]) -> tuple[str, ...] | None:
+        """Names of some columns, None when they have none: numbers of a frame made of an array are none."""
+        names = [self.names[j] for j in places]
+        texts = [isinstance(name, str) for name in names]
+        if all(texts):
+            return tuple(map(str, names))
+        if any(texts):
+            odd = next(name for name in names if not isinstance(name, str))
             raise DataError(
-                f"{part.where} has other columns than {first.where}; files of one set must agree."
+                f"{self.where} has column names that are text and others that are not, such as {odd!r}; "
+                "make all of them text."
             )
-    roles = {
-        "qid": first.find(columns.qid, QID_NAMES, "qid"),
-        "grade": first.find(columns.grade, GRADE_NAMES, "grade"),
-        "doc_id": first.find(columns.doc_id, DOC_NAMES, "doc_id"),
-        "weight": columns.weight if isinstance(columns.weight, str) else None,
-    }
-    for role, known in (("qid", QID_NAMES), ("grade", GRADE_NAMES)):
-        if roles[role] is None and getattr(columns, role) is None:
+        return None
+
+    def matrix(self, places: Sequence[int]) -> npt.NDArray[np.float32]:
+        """Some columns as a feature matrix."""
+        whole = None if self._whole is None else self._whole()
+        if whole is not None:
+            whole = whole if list(places) == list(range(len(self.names))) else whole[:, list(places)]
+            return _as_float32(whole, self.where, titles=[self.title(place) for place in places])
+        X = np.empty((self.rows, len(places)), dtype=np.float32)
+        for start in range(0, len(places), _COLUMN_BLOCK):
+            block = places[start : start + _COLUMN_BLOCK]
+            X[:, start : start + len(block)] = np.array([self._numbers(place) for place in block]).T
+        return X
+
+    def _numbers(self, place: int) -> npt.NDArray[np.float32]:
+        title = self.title(place)
+        values = to_numbers(self.column(place), title, _HINT)
+        return _as_float32(values, title)
+
+
+def _opened(table: Any, where: str) -> tuple[list[Any], Callable[[int], Column], Callable[[], Any] | None]:
+    """Names of the columns, a way to get one by its place, and one to get all (None unless it is quick)."""
+    if isinstance(table, Mapping):
+        names = list(table)
+        return names, lambda j: column_of(table[names[j]], f"column {str(names[j])!r} of {where}"), None
+    if hasattr(table, "column_names") and hasattr(table, "column"):
+        return list(table.column_names), lambda j: _of_arrow(table.column(j)), None
+    if hasattr(table, "iloc") and hasattr(table, "dtypes"):
+        return list(table.columns), lambda j: _of_pandas(table.iloc[:, j]), lambda: _one_dtype(table)
+    if hasattr(table, "to_series") and hasattr(table, "columns"):
+        return list(table.columns), lambda j: _of_polars(table.to_series(j)), None
+    if hasattr(table, "__arrow_c_stream__"):
+        try:
+            arrow = importlib.import_module("pyarrow")
+        except ImportError:
             raise DataError(
-                f"{first.where} has no column {' or '.join(map(repr, known))}; name it with {role}=."
-            )
-    for name in (*roles.values(), *(columns.features or ())):
-        if name is not None:
-            first.column(name)
-    # What is named like an id or a grade is no feature, even when another column was chosen: grades leak.
-    taken = {name for name in first.names if name.lower() in (*QID_NAMES, *GRADE_NAMES, *DOC_NAMES)}
-    taken |= {name for name in roles.values() if name is not None}
-    features = list(columns.features or [])
-    if columns.features is None:
-        features = [name for name in first.names if name not in taken]
-    if not features:
-        raise DataError(f"{first.where} has no feature columns.")
-
-    def values(role: str) -> Any:
-        name, given = roles[role], getattr(columns, role)
-        return given if name is None else np.concatenate([part.column(name) for part in parts])
-
-    X = (
-        np.concatenate([_matrix(part, features) for part in parts])
-        if len(parts) > 1
-        else _matrix(first, features)
-    )
-    return judged_dataset(
-        X,
-        values("grade"),
-        values("qid"),
-        unjudged,
-        values("weight"),
-        values("doc_id"),
-        feature_names=features,
-    )
+                f"{where} is an Arrow stream, which needs pyarrow: pip install 'mcrank[tables]'."
+            ) from None
+        read = arrow.table(table)
+        return list(read.column_names), lambda j: _of_arrow(read.column(j)), None
+    names = list(table.columns)
+    return names, lambda j: column_of(table[names[j]], f"column {str(names[j])!r} of {where}"), None
 
 
-def _matrix(part: _Table, features: list[str]) -> npt.NDArray[np.float32]:
-    X = np.empty((part.rows, len(features)), dtype=np.float32)
-    for start in range(0, len(features), _COLUMN_BLOCK):
-        names = features[start : start + _COLUMN_BLOCK]
-        X[:, start : start + len(names)] = np.array([_numbers(part, name) for name in names]).T
-    return X
-
-
-def _numbers(part: _Table, name: str) -> npt.NDArray[np.float32]:
-    column = part.column(name)
-    if column.dtype == object:
-        # Mixed numbers and None are numbers with gaps; texts are not.
-        with contextlib.suppress(TypeError, ValueError):
-            column = np.array([np.nan if v is None else v for v in column.tolist()], dtype=np.float64)
-    if column.dtype.kind not in "fiub":
-        raise DataError(
-            f"column {name!r} of {part.where} is not numeric ({column.dtype}); "
-            "choose the features with features=."
-        )
-    with np.errstate(over="ignore"):
-        values = column.astype(np.float32)
-    bad = np.isinf(values)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise DataError(
-            f"column {name!r} of {part.where} has {column[row]} at row {row}; values must fit float32 "
-            "(use NaN or null for a missing value)."
-        )
+def _one_dtype(frame: Any) -> npt.NDArray[Any] | None:
+    """A frame whose columns are all of one number type, as it lies in memory; None for any other."""
+    kinds = set(frame.dtypes.tolist())
+    kind = next(iter(kinds)) if len(kinds) == 1 else None
+    if not isinstance(kind, np.dtype) or kind.kind not in "fiub":
+        return None
+    values: npt.NDArray[Any] = frame.to_numpy()
     return values
 
 
-def _read_sparse(matrix: Any, columns: Columns, unjudged: str) -> Dataset:
-    for option in ("qid", "grade"):
-        if getattr(columns, option) is None or isinstance(getattr(columns, option), str):
-            raise DataError(
-                f"a sparse matrix has no columns with names; give {option}= as an array of its rows."
-            )
-    names = columns.features
-    return judged_dataset(
-        matrix, columns.grade, columns.qid, unjudged, columns.weight, columns.doc_id, feature_names=names
-    )
+def column_of(values: Any, where: str) -> Column:
+    """Any column (an array, a list, a series or Arrow array of a library) as it is, nothing converted.
+
+    Examples
+    --------
+    >>> from mcrank.data.tables import column_of
+    >>> column_of([2**63 + 1, None], "qid").values.tolist()
+    [9223372036854775809, None]
+    """
+    if isinstance(values, np.ndarray):
+        refuse_masked(values, where)
+        return Column(np.asarray(values))
+    with foreign_errors(f"{where} cannot be read"):
+        if hasattr(values, "null_count") and hasattr(values, "to_numpy"):
+            return _of_polars(values) if hasattr(values, "to_arrow") else _of_arrow(values)
+        if hasattr(values, "isna") and hasattr(values, "dtype"):
+            return _of_pandas(values)
+        if hasattr(values, "__array__") and not isinstance(values, np.generic):
+            return Column(np.asarray(values))
+        if isinstance(values, (str, bytes, Mapping, set, frozenset)) or not hasattr(values, "__iter__"):
+            raise DataError(f"{where} must have one value per row, got {type(values).__name__}.")
+        return Column(_listed(list(values)))
 
 
-def judged_dataset(
-    X: Any,
-    grade: Any,
-    qid: Any,
-    unjudged: str,
-    weight: Any,
-    doc_ids: Any,
-    *,
-    feature_names: Sequence[str] | None,
-) -> Dataset:
-    """Make a data set whose rows without a grade (NaN or negative) are errors, count as 0, or are dropped."""
+def _listed(values: list[Any]) -> npt.NDArray[Any]:
+    """A list as an array that holds the same objects: NumPy would make floats of large integers."""
+    kinds = set(map(type, values))
+    if kinds == {float} or kinds == {bool}:
+        return np.array(values)
+    if kinds == {int}:
+        with contextlib.suppress(OverflowError):
+            return np.array(values, dtype=np.int64)
+    return object_array(values)
+
+
+def _of_arrow(column: Any) -> Column:
+    column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+    kind = str(column.type)
+    categorical = kind.startswith("dictionary")
+    if categorical:
+        column = column.dictionary_decode()
+    missing = None
+    if column.null_count:
+        missing = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
+        if kind == "null":
+            return Column(np.full(len(column), np.nan), missing)
+        # Where the library would make floats of integers, the gaps are filled first.
+        if kind.startswith(("int", "uint", "bool")):
+            column = column.fill_null(False if kind == "bool" else 0)
+    return Column(np.asarray(column.to_numpy(zero_copy_only=False)), missing, categorical)
+
+
+def _of_pandas(series: Any) -> Column:
+    dtype = series.dtype
+    if isinstance(dtype, np.dtype):
+        values = np.asarray(series.to_numpy())
+        return Column(values, missing_rows(values) if dtype.kind == "O" else None)
+    missing = np.asarray(series.isna())
+    if hasattr(dtype, "categories"):
+        codes = np.asarray(series.cat.codes if hasattr(series, "cat") else series.codes)
+        inner = _of_pandas(dtype.categories)
+        return Column(inner.values[codes], missing if missing.any() else None, categorical=True)
+    if dtype.kind in "iub" and missing.any():
+        plain = np.dtype(getattr(dtype, "numpy_dtype", np.float64))
+        return Column(np.asarray(series.to_numpy(dtype=plain, na_value=plain.type(0))), missing)
+    if dtype.kind == "f":
+        return Column(np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan)))
+    return Column(np.asarray(series.to_numpy()), missing if missing.any() else None)
+
+
+def _of_polars(series: Any) -> Column:
+    categorical = str(series.dtype).startswith(("Categorical", "Enum"))
+    missing = None
+    if series.null_count():
+        missing = np.asarray(series.is_null().to_numpy())
+        if series.dtype.is_integer():
+            series = series.fill_null(0)
+        elif str(series.dtype) == "Null":
+            return Column(np.full(len(series), np.nan), missing)
+        elif str(series.dtype) == "Boolean":
+            series = series.fill_null(False)
+    return Column(np.asarray(series.to_numpy()), missing, categorical)
+
+
+def _of_array(X: Any, where: str) -> npt.NDArray[np.float32]:
+    if not isinstance(X, np.ndarray) and hasattr(X, "to_numpy"):
+        raise _not_2d(where, 1)  # a series of a table library
+    refuse_masked(X, where)
     try:
-        y = np.array(grade, dtype=np.float64)
+        given = np.asarray(X)
     except (TypeError, ValueError) as error:
-        raise DataError(f"grades must be numbers: {error}.") from None
-    if unjudged != "error" and y.ndim == 1:
-        open_rows = ~(y >= 0)
-        if unjudged == "zero":
-            y[open_rows] = 0.0
-        elif open_rows.all():
-            raise DataError("every row is unjudged; nothing is left after dropping them.")
-        elif open_rows.any():
-            keep = np.flatnonzero(~open_rows)
-            X = (X.tocsr() if _is_sparse(X) else X)[keep]
-            y, qid = y[keep], np.asarray(qid)[keep]
-            weight = None if weight is None else np.asarray(weight)[keep]
-            doc_ids = None if doc_ids is None else np.asarray(doc_ids)[keep]
-    return Dataset(X, y, qid, weight, feature_names=feature_names, doc_ids=doc_ids)
+        raise DataError(f"{where} must be a matrix of numbers: {error}.") from None
+    if given.ndim != 2:
+        raise _not_2d(where, given.ndim)
+    if 0 in given.shape:
+        raise DataError(f"{where} is empty: {given.shape[0]} rows, {given.shape[1]} features.")
+    given = to_numbers(Column(given), where, _HINT)
+    return _as_float32(given, where)
+
+
+def _not_2d(where: str, found: int) -> DataError:
+    hint = "; reshape your data: X.reshape(-1, 1) makes one feature of it" if found == 1 else ""
+    return DataError(f"{where} must have 2 dimensions (rows, features), got {found}{hint}.")
+
+
+def _dense(X: Any, where: str) -> npt.NDArray[np.float32]:
+    """A sparse matrix as a dense one: what it leaves out is 0, not missing."""
+    with foreign_errors(f"{where} cannot be read as a sparse matrix"):
+        rows = X.tocsr()
+    if rows.ndim != 2 or 0 in rows.shape:
+        raise DataError(f"{where} must have rows and features, got shape {rows.shape}.")
+    features = np.empty(rows.shape, dtype=np.float32)
+    for start in range(0, rows.shape[0], _ROW_BLOCK):
+        with foreign_errors(f"{where} cannot be read as a sparse matrix"):
+            block = rows[start : start + _ROW_BLOCK].toarray()
+        block = to_numbers(Column(block), where, _HINT)
+        features[start : start + _ROW_BLOCK] = _as_float32(block, where, first_row=start)
+    return features
+
+
+def _as_float32(
+    given: npt.NDArray[Any], where: str, *, titles: Sequence[str] | None = None, first_row: int = 0
+) -> npt.NDArray[np.float32]:
+    """Numbers as C-contiguous float32; one that does not fit is `DataError`."""
+    with np.errstate(over="ignore"):
+        values: npt.NDArray[np.float32] = np.ascontiguousarray(given, dtype=np.float32)
+    for start in range(0, len(values), _ROW_BLOCK):
+        bad = np.isinf(values[start : start + _ROW_BLOCK])
+        if not bad.any():
+            continue
+        row, *rest = (int(i) for i in np.argwhere(bad)[0])
+        what = titles[rest[0]] if titles else where
+        column = f", column {rest[0]}" if rest and not titles else ""
+        raise DataError(
+            f"{what} has {float(given[(start + row, *rest)])!r} at row {first_row + start + row}{column}; "
+            "values must fit float32 (use NaN or null for a missing value)."
+        )
+    return values

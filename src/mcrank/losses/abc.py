@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import int32, types
 
+from mcrank.exact import exact_sum, exact_sums_by
 from mcrank.kernels import kernel
 from mcrank.losses.base import Loss
 from mcrank.losses.classes import SMALLEST_SHARE
@@ -75,9 +76,9 @@ _LOSSES = types.void(
 
 
 @kernel(_LOSSES, error_model="numpy")
-def class_losses(scores, moves, base, classes, weight, start, end, out):  # type: ignore[no-untyped-def]
-    """Sum -w log p[y] by class of y, after ``moves`` of the classes other than ``base`` (none: as it is)."""
-    # IN: scores, moves (K - 1 rows; no columns: none), base, classes, weight, start, end  OUT: out (added to)
+def row_losses(scores, moves, base, classes, weight, start, end, out):  # type: ignore[no-untyped-def]
+    """-w log p[y] of every row, after ``moves`` of the classes other than ``base`` (none: as it is)."""
+    # IN: scores, moves (K - 1 rows; no columns: none), base, classes, weight, start, end  OUT: out
     n_classes = scores.shape[0]
     f = np.empty(n_classes)
     for i in range(start, end):
@@ -94,7 +95,7 @@ def class_losses(scores, moves, base, classes, weight, start, end, out):  # type
         for k in range(n_classes):
             total += exp_negative(f[k] - top)
         w = weight[i] if weight.shape[0] > 0 else 1.0
-        out[classes[i]] += w * (np.log(total) - (f[classes[i]] - top))
+        out[i] = w * (np.log(total) - (f[classes[i]] - top))
 
 
 class AdaptiveLoss(Loss):
@@ -149,8 +150,8 @@ class AdaptiveLoss(Loss):
 
     def start_from_prior(self) -> None:
         """Start from the logarithms of the shares, moved to sum to zero; written as if class 0 were base."""
-        counts = np.bincount(self.classes, weights=self.weight, minlength=self.n_classes)
-        logs = np.log(np.maximum(counts / counts.sum(), SMALLEST_SHARE))
+        counts = exact_sums_by(self.classes, self.n_classes, self.weight)
+        logs = np.log(np.maximum(counts / exact_sum(counts), SMALLEST_SHARE))
         for k in range(1, self.n_classes):
             self.base[self.output_of(k, 0)] = logs[k] - logs.mean()
 
@@ -169,6 +170,7 @@ class AdaptiveLoss(Loss):
         gradients.curvature = np.empty((k, n))
         gradients.lane_is_curvature = split == "newton"
         gradients.lane_unit = 1.0 / (1 << LANE_BITS)  # neither h nor a weight passes 1
+        gradients.curvature_unit = gradients.lane_unit
         if gradients.lane_is_curvature:
             gradients.weights = np.empty((k, n), dtype=np.int64)
         elif self.weight is not None:
@@ -195,19 +197,19 @@ class AdaptiveLoss(Loss):
             run(lane, range(self.trees_per_round))
 
     def losses(self, scores: FloatArray, run: Run, moves: FloatArray | None = None) -> FloatArray:
-        """Training loss by class, after what a round's trees would move; the same for any threads."""
+        """Training loss by class, after what a round's trees would move; the same for any order of rows."""
         n = len(self.classes)
         moved = np.empty((self.trees_per_round, 0)) if moves is None else moves
-        parts = np.zeros((len(starts(n)), self.n_classes))
+        rows = np.empty(n)
 
         def part(start: int) -> None:
-            class_losses(
+            row_losses(
                 scores, moved, self.base_class, self.classes, self._weight, start,
-                min(start + ROWS_PER_TASK, n), parts[start // ROWS_PER_TASK],
+                min(start + ROWS_PER_TASK, n), rows,
             )  # fmt: skip
 
         run(part, starts(n))
-        return np.asarray(parts.sum(axis=0))
+        return exact_sums_by(self.classes, self.n_classes, rows)
 
     @property
     def _weight(self) -> FloatArray:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
+from mcrank.exact import exact_sum, exact_sums_by
 from mcrank.losses.base import LeafRule, Loss
 from mcrank.losses.quantize import (
     LANE_BITS,
@@ -55,8 +56,8 @@ class ClassLoss(Loss):
 
     def shares(self, n_classes: int) -> FloatArray:
         """Share of each class in the (weighted) rows."""
-        counts = np.bincount(self.classes, weights=self.weight, minlength=n_classes)
-        return np.asarray(counts / counts.sum())
+        counts = exact_sums_by(self.classes, n_classes, self.weight)
+        return np.asarray(counts / exact_sum(counts))
 
     @abstractmethod
     def start_from_prior(self) -> None:
@@ -76,6 +77,7 @@ class ClassLoss(Loss):
             gradients.curvature = np.empty((k, n))
             gradients.weights = np.empty((k if gradients.lane_is_curvature else 1, n), dtype=np.int64)
             gradients.lane_unit = float(self.weight.max()) / (1 << LANE_BITS)
+            gradients.curvature_unit = gradients.lane_unit  # w p(1 - p) is below w
             if not gradients.lane_is_curvature:
                 round_lane(self.weight, gradients.lane_unit, gradients.weights[0])
         return gradients

@@ -232,8 +232,9 @@ class QueryLoss(Loss):
             lambda s: round_gradients(slopes[s : s + STEP], gradients.unit, gradients.q[0, s : s + STEP]),
             starts(n),
         )
+        gradients.curvature_unit = _largest(curves) / (1 << LANE_BITS)
         if gradients.lane_is_curvature:
-            gradients.lane_unit = _largest(curves) / (1 << LANE_BITS)
+            gradients.lane_unit = gradients.curvature_unit
             lane = gradients.weights[0]
             run(
                 lambda s: round_lane(curves[s : s + STEP], gradients.lane_unit, lane[s : s + STEP]), starts(n)

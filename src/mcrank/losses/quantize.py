@@ -60,7 +60,8 @@ class Gradients:
 
     ``q * unit`` is the gradient. ``weights`` is the second lane (empty: none, or derived from q),
     ``lane_unit`` its scale; ``curvature`` is what leaf values divide by (empty: as the loss's leaf rule
-    says), and ``lane_is_curvature`` says that the second lane is it, rounded.
+    says), added up in steps of ``curvature_unit``, and ``lane_is_curvature`` says that the second lane is it,
+    rounded.
     """
 
     q: npt.NDArray[np.int32]
@@ -69,6 +70,7 @@ class Gradients:
     lane_unit: float = 1.0
     lane_is_curvature: bool = False
     curvature: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    curvature_unit: float = 1.0
 
     def weights_of(self, output: int) -> npt.NDArray[np.int64]:
         """Second lane of one output; outputs may share a row."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.exact import as_integers, exact_mean
 from mcrank.losses.base import LeafRule, Loss
 from mcrank.losses.quantize import (
     LANE_BITS,
@@ -44,7 +45,7 @@ class RegressionLoss(Loss):
         self.target = target
         self.kind = kind
         self.weight = weight
-        start = np.average(target, weights=weight) if kind == "l2" else weighted_median(target, weight)
+        start = exact_mean(target, weight) if kind == "l2" else weighted_median(target, weight)
         self.base = np.array([start], dtype=np.float64)
 
     @property
@@ -63,6 +64,7 @@ class RegressionLoss(Loss):
             gradients.weights = np.empty((1, n), dtype=np.int64)
             round_lane(self.weight, gradients.lane_unit, gradients.weights[0])
             gradients.curvature = self.weight.reshape(1, -1)
+            gradients.curvature_unit = gradients.lane_unit
         return gradients
 
     def fill(self, scores: FloatArray, gradients: Gradients, run: Run) -> None:
@@ -100,8 +102,8 @@ def weighted_median(values: FloatArray, weight: FloatArray | None = None) -> flo
         return float(np.median(values))
     order = np.argsort(values, kind="stable")
     order = order[weight[order] > 0]
-    reached = np.cumsum(weight[order])
-    half = reached[-1] / 2
+    reached = np.cumsum(as_integers(weight)[order])  # exact: equal values may stand in any order
+    half = float(reached[-1]) / 2
     at = int(np.searchsorted(reached, half * (1 - _SAME)))
     if reached[at] <= half * (1 + _SAME):
         return float(values[order[at : at + 2]].mean())  # half on each side: the middle, as without weights

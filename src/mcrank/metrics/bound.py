@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from mcrank.data.checks import refuse_unreal
 from mcrank.errors import DataError, MeasureError
+from mcrank.exact import exact_sum
 from mcrank.metrics.dcg import DiscountedSum, refuse_fractions
 from mcrank.metrics.layout import BoolArray, FloatArray, Layout, RowArray, at_row
 from mcrank.metrics.sorting import FILE_ORDER
@@ -182,23 +183,29 @@ class Bound:
         return self.mean_of(self.per_query(scores))
 
     def mean_of(self, values: FloatArray) -> float:
-        """Return the dialect's mean of values per query."""
+        """Return the dialect's mean of values per query, the same for any order of the queries."""
         inside = ~self._skipped
         weight, one = self.query_weight, 1.0
         if weight is not None:
             # By a power of two, which changes no digit, so that no sum of large weights overflows.
             exponent = max(int(np.frexp(weight.max())[1]), 0)
             weight, one = np.ldexp(weight, -exponent), math.ldexp(1.0, -exponent)
-        total = float(inside.sum() if weight is None else weight[inside].sum())
+        total = float(inside.sum() if weight is None else exact_sum(weight[inside]))
         if total <= 0.0:
             return 0.0 if self.measure.switches.nothing == "zero" else float("nan")
-        # A value that is missing without its query being skipped counts 0 (LETOR 3.0, short queries).
-        counted = np.where(np.isnan(values), 0.0, values)
+        counted = np.where(np.isnan(values), 0.0, values)  # as in `counted`; those skipped are not summed
         if weight is not None:
             # LightGBM and XGBoost do so for NDCG, not for MAP.
             ones = self.measure.switches.empty_weight == "one" and self.prepared.normalized
             counted *= np.where(self.prepared.empty, one, weight) if ones else weight
-        return float(counted[inside].sum() / total)
+        return exact_sum(counted[inside]) / total
+
+    def counted(self, values: FloatArray) -> FloatArray:
+        """Return values per query (last axis) as the mean counts them: NaN only where a query is left out.
+
+        A value that is missing without its query being skipped counts 0 (LETOR 3.0, short queries).
+        """
+        return np.where(self._skipped, np.nan, np.where(np.isnan(values), 0.0, values))
 
     @property
     def query_weight(self) -> FloatArray | None:

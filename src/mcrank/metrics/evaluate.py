@@ -37,6 +37,8 @@ class Evaluation:
         Each measure's definition in one line.
     band : mapping of str to (float, float)
         Mean under the worst and the best order of ties; only when asked for.
+    counted : mapping of str to ndarray
+        Value of each query as the mean counts it: NaN only where the dialect leaves the query out.
 
     Examples
     --------
@@ -53,13 +55,18 @@ class Evaluation:
     counts: Mapping[str, int]
     definitions: Mapping[str, str]
     band: Mapping[str, tuple[float, float]]
+    counted: Mapping[str, FloatArray]
 
-    def by_query(self, measure: str | Measure) -> dict[Any, float]:
-        """Return one measure's value of every query by query id, as `mcrank.stats` takes it."""
+    def by_query(self, measure: str | Measure, *, counted: bool = False) -> dict[Any, float]:
+        """Return one measure's value of every query by query id, as `mcrank.stats` takes it.
+
+        With ``counted``, a query without a value that the dialect's mean counts as 0 has 0 and not NaN.
+        """
         name = parse_measure(measure).name
         if name not in self.per_query:
             raise MeasureError(f"{name} was not evaluated; there are: {', '.join(self.per_query)}.")
-        return dict(zip(self.qids.tolist(), self.per_query[name].tolist(), strict=True))
+        values = self.counted[name] if counted else self.per_query[name]
+        return dict(zip(self.qids.tolist(), values.tolist(), strict=True))
 
     def to_dict(self, per_query: bool = False) -> dict[str, Any]:
         """Return means, counts and definitions as plain values, for JSON."""
@@ -155,10 +162,12 @@ def _evaluate(
     values, tied = measure_together(bounds, used, cuts)
     per_query = {}
     mean = {}
+    counted = {}
     for bound, those in zip(bounds, values, strict=True):
         those.setflags(write=False)
         per_query[bound.measure.name] = those
         mean[bound.measure.name] = bound.mean_of(those)
+        counted[bound.measure.name] = bound.counted(those) if np.isnan(those).any() else those
     return Evaluation(
         mean=MappingProxyType(mean),
         per_query=MappingProxyType(per_query),
@@ -166,6 +175,7 @@ def _evaluate(
         counts=MappingProxyType(_counts(layout, tied, graded)),
         definitions=MappingProxyType({m.name: m.definition for m in wanted}),
         band=MappingProxyType(_bands(bounds, used) if band else {}),
+        counted=MappingProxyType(counted),
     )
 
 
@@ -202,7 +212,7 @@ def _counts(layout: Layout, tied: Mapping[int, BoolArray], graded: Graded) -> di
     counts = {
         "queries": layout.n_queries,
         "rows": layout.n_rows,
-        "empty": int((layout.query_sums((layout.level_grades > 0.0).astype(np.float64)) <= 0.0).sum()),
+        "empty": int(layout.empty.sum()),
     }
     if isinstance(graded, Judged):
         counts |= {
@@ -210,7 +220,7 @@ def _counts(layout: Layout, tied: Mapping[int, BoolArray], graded: Graded) -> di
             "only in the run": graded.only_in_run,
         }
     for k, at_cut in tied.items():
-        counts[f"shorter than {k}"] = int((layout.sizes < k).sum())
+        counts[f"shorter than {k}"] = int(layout.shorter_than(k).sum())
         counts[f"tied at {k}"] = int(at_cut.sum())
     return counts
 

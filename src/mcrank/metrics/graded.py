@@ -44,7 +44,7 @@ class DCG(Measure):
 
     def _short(self, layout: Layout) -> tuple[BoolArray | None, float]:
         rule = self.switches.short
-        short = layout.sizes < self.k if self.k is not None and rule != "cut" else None
+        short = layout.shorter_than(self.k) if self.k is not None and rule != "cut" else None
         return short, float("nan") if rule == "missing" else 0.0
 
     def _gain_words(self) -> str:

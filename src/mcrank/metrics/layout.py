@@ -132,6 +132,15 @@ class Layout:
         return self.ends - self.starts
 
     @cached_property
+    def empty(self) -> BoolArray:
+        """Whether each query is without a grade above 0, which NDCG has no value for."""
+        return self.query_sums((self.level_grades > 0.0).astype(np.float64)) <= 0.0
+
+    def shorter_than(self, k: int) -> BoolArray:
+        """Whether each query ranks fewer than ``k`` rows, whatever their grades."""
+        return self.sizes < k
+
+    @cached_property
     def longest(self) -> int:
         """Most rows any query has, ranked or not."""
         return int((self.stops - self.starts).max(initial=0))

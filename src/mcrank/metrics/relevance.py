@@ -66,7 +66,7 @@ class Precision(Binary):
         asked = sizes if cut is None else np.full(layout.n_queries, float(cut))
         divisor = np.minimum(asked, sizes) if self.switches.precision_short == "n" else asked
         form = DiscountedSum(relevant, np.ones(self._depth(layout, cut)), divisor)
-        short = layout.sizes < self.k if self.k and self.switches.precision_short == "missing" else None
+        short = layout.shorter_than(self.k) if self.k and self.switches.precision_short == "missing" else None
         weighted = self._is_weighted
         return Prepared(form, counts == 0.0, short=short, short_value=float("nan"), weighted=weighted)
 

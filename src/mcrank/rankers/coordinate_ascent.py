@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +17,7 @@ from mcrank.rankers.base import Card, FloatArray
 from mcrank.rankers.linear import LinearRanker
 from mcrank.rankers.rounds import Rounds
 from mcrank.rankers.scaling import Scaling
+from mcrank.threads import InOrder
 
 
 class CoordinateAscent(LinearRanker):
@@ -81,9 +82,12 @@ class CoordinateAscent(LinearRanker):
             )
 
         found: list[tuple[FloatArray, Any]] = []
-        with ThreadPoolExecutor(options["n_jobs"]) as pool:
+        with InOrder[tuple[FloatArray, Any]](options["n_jobs"]) as work:
             try:
-                for weights, value in pool.map(restart, range(options["restarts"])):
+                for number in range(options["restarts"]):
+                    work.add(partial(restart, number))
+                while len(work):
+                    weights, value = work.take()
                     found.append((weights, value))
                     scores = None if held_out is None else np.einsum("ij,j->i", held_out, weights)
                     measured = float(bound.mean(self.scaling_.scores(data.X, weights)))
@@ -98,7 +102,6 @@ class CoordinateAscent(LinearRanker):
                 )
             finally:
                 stop.set()
-                pool.shutdown(cancel_futures=True)
         self.n_rounds_, self.history_ = rounds.n_rounds, rounds.history
         values = [value for _, value in found[: self.n_rounds_]]
         self.best_round_ = rounds.best_round if valid is not None else values.index(max(values)) + 1

@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from mcrank.boosting.predict import predict_raw
 from mcrank.boosting.trees import Forest
+from mcrank.cores import available_cores
 from mcrank.data.dataset import Dataset
 from mcrank.errors import ModelFileError
 from mcrank.options import fitted
 from mcrank.rankers.base import FloatArray, Ranker
-from mcrank.threads import available_cores
 
 
 class ForestRanker(Ranker):

@@ -8,7 +8,6 @@ on stumps as in RankBoost.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
 import numpy as np
@@ -94,8 +93,8 @@ class FRank(TreeRanker):
 class _Fidelity(StumpBoosting):
     """Boosting of stumps on the fidelity loss of pairs."""
 
-    def __init__(self, data: Dataset, options: dict[str, Any], pool: ThreadPoolExecutor) -> None:
-        super().__init__(data, options, pool)
+    def __init__(self, data: Dataset, options: dict[str, Any]) -> None:
+        super().__init__(data, options)
         self.rate, self.candidates = options["learning_rate"], options["candidates"]
         self.total = self.ground.room()
 
@@ -120,7 +119,7 @@ class _Fidelity(StumpBoosting):
                 self.weight, self.up, layout.longest, ground.places, start, end, self.total,
             )  # fmt: skip
 
-        ground.over_features(self.pool, fill)
+        ground.over_features(fill)
         tried = []
         for stump in ground.best(self.net, self.total, ROOTS, self.candidates):
             above, alpha = ground.above(stump), _first_alpha(stump)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from numba import njit
 from mcrank.errors import OptionError
 from mcrank.kernels import kernel, step
 from mcrank.losses.exponential import exp_negative
+from mcrank.threads import run_all
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -267,13 +267,7 @@ def net_scores(
         rows = slice(start, start + _TASK_ROWS)
         score_rows(scale(X[rows]), sizes, weights, ACTIVATIONS[activation], out[rows])
 
-    starts = range(0, len(X), _TASK_ROWS)
-    if n_jobs == 1 or len(starts) == 1:
-        for start in starts:
-            part(start)
-    else:
-        with ThreadPoolExecutor(min(n_jobs, len(starts))) as pool:
-            list(pool.map(part, starts))
+    run_all(part, range(0, len(X), _TASK_ROWS), n_jobs)
     return out
 
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.cores import available_cores
 from mcrank.data.dataset import Dataset
 from mcrank.errors import ModelFileError, OptionError
 from mcrank.losses.lambdas import LambdaLoss
@@ -24,7 +25,6 @@ from mcrank.rankers.mlp import ACTIVATIONS, layer_sizes, n_weights, net_reach, n
 from mcrank.rankers.rounds import Rounds
 from mcrank.rankers.scaling import SCALINGS, Scaling
 from mcrank.rankers.trees import relative_weight
-from mcrank.threads import available_cores
 
 _MOST_HALVINGS = 30  # of the rate before training gives up
 

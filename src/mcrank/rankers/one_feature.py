@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 
 from mcrank.data.dataset import Dataset
 from mcrank.metrics.bound import Bound
 from mcrank.rankers.base import FloatArray
 from mcrank.rankers.scaling import Scaling
+from mcrank.threads import run_all
 
 _BLOCK = 16  # features read together: a cache line of float32
 
@@ -67,6 +66,5 @@ def feature_values(
                 for s, sign in enumerate(signs):
                     out[s, feature] = bound.per_query(sign * values[feature - start])
 
-    with ThreadPoolExecutor(n_jobs) as pool:
-        list(pool.map(fill, range(0, data.n_features, _BLOCK)))
+    run_all(fill, range(0, data.n_features, _BLOCK), n_jobs)
     return out

@@ -12,7 +12,6 @@ of π over the rows above its threshold.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
 import numpy as np
@@ -101,8 +100,8 @@ class RankBoost(ForestRanker):
 class _Exponential(StumpBoosting):
     """Boosting on the exponential loss of pairs."""
 
-    def __init__(self, data: Dataset, options: dict[str, Any], pool: ThreadPoolExecutor) -> None:
-        super().__init__(data, options, pool)
+    def __init__(self, data: Dataset, options: dict[str, Any]) -> None:
+        super().__init__(data, options)
         self.rule = _RULES[options["criterion"]]
         exact = self.rule == ROOTS
         self.total = self.ground.room() if exact else np.empty(0)
@@ -139,7 +138,7 @@ class _Exponential(StumpBoosting):
                     self.up, self.down, layout.longest, ground.places, start, end, self.total,
                 )  # fmt: skip
 
-        ground.over_features(self.pool, fill)
+        ground.over_features(fill)
         stumps = ground.best(self.net, self.total, self.rule, 1)
         if not stumps or stumps[0].merit <= NOTHING * self.loss:
             return None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -24,6 +23,7 @@ from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel
 from mcrank.losses.pairwise import pair_arrays
 from mcrank.rankers.rounds import Rounds
+from mcrank.threads import run_all
 
 FloatArray = npt.NDArray[np.float64]
 # With less than this share of the first loss left there is nothing to learn, only rounding.
@@ -92,14 +92,10 @@ class StumpGround:
         """Return zeros, one for each bin of each feature."""
         return np.zeros(int(self.places[-1]))
 
-    def over_features(self, pool: ThreadPoolExecutor, task: Callable[[int, int], None]) -> None:
+    def over_features(self, task: Callable[[int, int], None]) -> None:
         """Run a task on parts of the features, one for each thread."""
         cuts = np.linspace(0, self.bins.n_features, self.n_jobs + 1).astype(int).tolist()
-        parts = [(a, b) for a, b in pairwise(cuts) if a < b]
-        if len(parts) == 1:
-            task(*parts[0])
-        else:
-            list(pool.map(lambda part: task(*part), parts))
+        run_all(lambda part: task(*part), [(a, b) for a, b in pairwise(cuts) if a < b], self.n_jobs)
 
     def best(self, net: FloatArray, total: FloatArray, rule: int, most: int) -> list[Stump]:
         """Return the best threshold of the ``most`` best features, best first; none without any merit.
@@ -139,8 +135,7 @@ class StumpBoosting(ABC):
 
     loss: float
 
-    def __init__(self, data: Dataset, options: dict[str, Any], pool: ThreadPoolExecutor) -> None:
-        self.pool = pool
+    def __init__(self, data: Dataset, options: dict[str, Any]) -> None:
         self.ground = StumpGround.of(data, options, options.get("thresholds"))
         self.net = self.ground.room()
         self.scores, self.pull, self.up, self.down = np.zeros((4, data.n_rows))
@@ -194,14 +189,13 @@ def boost_stumps(
     rounds = Rounds(valid, options, options["n_estimators"], callback, options["early_stopping_rounds"])
     builder = ForestBuilder(data.n_features, [0.0])
     interrupted = False
-    with ThreadPoolExecutor(options["n_jobs"]) as pool:
-        boosting = kind(data, options, pool)
-        try:
-            boosting.learn(builder, valid, options, rounds)
-        except KeyboardInterrupt:
-            if rounds.best_round == 0:
-                raise
-            interrupted = True
+    boosting = kind(data, options)
+    try:
+        boosting.learn(builder, valid, options, rounds)
+    except KeyboardInterrupt:
+        if rounds.best_round == 0:
+            raise
+        interrupted = True
     if interrupted:
         warnings.warn(f"{owner} was interrupted; it keeps {rounds.best_round} rounds.", stacklevel=4)
     builder.keep_first(rounds.best_round)

@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 
 from mcrank.errors import DataError, OptionError
-from mcrank.stats.two import (
-    Interval,
-    Values,
-    align,
-    bootstrap_interval,
+from mcrank.stats.paired import (
+    FloatArray,
+    Test,
     check_draws,
-    paired_t,
-    randomization,
-    wilcoxon,
-    without_rounding,
+    randomization_test,
+    t_test,
+    wilcoxon_test,
+    wins_ties_losses,
 )
+from mcrank.stats.two import Interval, Values, align, interval_of, known_to_all
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -81,6 +80,8 @@ def tukey(
 class Row:
     """One system in a `compare` table: its mean and interval, and how it stands against the baseline.
 
+    ``corrected_p`` is Holm's, over the ``tests`` of its table: every other system against the baseline.
+
     Examples
     --------
     >>> from mcrank.stats import compare
@@ -97,9 +98,10 @@ class Row:
     wins: int | None
     ties: int | None
     losses: int | None
+    tests: int | None = None
 
 
-_TESTS: dict[str, Any] = {"t": paired_t, "randomization": randomization, "wilcoxon": wilcoxon}
+_TESTS: dict[str, Any] = {"t": t_test, "randomization": randomization_test, "wilcoxon": wilcoxon_test}
 
 
 def compare(
@@ -115,6 +117,7 @@ def compare(
 ) -> list[Row]:
     """Compare systems with a baseline (the first, unless named); p-values are corrected by Holm's rule.
 
+    The family of the correction is every other system against the baseline: one test less than systems.
     ``test`` is ``t`` (paired), ``randomization`` or ``wilcoxon``.
 
     Examples
@@ -124,31 +127,94 @@ def compare(
     >>> [(row.system, row.wins) for row in rows]
     [('a', None), ('b', 0)]
     """
-    if test not in _TESTS:
-        raise OptionError(f"test must be {' or '.join(_TESTS)}, got {test!r}.")
     if len(systems) < 2:
         raise DataError(f"a comparison needs at least 2 systems, got {len(systems)}.")
     base = next(iter(systems)) if baseline is None else baseline
     if base not in systems:
         raise OptionError(f"baseline {base!r} is not among the systems: {', '.join(systems)}.")
-    queries, columns = align(*systems.values(), common=common)
-    aligned: dict[str, Values] = {
-        name: dict(zip(queries, column.tolist(), strict=True))
-        for name, column in zip(systems, columns, strict=True)
-    }
+    _, columns = align(*systems.values(), common=common)
+    table = dict(zip(systems, columns, strict=True))
+    return compare_columns(
+        table, base, test=test, alternative=alternative, level=level, rounds=rounds, seed=seed
+    )
+
+
+def compare_columns(
+    table: Mapping[str, FloatArray],
+    baseline: str,
+    *,
+    test: str = "t",
+    alternative: str = "two-sided",
+    level: float = 0.95,
+    rounds: int = 10_000,
+    seed: int = 0,
+) -> list[Row]:
+    """`compare` for systems whose values are arrays in one order of queries, none of them missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.stats.many import compare_columns
+    >>> rows = compare_columns({"a": np.array([0.9, 0.5]), "b": np.array([0.6, 0.5])}, "a", rounds=99)
+    >>> rows[1].ties, rows[1].tests
+    (1, 1)
+    """
+    if test not in _TESTS:
+        raise OptionError(f"test must be {' or '.join(_TESTS)}, got {test!r}.")
     chance = {"rounds": rounds, "seed": seed} if test == "randomization" else {}
-    others = [name for name in systems if name != base]
-    tests = {name: _TESTS[test](aligned[name], aligned[base], alternative, **chance) for name in others}
-    corrected = dict(zip(others, holm([tests[name].p for name in others]), strict=True))
+    tests = {
+        name: _TESTS[test](column, table[baseline], alternative, **chance)
+        for name, column in table.items()
+        if name != baseline
+    }
+    corrected = dict(zip(tests, holm([found.p for found in tests.values()]), strict=True))
     rows = []
-    for name, column in zip(systems, columns, strict=True):
-        interval = bootstrap_interval(aligned[name], level=level, rounds=rounds, seed=seed)
-        if name == base:
+    for name, column in table.items():
+        interval = interval_of(column, level=level, rounds=rounds, seed=seed)
+        if name == baseline:
             rows.append(Row(name, interval, None, None, None, None, None, None, None))
             continue
-        against = without_rounding(column, columns[list(systems).index(base)])
-        test_of = tests[name]
-        signs = [int((against > 0.0).sum()), int((against == 0.0).sum()), int((against < 0.0).sum())]
-        found = (test_of.difference, test_of.effect, test_of.p, corrected[name])
-        rows.append(Row(name, interval, *found, *signs))
+        found = tests[name]
+        counts = wins_ties_losses(column, table[baseline])
+        row = (found.difference, found.effect, found.p, corrected[name], *counts, len(tests))
+        rows.append(Row(name, interval, *row))
     return rows
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two of many systems, by their places: the paired t test of the first against the second.
+
+    ``corrected_p`` is Holm's, over all pairs of the systems; ``wins``, ``ties`` and ``losses`` count queries.
+    """
+
+    first: int
+    second: int
+    test: Test
+    corrected_p: float
+    wins: int
+    ties: int
+    losses: int
+
+
+def all_pairs(table: FloatArray) -> list[Pair]:
+    """Test every pair of systems (rows of ``table``) on the queries (columns) that have a value in all.
+
+    The family of the correction is every pair: n (n - 1) / 2 tests for n systems.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.stats import all_pairs
+    >>> table = np.array([[0.9, 0.5, 0.7], [0.6, 0.4, 0.5], [0.6, 0.4, 0.5]])
+    >>> [(pair.first, pair.second, pair.wins, pair.corrected_p) for pair in all_pairs(table)][2]
+    (1, 2, 0, 1.0)
+    """
+    known = table[:, known_to_all(table)]
+    places = list(itertools.combinations(range(len(known)), 2))
+    tests = [t_test(known[a], known[b]) for a, b in places]
+    corrected = holm([test.p for test in tests])
+    return [
+        Pair(a, b, test, p, *wins_ties_losses(known[a], known[b]))
+        for (a, b), test, p in zip(places, tests, corrected, strict=True)
+    ]

@@ -1,58 +1,32 @@
-"""Two systems: paired and unpaired tests, randomization, bootstrap."""
+"""Two systems whose values come by query id: paired and unpaired tests, randomization, bootstrap.
+
+The paired tests bring both systems into one order of queries and hand over to `mcrank.stats.paired`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mcrank.errors import DataError, OptionError
+from mcrank.stats.paired import (
+    CELLS,
+    FloatArray,
+    Test,
+    check_alternative,
+    check_draws,
+    differences,
+    effect_of,
+    no_spread,
+    randomization_test,
+    t_test,
+    wilcoxon_test,
+)
 
-FloatArray = npt.NDArray[np.float64]
 Values = Mapping[Hashable, float]
-ALTERNATIVES = ("two-sided", "greater", "less")
-_ROUNDING = 1e-12  # spreads below this share of the values are rounding
-_DIGITS = 12  # the same, in decimals
-_CELLS = 4_000_000  # random signs drawn at a time: 32 MB
-
-
-@dataclass(frozen=True)
-class Test:
-    """Outcome of a test of system A against system B.
-
-    Attributes
-    ----------
-    name : str
-        Which test.
-    statistic, p : float
-        Test statistic and p-value.
-    difference : float
-        Mean of A minus mean of B.
-    effect : float
-        Effect size: mean difference over its standard deviation (paired), or over the pooled standard
-        deviation (unpaired).
-    queries : int
-        Queries compared.
-
-    Examples
-    --------
-    >>> from mcrank.stats import paired_t
-    >>> test = paired_t({1: 0.9, 2: 0.5, 3: 0.7}, {1: 0.6, 2: 0.4, 3: 0.5})
-    >>> round(test.difference, 4), test.queries
-    (0.2, 3)
-    """
-
-    __test__ = False  # not a test case, whatever pytest makes of the name
-
-    name: str
-    statistic: float
-    p: float
-    difference: float
-    effect: float
-    queries: int
 
 
 @dataclass(frozen=True)
@@ -102,37 +76,30 @@ def align(*systems: Values, common: bool = False) -> tuple[list[Hashable], list[
             )
     queries = [q for q in systems[0] if all(q in system for system in systems)]
     table = np.array([[system[q] for q in queries] for system in systems], dtype=np.float64)
-    known = np.flatnonzero(~np.isnan(table.sum(axis=0)))
-    if len(known) < 2:
-        raise DataError(f"comparing needs at least 2 queries with values in every system, got {len(known)}.")
+    if np.isinf(table).any():
+        place, at = (int(number) for number in np.argwhere(np.isinf(table))[0])
+        raise DataError(
+            f"the value of query {queries[at]!r} in system {place} is infinite; values must be finite, "
+            "or NaN where a query has none."
+        )
+    known = known_to_all(table)
     return [queries[int(place)] for place in known], [row[known] for row in table]
 
 
-def without_rounding(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Return the differences such that those equal but for rounding are equal.
-
-    0.3 - 0.2 and 0.2 - 0.1 are neither the same number nor 0.1; a test by ranks must not tell them apart.
+def known_to_all(table: FloatArray) -> npt.NDArray[np.int64]:
+    """Return the queries that have a value (no NaN) in every system of a table (systems x queries).
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mcrank.stats.two import without_rounding
-    >>> len(set(without_rounding(np.array([0.3, 0.2]), np.array([0.2, 0.1])).tolist()))
-    1
+    >>> from mcrank.stats.two import known_to_all
+    >>> known_to_all(np.array([[0.1, 0.2, 0.3], [0.1, np.nan, 0.2]])).tolist()
+    [0, 2]
     """
-    scale = max(float(np.abs(x).max()), float(np.abs(y).max()))
-    return np.asarray(np.round((x - y) / scale, _DIGITS)) if scale > 0.0 else x - y
-
-
-def _differences(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Return the differences, 0 where nothing but rounding is left: a test would call that significant."""
-    return np.where(without_rounding(x, y) == 0.0, 0.0, x - y)
-
-
-def _alternative(alternative: str) -> str:
-    if alternative not in ALTERNATIVES:
-        raise OptionError(f"alternative must be {' or '.join(ALTERNATIVES)}, got {alternative!r}.")
-    return alternative
+    known = np.flatnonzero(~np.isnan(table).any(axis=0))
+    if len(known) < 2:
+        raise DataError(f"comparing needs at least 2 queries with values in every system, got {len(known)}.")
+    return known
 
 
 def effect_size(a: Values, b: Values, *, common: bool = False) -> float:
@@ -145,12 +112,7 @@ def effect_size(a: Values, b: Values, *, common: bool = False) -> float:
     2.0
     """
     _, (x, y) = align(a, b, common=common)
-    return _effect(_differences(x, y))
-
-
-def _effect(differences: FloatArray) -> float:
-    spread = float(differences.std(ddof=1))
-    return float(differences.mean()) / spread if spread > 0.0 else 0.0
+    return effect_of(differences(x, y))
 
 
 def paired_t(a: Values, b: Values, alternative: str = "two-sided", *, common: bool = False) -> Test:
@@ -165,25 +127,7 @@ def paired_t(a: Values, b: Values, alternative: str = "two-sided", *, common: bo
     0.0371
     """
     _, (x, y) = align(a, b, common=common)
-    differences = _differences(x, y)
-    kind = _alternative(alternative)
-    if not differences.std() > _ROUNDING * np.abs(differences).max():
-        p, statistic = _no_spread(differences, kind)
-    else:
-        from scipy.stats import ttest_1samp
-
-        outcome = ttest_1samp(differences, 0.0, alternative=kind)
-        p, statistic = float(outcome.pvalue), float(outcome.statistic)
-    return Test("paired t", statistic, p, float(differences.mean()), _effect(differences), len(x))
-
-
-def _no_spread(differences: FloatArray, alternative: str) -> tuple[float, float]:
-    """Return p and statistic when every query differs by the same amount."""
-    mean = float(differences.mean())
-    if mean == 0.0:
-        return 1.0, 0.0
-    agrees = alternative == "two-sided" or (mean > 0.0) == (alternative == "greater")
-    return (0.0 if agrees else 1.0), float(np.copysign(np.inf, mean))
+    return t_test(x, y, alternative)
 
 
 def wilcoxon(a: Values, b: Values, alternative: str = "two-sided", *, common: bool = False) -> Test:
@@ -196,16 +140,7 @@ def wilcoxon(a: Values, b: Values, alternative: str = "two-sided", *, common: bo
     0.25
     """
     _, (x, y) = align(a, b, common=common)
-    differences = _differences(x, y)
-    kind = _alternative(alternative)
-    p, statistic = 1.0, 0.0
-    ranked = without_rounding(x, y)
-    if ranked.any():
-        from scipy.stats import wilcoxon as scipy_wilcoxon
-
-        outcome = scipy_wilcoxon(ranked[ranked != 0.0], alternative=kind)
-        p, statistic = float(outcome.pvalue), float(outcome.statistic)
-    return Test("Wilcoxon", statistic, p, float(differences.mean()), _effect(differences), len(x))
+    return wilcoxon_test(x, y, alternative)
 
 
 def unpaired_t(a: Values, b: Values, alternative: str = "two-sided") -> Test:
@@ -245,12 +180,14 @@ def unpaired_t_from_summary(
     >>> round(unpaired_t_from_summary(72.4, 24.1, 10_000, 71.7, 24.4, 10_000, "greater").p, 4)
     0.0206
     """
-    kind = _alternative(alternative)
-    difference = mean_a - mean_b
+    kind = check_alternative(alternative)
+    # What is below the twelfth digit of the means is rounding, here as in the paired tests.
+    rounding = 1e-12 * max(abs(mean_a), abs(mean_b))
+    difference = mean_a - mean_b if abs(mean_a - mean_b) > rounding else 0.0
     if n_a < 2 or n_b < 2 or std_a < 0.0 or std_b < 0.0:
         raise DataError("an unpaired test needs at least 2 queries a side and standard deviations >= 0.")
-    if std_a == 0.0 and std_b == 0.0:
-        p, statistic = _no_spread(np.array([difference]), kind)
+    if max(std_a, std_b) <= rounding:
+        p, statistic = no_spread(difference, kind)
     else:
         from scipy.stats import ttest_ind_from_stats
 
@@ -285,34 +222,7 @@ def randomization(
     0.001
     """
     _, (x, y) = align(a, b, common=common)
-    kind = _alternative(alternative)
-    check_draws(rounds, seed)
-    differences = _differences(x, y)
-    observed = float(differences.mean())
-    rng = np.random.default_rng(seed)
-    # One part in 10^12 of room, so that a draw equal to the observation in other words counts as equal.
-    margin = 1e-12 * float(np.abs(differences).mean())
-    extreme = 0
-    # Not scipy.stats.permutation_test: it permutes index arrays where a sign is all that changes.
-    batch = max(1, _CELLS // len(differences))
-    for start in range(0, rounds, batch):
-        signs = rng.integers(0, 2, (min(batch, rounds - start), len(differences)), dtype=np.int8) * 2 - 1
-        drawn = signs @ differences / len(differences)
-        if kind == "two-sided":
-            extreme += int((np.abs(drawn) >= abs(observed) - margin).sum())
-        else:
-            towards = drawn if kind == "greater" else -drawn
-            bar = observed if kind == "greater" else -observed
-            extreme += int((towards >= bar - margin).sum())
-    p = (1 + extreme) / (1 + rounds)
-    return Test("randomization", observed, p, observed, _effect(differences), len(x))
-
-
-def check_draws(rounds: Any, seed: Any) -> None:
-    """Raise `OptionError` unless ``rounds`` is an integer of at least 1 and ``seed`` one of at least 0."""
-    for name, value, low in (("rounds", rounds, 1), ("seed", seed, 0)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
-            raise OptionError(f"{name} must be an integer >= {low}, got {value!r}.")
+    return randomization_test(x, y, alternative, rounds=rounds, seed=seed)
 
 
 def bootstrap_interval(
@@ -333,17 +243,30 @@ def bootstrap_interval(
     >>> round(interval.mean, 4), interval.low > 0
     (0.2, True)
     """
+    _, columns = align(a, common=common) if b is None else align(a, b, common=common)
+    values = columns[0] if b is None else differences(columns[0], columns[1])
+    return interval_of(values, level=level, rounds=rounds, seed=seed)
+
+
+def interval_of(values: FloatArray, *, level: float = 0.95, rounds: int = 10_000, seed: int = 0) -> Interval:
+    """Percentile bootstrap interval of the mean of an array, over resampled places.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.stats.two import interval_of
+    >>> interval_of(np.array([0.5, 0.5]), rounds=10).low
+    0.5
+    """
     if not 0.0 < level < 1.0:
         raise OptionError(f"level must be a number > 0 and < 1, got {level!r}.")
     check_draws(rounds, seed)
-    _, columns = align(a, common=common) if b is None else align(a, b, common=common)
-    values = columns[0] if b is None else columns[0] - columns[1]
     mean = float(values.mean())
     if not values.std() > 0.0:
         return Interval(mean, mean, mean, level)
     from scipy.stats import bootstrap
 
-    batch = max(1, _CELLS // len(values))
+    batch = max(1, CELLS // len(values))
     outcome = bootstrap(
         (values,), np.mean, n_resamples=rounds, confidence_level=level, method="percentile",
         batch=batch, rng=np.random.default_rng(seed),

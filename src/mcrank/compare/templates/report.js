@@ -116,8 +116,6 @@
   }
 
   // ---- two systems -------------------------------------------------------------------------------------
-  const p = (text) => (text.startsWith("<") ? "p " + text : "p = " + text);
-
   function showPair() {
     const { first, second, measure } = state;
     const found = facts.measures[measure], forward = first < second;
@@ -130,8 +128,7 @@
       const counts = forward ? pair.counts : [...pair.counts].reverse();
       words.replaceChildren(
         element("b", {}, names[first]), " minus ", element("b", {}, names[second]),
-        `: ${forward ? pair.difference : pair.reverse} ${measure} on average, paired t test ${p(pair.p)}, after correction for all ` +
-        `${Object.keys(found.pairs).length} pairs ${p(pair.corrected)}: ${pair.real ? "a real difference" : "may be luck"}. ` +
+        `: ${forward ? pair.difference : pair.reverse} ${measure} on average, ${pair.test}. ` +
         `It wins ${counts[0]}, ties ${counts[1]} and loses ${counts[2]} of ${facts.qids.length} queries.`,
       );
       showHistogram(forward ? pair.columns : [...pair.columns].reverse(), found.edge, `${names[first]} minus ${names[second]}, ${measure}`);

@@ -14,17 +14,20 @@ from typing import Any
 import numpy as np
 
 from mcrank.data.dataset import Dataset
-from mcrank.data.feature_checks import check_features_tell, check_telling_feature, count_missing
-from mcrank.data.findings import Diagnosis, Finding
-from mcrank.data.query_checks import check_grade_values, check_order, check_queries, check_rows
 from mcrank.data.read import read
-from mcrank.data.split_checks import check_pair
+from mcrank.doctor.feature_checks import check_features_tell, check_telling_feature, count_missing
+from mcrank.doctor.findings import Diagnosis, Finding, grade_text
+from mcrank.doctor.query_checks import check_grade_values, check_order, check_queries, check_rows
+from mcrank.doctor.split_checks import check_pair
 from mcrank.errors import DataError
+from mcrank.threads import check_jobs
 
 Check = Callable[[Dataset, str], list[Finding]]
 
 
-def diagnose(*sources: Any, names: list[str] | None = None, **options: Any) -> Diagnosis:
+def diagnose(
+    *sources: Any, names: list[str] | None = None, n_jobs: int | None = None, **options: Any
+) -> Diagnosis:
     """Look for what is wrong with ranking data; several sources are taken as the splits of one set.
 
     Parameters
@@ -33,6 +36,8 @@ def diagnose(*sources: Any, names: list[str] | None = None, **options: Any) -> D
         What to look at; what is not a `Dataset` goes through `read`.
     names : list of str, optional
         What to call the sources in the report; by default file names, or ``data 1``, ``data 2``, ...
+    n_jobs : int, optional
+        Threads that read and measure; all cores by default. The findings do not depend on it.
     **options
         Passed to `read`.
 
@@ -51,11 +56,15 @@ def diagnose(*sources: Any, names: list[str] | None = None, **options: Any) -> D
     if not sources:
         raise DataError("diagnose was given nothing to look at; name at least one data set.")
     called = _called(sources, names)
+    jobs = check_jobs(n_jobs, "diagnose")
     parts = {
-        name: source if isinstance(source, Dataset) else read(source, **options)
+        name: source if isinstance(source, Dataset) else read(source, n_jobs=n_jobs, **options)
         for name, source in zip(called, sources, strict=True)
     }
-    findings = [finding for name, data in parts.items() for check in CHECKS for finding in check(data, name)]
+    findings = []
+    for name, data in parts.items():
+        findings += [finding for check in CHECKS for finding in check(data, name)]
+        findings += check_telling_feature(data, name, jobs)
     for (name_a, a), (name_b, b) in combinations(parts.items(), 2):
         findings += check_pair(a, b, f"{name_a} / {name_b}")
     return Diagnosis({name: _summary(data) for name, data in parts.items()}, findings)
@@ -76,23 +85,25 @@ def _called(sources: tuple[Any, ...], names: list[str] | None) -> list[str]:
 def _summary(data: Dataset) -> Mapping[str, Any]:
     grades, counts = np.unique(data.y, return_counts=True)
     sizes = data.sizes
+    rows = dict(zip(map(grade_text, grades.tolist()), counts.tolist(), strict=True))
+    missing = int(count_missing(data).sum())
     return {
         "rows": data.n_rows,
         "queries": data.n_queries,
         "features": data.n_features,
-        "grade_shares": {
-            f"{g:g}": c / data.n_rows for g, c in zip(grades.tolist(), counts.tolist(), strict=True)
-        },
+        "grade_rows": rows,
+        "grade_shares": {grade: count / data.n_rows for grade, count in rows.items()},
         "rows_per_query": {
             "min": int(sizes.min()),
             "median": float(np.median(sizes)),
             "mean": float(sizes.mean()),
             "max": int(sizes.max()),
         },
-        "missing_share": float(count_missing(data).sum() / data.X.size),
+        "missing": missing,
+        "missing_share": missing / data.X.size,
     }
 
 
 CHECKS: tuple[Check, ...] = (
-    check_grade_values, check_queries, check_order, check_features_tell, check_rows, check_telling_feature,
+    check_grade_values, check_queries, check_order, check_features_tell, check_rows,
 )  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any, Literal
 Severity = Literal["broken", "warning", "note"]
 
 _ORDER: tuple[Severity, ...] = ("broken", "warning", "note")
+_GRADES = 12  # that the text lists; the values have all
 
 
 @dataclass(frozen=True)
@@ -60,14 +61,19 @@ class Diagnosis:
         lines: list[str] = []
         for name, summary in self.summaries.items():
             sizes = summary["rows_per_query"]
-            shares = "  ".join(f"{grade}: {share:.1%}" for grade, share in summary["grade_shares"].items())
+            shares = [
+                f"{grade}: {percent(count, summary['rows'])}"
+                for grade, count in summary["grade_rows"].items()
+            ]
+            if len(shares) > _GRADES:
+                shares = [*shares[:_GRADES], f"and {len(shares) - _GRADES} more grades"]
             lines += [
                 f"{name}: {summary['rows']:,} rows, {summary['queries']:,} queries, "
                 f"{summary['features']} features",
-                f"  grades          {shares}",
+                f"  grades          {'  '.join(shares)}",
                 f"  rows per query  {sizes['min']} to {sizes['max']}, median {sizes['median']:g}, "
                 f"mean {sizes['mean']:.1f}",
-                f"  missing values  {summary['missing_share']:.2%}",
+                f"  missing values  {percent(summary['missing'], summary['rows'] * summary['features'], 2)}",
                 "",
             ]
         # One paragraph per kind of finding: where it was found, then once what it means.
@@ -89,9 +95,40 @@ def _indented(text: str) -> str:
 
 def share_text(count: int, of: int, what: str) -> str:
     """Return a count with its share, as in ``3 of 12 queries (25.0%)``."""
-    return f"{count:,} of {of:,} {what} ({count / of:.1%})"
+    return f"{count:,} of {of:,} {what} ({percent(count, of)})"
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return the first names of a list and the number of the others."""
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+def percent(count: int, of: int, digits: int = 1) -> str:
+    """Return a share in per cent; what is there is never rounded to nothing, nor what is missing to all.
+
+    Examples
+    --------
+    >>> from mcrank.doctor.findings import percent
+    >>> percent(1, 8), percent(1, 9630), percent(9629, 9630), percent(0, 5)
+    ('12.5%', '<0.1%', '>99.9%', '0.0%')
+    """
+    unit = 10.0**-digits
+    share = 100 * count / of
+    if 0 < share < unit / 2:
+        return f"<{unit:.{digits}f}%"
+    if 100 - unit / 2 <= share and count < of:
+        return f">{100 - unit:.{digits}f}%"
+    return f"{share:.{digits}f}%"
+
+
+def listed(names: Sequence[str], of: int | None = None) -> str:
+    """Return the first names of a list and the number of the others; ``of`` how many there are in all."""
+    rest = (len(names) if of is None else of) - 8
+    return ", ".join(names[:8]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def grade_text(grade: float) -> str:
+    """Return a grade in the shortest form that is no other grade's.
+
+    Examples
+    --------
+    >>> from mcrank.doctor.findings import grade_text
+    >>> grade_text(2.0), grade_text(0.5), grade_text(1.0000001)
+    ('2', '0.5', '1.0000001')
+    """
+    return short if float(short := f"{grade:g}") == grade else repr(float(grade))

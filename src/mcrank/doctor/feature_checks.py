@@ -1,9 +1,4 @@
-"""Checks of features: constant, repeated, missing, out of scale, or too good to be true.
-
-The NDCG of single features is computed here in a few vector operations, and not with `mcrank.metrics`: data
-must not import measures, which are built on it, and the doctor wants the pessimistic value, with ties in
-their worst order.
-"""
+"""Checks of features: constant, repeated, missing, out of scale, or too good to be true."""
 
 from __future__ import annotations
 
@@ -11,13 +6,18 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.data.dataset import Dataset
-from mcrank.data.findings import Finding, listed, share_text
-from mcrank.data.row_hash import duplicate_columns
+from mcrank.doctor.findings import Finding, listed, percent, share_text
+from mcrank.doctor.row_hash import duplicate_columns
+from mcrank.errors import MeasureError
+from mcrank.metrics.bound import Bound
+from mcrank.metrics.layout import Layout
+from mcrank.metrics.measure import parse_measure
+from mcrank.threads import run_all
 
-CUT = 10  # the k of NDCG
-TELLING = 0.95  # NDCG of one feature alone that hardly any honest feature reaches
+# What single features are measured by: pessimistic, for rows with one value are in no order at all.
+MEASURE = "ndcg@10[standard;ties=worst]"
+TELLING = 0.95  # the value of one feature alone that hardly any honest feature reaches
 SCALE_SPREAD = 1e6
-SAMPLED_QUERIES = 2000  # single features are tried on so many
 _BLOCK = 16384
 
 
@@ -59,7 +59,7 @@ def check_features_tell(data: Dataset, where: str) -> list[Finding]:
     some = missing > 0
     if some.any():
         worst = np.argsort(-missing, kind="stable")[: int(some.sum())]
-        told = listed([f"{names[j]} {missing[j] / data.n_rows:.1%}" for j in worst])
+        told = listed([f"{names[j]} {percent(int(missing[j]), data.n_rows)}" for j in worst])
         found = f"{share_text(int(some.sum()), data.n_features, 'features')} have missing values: {told}."
         meaning = (
             "mcrank, LightGBM, XGBoost and CatBoost learn where missing values go; RankLib, linear and "
@@ -110,48 +110,55 @@ def _check_scales(
     ]
 
 
-def check_telling_feature(data: Dataset, where: str) -> list[Finding]:
+def check_telling_feature(data: Dataset, where: str, n_jobs: int = 1) -> list[Finding]:
     """One feature that alone ranks suspiciously well."""
     starts = data.offsets[:-1]
-    useful = np.flatnonzero(np.maximum.reduceat(data.y, starts) > np.minimum.reduceat(data.y, starts))
-    if len(useful) == 0:
+    # Where all grades are equal every feature is right, or none is.
+    open_ones = np.flatnonzero(np.maximum.reduceat(data.y, starts) > np.minimum.reduceat(data.y, starts))
+    if len(open_ones) == 0:
         return []
-    step = max(1, len(useful) // SAMPLED_QUERIES)
-    sample = data.select(useful[::step])
-    values = np.maximum(single_feature_ndcg(sample), single_feature_ndcg(sample, falling=True))
+    asked = data if len(open_ones) == data.n_queries else data.select(open_ones)
+    try:
+        values = feature_values(asked, n_jobs).max(axis=0)
+    except MeasureError:
+        return []  # grades without a gain, which `check_grade_values` reports
     order = np.argsort(-values, kind="stable")
     best = int(order[0])
     if values[best] < TELLING:
         return []
-    name = data.feature_names[best]
-    found = f"{name} alone ranks with NDCG@{CUT} {values[best]:.3f} (ties in their worst order)."
+    found = (
+        f"{data.feature_names[best]} alone ranks with NDCG@10 {values[best]:.3f}, ties in their worst order, "
+        f"over the {asked.n_queries:,} queries with more than one grade."
+    )
     if len(order) > 1:
         found += f" The next best feature has {values[order[1]]:.3f}."
     meaning = "It may be made from the grades (a leak): make sure that it is known before anyone judges."
     told = {data.feature_names[j]: float(values[j]) for j in order[:5]}
-    return [Finding("warning", "telling-feature", where, found, meaning, {"ndcg": told})]
+    known = {"ndcg": told, "measure": MEASURE, "queries": asked.n_queries}
+    return [Finding("warning", "telling-feature", where, found, meaning, known)]
 
 
-def single_feature_ndcg(data: Dataset, *, falling: bool = False) -> npt.NDArray[np.float64]:
-    """Mean NDCG@10 of ranking by each feature alone, ties in their worst order.
+def feature_values(data: Dataset, n_jobs: int = 1) -> npt.NDArray[np.float64]:
+    """Mean of `MEASURE` when each feature alone ranks: high values first, then low values first.
 
-    Every query must have a relevant row.
+    Missing values come last either way.
 
     Examples
     --------
     >>> from mcrank import Dataset
-    >>> from mcrank.data.feature_checks import single_feature_ndcg
-    >>> single_feature_ndcg(Dataset([[2.0, 0.0], [1.0, 0.0]], y=[1, 0], qid=[1, 1])).round(4).tolist()
-    [1.0, 0.6309]
+    >>> from mcrank.doctor.feature_checks import feature_values
+    >>> feature_values(Dataset([[2.0, 0.0], [1.0, 0.0]], y=[1, 0], qid=[1, 1])).round(4).tolist()
+    [[1.0, 0.6309], [0.6309, 0.6309]]
     """
-    query = np.repeat(np.arange(data.n_queries), data.sizes)
-    rank = np.arange(data.n_rows) - np.repeat(data.offsets[:-1], data.sizes)
-    discount = np.where(rank < CUT, 1.0 / np.log2(rank + 2.0), 0.0)
-    gain = np.exp2(np.minimum(data.y, 60.0)) - 1.0
-    ideal = np.add.reduceat(gain[np.lexsort((-data.y, query))] * discount, data.offsets[:-1])
-    out = np.empty(data.n_features)
-    for j in range(data.n_features):
-        column = np.nan_to_num(data.X[:, j] if falling else -data.X[:, j], nan=np.inf)
-        order = np.lexsort((data.y, column, query))
-        out[j] = np.mean(np.add.reduceat(gain[order] * discount, data.offsets[:-1]) / ideal)
+    bound = Bound(parse_measure(MEASURE), Layout.of(data))
+    bound.mean(np.zeros(data.n_rows))  # what the bound finds out at first use, it finds before the threads
+    out = np.empty((2, data.n_features))
+
+    def measure(feature: int) -> None:
+        column = data.X[:, feature].astype(np.float64)
+        missing = np.isnan(column)
+        for row, sign in enumerate((1.0, -1.0)):
+            out[row, feature] = bound.mean(np.where(missing, -np.inf, sign * column))
+
+    run_all(measure, range(data.n_features), n_jobs)
     return out

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.data.dataset import Dataset
-from mcrank.data.findings import Finding, Severity
-from mcrank.data.row_hash import hash_rows
+from mcrank.doctor.findings import Finding, Severity, listed, share_text
+from mcrank.doctor.row_hash import hash_rows
 
 # Smallest difference of two distribution functions (Kolmogorov-Smirnov) worth a word, even in large data.
 DRIFT = 0.2
@@ -15,6 +15,7 @@ DRIFT = 0.2
 _FALSE_ALARM = 0.01
 GRADE_DRIFT = 0.1
 _SAMPLED_ROWS = 50_000
+_TELLING_VALUES = 3  # other than 0; rows of fewer coincide by nature
 
 
 def check_pair(a: Dataset, b: Dataset, where: str) -> list[Finding]:
@@ -36,10 +37,11 @@ def _leakage(a: Dataset, b: Dataset, where: str) -> list[Finding]:
     common_ids = {str(q) for q in a.qids.tolist()} & {str(q) for q in b.qids.tolist()}
     hash_a, hash_b = hash_rows(a.X), hash_rows(b.X)
     # A row of zeros (or of one repeated value) says nothing about where it came from.
-    telling = _informative(b.X)
+    telling = _informative(b)
     shared = np.isin(hash_b, hash_a) & telling
     in_common = np.array([str(q) in common_ids for q in b.qids.tolist()], dtype=bool)
     shared_in_common = shared & np.repeat(in_common, b.sizes)
+    counted = f" (rows with fewer than {_needed(b)} values other than 0 not counted)"
     out = []
     if common_ids:
         examples = sorted(common_ids)[:5]
@@ -47,7 +49,8 @@ def _leakage(a: Dataset, b: Dataset, where: str) -> list[Finding]:
         values = {"queries": len(common_ids), "rows": int(shared_in_common.sum()), "examples": examples}
         if shared_in_common.any():
             found += (
-                f", and {int(shared_in_common.sum()):,} of their rows in the second are in the first too."
+                f", and {int(shared_in_common.sum()):,} of their rows in the second have the features of a "
+                f"row of the first{counted}."
             )
             meaning = (
                 "The second split measures memory, not ranking. Split by query (mcrank.split, mcrank.kfold)."
@@ -61,8 +64,10 @@ def _leakage(a: Dataset, b: Dataset, where: str) -> list[Finding]:
     elsewhere = int(shared.sum() - shared_in_common.sum())
     if elsewhere:
         share = elsewhere / b.n_rows
+        others = ", in queries that only the second has" if common_ids else ""
         found = (
-            f"{elsewhere:,} rows ({share:.1%}) of the second split have the features of a row of the first."
+            f"{share_text(elsewhere, b.n_rows, 'rows')} of the second split have the features of a row of "
+            f"the first{others}{counted}."
         )
         meaning = (
             "Near copies of training queries in test data make every figure too good; a few may be chance."
@@ -73,20 +78,23 @@ def _leakage(a: Dataset, b: Dataset, where: str) -> list[Finding]:
     return out
 
 
-def _informative(X: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
-    out = np.empty(len(X), dtype=bool)
-    for start in range(0, len(X), 16384):
-        block = np.nan_to_num(X[start : start + 16384])
-        nonzero = block != 0
-        # Three different places with a value: binary one-feature rows coincide by nature.
-        out[start : start + 16384] = nonzero.sum(axis=1) >= min(3, X.shape[1])
+def _needed(data: Dataset) -> int:
+    return min(_TELLING_VALUES, data.n_features)
+
+
+def _informative(data: Dataset) -> npt.NDArray[np.bool_]:
+    out = np.empty(data.n_rows, dtype=bool)
+    for start in range(0, data.n_rows, 16384):
+        block = np.nan_to_num(data.X[start : start + 16384])
+        out[start : start + 16384] = (block != 0).sum(axis=1) >= _needed(data)
     return out
 
 
 def _drift(a: Dataset, b: Dataset, where: str) -> list[Finding]:
     out = []
-    grades = np.union1d(a.y, b.y)
-    shares = [np.array([np.mean(data.y == grade) for grade in grades]) for data in (a, b)]
+    grades, places = np.unique(np.concatenate([a.y, b.y]), return_inverse=True)
+    first, second = np.split(places, [a.n_rows])
+    shares = [np.bincount(part, minlength=len(grades)) / len(part) for part in (first, second)]
     moved = float(np.abs(shares[0] - shares[1]).sum() / 2)
     if moved > GRADE_DRIFT:
         found = f"grades are spread differently: {moved:.0%} of the rows would have to change theirs."
@@ -101,10 +109,15 @@ def _drift(a: Dataset, b: Dataset, where: str) -> list[Finding]:
     order = np.argsort(-np.array(gaps), kind="stable").tolist()
     drifted = [j for j in order if gaps[j] > max(DRIFT, chance)]
     if drifted:
-        listed = ", ".join(f"{a.feature_names[j]} {gaps[j]:.2f}" for j in drifted[:8])
-        found = f"{len(drifted)} features are distributed differently (Kolmogorov-Smirnov): {listed}."
+        told = listed([f"{a.feature_names[j]} {gaps[j]:.2f}" for j in drifted])
+        rows = [len(_column(data, 0)) for data in (a, b)]
+        on = f", on {rows[0]:,} rows of the first and {rows[1]:,} of the second"
+        found = (
+            f"{len(drifted)} features are distributed differently (Kolmogorov-Smirnov"
+            f"{on if rows != [a.n_rows, b.n_rows] else ''}): {told}."
+        )
         meaning = "A ranker meets values it was not trained on; check how the splits were made."
-        values = {"features": {a.feature_names[j]: gaps[j] for j in drifted}}
+        values = {"features": {a.feature_names[j]: gaps[j] for j in drifted}, "rows": rows}
         out.append(Finding("warning", "feature-drift", where, found, meaning, values))
     return out
 
@@ -119,7 +132,7 @@ def distribution_gap(a: npt.NDArray[np.float32], b: npt.NDArray[np.float32]) -> 
     Examples
     --------
     >>> import numpy as np
-    >>> from mcrank.data.split_checks import distribution_gap
+    >>> from mcrank.doctor.split_checks import distribution_gap
     >>> distribution_gap(np.float32([0, 1]), np.float32([1, 2]))
     0.5
     """

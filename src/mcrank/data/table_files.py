@@ -1,0 +1,110 @@
+"""Table files (Parquet, Arrow, CSV, TSV) opened with pyarrow, polars or pandas, whichever is there."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from mcrank.data.sources import open_text
+from mcrank.data.tables import Table, foreign_errors
+from mcrank.errors import DataError
+
+_FORMATS = {
+    ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
+    ".csv": "csv", ".tsv": "tsv",
+}  # fmt: skip
+_SEPARATORS = {"csv": ",", "tsv": "\t"}
+
+
+def table_format(path: Path) -> str | None:
+    """Format of a file by its suffix, looking through .gz and the like; None for LETOR text."""
+    suffixes = [s.lower() for s in path.suffixes]
+    if suffixes and suffixes[-1] in (".gz", ".bz2", ".zst", ".xz"):
+        suffixes.pop()
+    return _FORMATS.get(suffixes[-1]) if suffixes else None
+
+
+def is_text(path: Path) -> bool:
+    """Whether the format has only text, so that a reader must say what is a number."""
+    return table_format(path) in _SEPARATORS
+
+
+def open_table(path: Path, ids: Callable[[Sequence[str], str], Collection[str]]) -> Table:
+    """Open a file; ``ids`` tells which of the names in a text file are read as the texts they are."""
+    form = str(table_format(path))
+    tried = []
+    for library, opener in (("pyarrow", _open_pyarrow), ("polars", _open_polars), ("pandas", _open_pandas)):
+        if form == "arrow" and library == "pandas":
+            continue  # it would ask for pyarrow
+        try:
+            importlib.import_module(library)
+        except ImportError:
+            tried.append(library)
+            continue
+        as_text = sorted(ids(_header(path, _SEPARATORS[form]), str(path))) if form in _SEPARATORS else []
+        # Each library has its own errors for a damaged file; the caller needs one.
+        with foreign_errors(f"{path} cannot be read as {form}"):
+            return Table(opener(path, form, as_text), str(path))
+    raise DataError(f"{path} needs a table library ({', '.join(tried)}): pip install 'mcrank[tables]'.")
+
+
+def _header(path: Path, separator: str) -> list[str]:
+    """Names in the first line; the libraries rename a name that stands there twice, each in its own way."""
+    try:
+        with open_text(path) as lines:
+            names = next((row for row in csv.reader(lines, delimiter=separator) if row), [])
+    except csv.Error as error:
+        raise DataError(
+            f"{path} cannot be read as text with {separator!r} between columns: {error}."
+        ) from None
+    for name in names:
+        if names.count(name) > 1:
+            raise DataError(f"{path} has two columns {name!r}; names must differ.")
+    return names
+
+
+def _open_pyarrow(path: Path, form: str, as_text: list[str]) -> Any:
+    arrow = importlib.import_module("pyarrow")
+    if form == "parquet":
+        table = importlib.import_module("pyarrow.parquet").ParquetFile(str(path)).read()
+    elif form == "arrow":
+        ipc = importlib.import_module("pyarrow.ipc")
+        with arrow.OSFile(str(path)) as source:
+            magic = source.read(6)
+        with arrow.OSFile(str(path)) as source:
+            table = (ipc.open_file if magic == b"ARROW1" else ipc.open_stream)(source).read_all()
+    else:
+        reader = importlib.import_module("pyarrow.csv")
+        return reader.read_csv(
+            str(path),
+            parse_options=reader.ParseOptions(delimiter=_SEPARATORS[form], newlines_in_values=True),
+            convert_options=reader.ConvertOptions(column_types=dict.fromkeys(as_text, arrow.string())),
+        )
+    # Lengths and offsets of a damaged file may point anywhere: to look first is to live.
+    table.validate(full=True)
+    return table
+
+
+def _open_polars(path: Path, form: str, as_text: list[str]) -> Any:
+    polars = importlib.import_module("polars")
+    if form in ("parquet", "arrow"):
+        return polars.read_parquet(path) if form == "parquet" else polars.read_ipc(path)
+    frame = polars.read_csv(
+        path,
+        separator=_SEPARATORS[form],
+        schema_overrides=dict.fromkeys(as_text, polars.String),
+        infer_schema_length=None,
+    )
+    return frame.with_columns(polars.col(name).fill_null("") for name in as_text)
+
+
+def _open_pandas(path: Path, form: str, as_text: list[str]) -> Any:
+    pandas = importlib.import_module("pandas")
+    if form == "parquet":
+        return pandas.read_parquet(path)
+    return pandas.read_csv(
+        path, sep=_SEPARATORS[form], converters=dict.fromkeys(as_text, str), index_col=False
+    )

@@ -1,0 +1,193 @@
+"""Tables as a `Dataset`: which of their columns are query ids, grades, document ids, weights and features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.data.checks import check_count, check_numbers
+from mcrank.data.columns import Column, to_numbers
+from mcrank.data.dataset import Dataset
+from mcrank.data.ids import IdArray, check_ids, column_ids, ids_of_texts, join_ids
+from mcrank.data.table_files import is_text, open_table
+from mcrank.data.tables import DOC_NAMES, GRADE_NAMES, QID_NAMES, Table, as_features, is_sparse
+from mcrank.errors import DataError
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a table are what: names, or arrays with one value per row; None: found by name."""
+
+    qid: Any = None
+    grade: Any = None
+    doc_id: Any = None
+    weight: Any = None
+    features: Sequence[str] | None = None
+
+    def ids(self, names: Sequence[str], where: str) -> set[str]:
+        """Names of the columns that hold ids."""
+        found = (
+            _find(names, self.qid, QID_NAMES, "qid", where),
+            _find(names, self.doc_id, DOC_NAMES, "doc_id", where),
+        )
+        return {name for name in found if name is not None}
+
+
+def read_table_files(files: Sequence[Path], columns: Columns, unjudged: str) -> Dataset:
+    """Read files of one table format, with the same columns, as one data set."""
+    parts = [open_table(path, columns.ids) for path in files]
+    return _dataset(parts, columns, unjudged, as_written=is_text(files[0]))
+
+
+def read_table(source: Any, columns: Columns, unjudged: str) -> Dataset:
+    """Read a table in memory."""
+    if is_sparse(source):
+        return _read_sparse(source, columns, unjudged)
+    return _dataset([Table(source, "the table")], columns, unjudged, as_written=False)
+
+
+def _find(names: Sequence[str], given: Any, known: tuple[str, ...], option: str, where: str) -> str | None:
+    """Name of the column for an option: the one given, or the only one with a known name."""
+    if isinstance(given, str):
+        return given
+    if given is not None:
+        return None
+    found = [name for name in names if name.lower() in known]
+    if len(found) > 1:
+        raise DataError(f"{where} has columns {', '.join(map(repr, found))}; choose with {option}=.")
+    return found[0] if found else None
+
+
+def _roles(first: Table, columns: Columns) -> dict[str, int | None]:
+    """Place of the column of each role; None where the caller gave an array, or nothing."""
+    roles = {
+        "qid": _find(first.shown, columns.qid, QID_NAMES, "qid", first.where),
+        "grade": _find(first.shown, columns.grade, GRADE_NAMES, "grade", first.where),
+        "doc_id": _find(first.shown, columns.doc_id, DOC_NAMES, "doc_id", first.where),
+        "weight": columns.weight if isinstance(columns.weight, str) else None,
+    }
+    for role, known in (("qid", QID_NAMES), ("grade", GRADE_NAMES)):
+        if roles[role] is None and getattr(columns, role) is None:
+            raise DataError(
+                f"{first.where} has no column {' or '.join(map(repr, known))}; name it with {role}=."
+            )
+    return {role: None if name is None else first.place(name) for role, name in roles.items()}
+
+
+def _dataset(parts: list[Table], columns: Columns, unjudged: str, *, as_written: bool) -> Dataset:
+    first = parts[0]
+    for part in parts[1:]:
+        if sorted(part.shown) != sorted(first.shown):
+            odd = sorted(set(part.shown) ^ set(first.shown))[0]
+            raise DataError(
+                f"{part.where} has other columns than {first.where} ({odd!r}); files of one set must agree."
+            )
+    roles = _roles(first, columns)
+    taken = [place for place in roles.values() if place is not None]
+    chosen = _chosen(first, columns.features, taken)
+    rows = sum(part.rows for part in parts)
+
+    def columns_of(role: str) -> list[tuple[str, Column]]:
+        place = roles[role]
+        if place is None:
+            return []
+        places = [part.place(first.shown[place]) for part in parts]
+        return [(part.title(j), part.column(j)) for part, j in zip(parts, places, strict=True)]
+
+    def ids(role: str) -> IdArray | None:
+        given = getattr(columns, role)
+        what, blank = ("qid", False) if role == "qid" else ("doc_ids", True)
+        if roles[role] is None:
+            return None if given is None else check_ids(given, f"{what} of Dataset", rows, blank=blank)
+        return _ids(columns_of(role), as_written, blank)
+
+    def numbers(role: str) -> npt.NDArray[Any] | None:
+        given = getattr(columns, role)
+        if roles[role] is None:
+            return None if given is None else check_numbers(given, f"{role} of read")
+        hint = "grades must be numbers" if role == "grade" else "weights must be numbers"
+        found = [to_numbers(column, title, hint) for title, column in columns_of(role)]
+        return np.concatenate([values.astype(np.float64) for values in found])
+
+    names = [first.shown[j] for j in chosen]
+    matrices = [part.matrix([part.place(name) for name in names]) for part in parts]
+    X = matrices[0] if len(matrices) == 1 else np.concatenate(matrices)
+    given = first.text_names(chosen)
+    return judged_dataset(
+        X, numbers("grade"), ids("qid"), unjudged, numbers("weight"), ids("doc_id"), feature_names=given
+    )
+
+
+def _chosen(first: Table, features: Sequence[str] | None, taken: list[int]) -> list[int]:
+    if features is None:
+        return first.feature_columns(None, taken)
+    if isinstance(features, str):
+        raise DataError(f"features of read must be a sequence of names, got the text {features!r}.")
+    if not len(features):
+        raise DataError(f"{first.where} has no feature columns.")
+    return [first.place(name) for name in features]
+
+
+def _ids(found: list[tuple[str, Column]], as_written: bool, blank: bool) -> IdArray:
+    if not as_written:
+        return join_ids([(title, column_ids(column, title, blank=blank)) for title, column in found], "ids")
+    texts: list[str] = []
+    for title, column in found:
+        texts += column_ids(column, title, blank=blank).tolist()
+    return ids_of_texts(texts)
+
+
+def _read_sparse(matrix: Any, columns: Columns, unjudged: str) -> Dataset:
+    for option in ("qid", "grade"):
+        if getattr(columns, option) is None or isinstance(getattr(columns, option), str):
+            raise DataError(
+                f"a sparse matrix has no columns with names; give {option}= as an array of its rows."
+            )
+    X = as_features(matrix, "the sparse matrix").values
+    weight = None if columns.weight is None else check_numbers(columns.weight, "weight of read")
+    docs = columns.doc_id
+    return judged_dataset(
+        X,
+        check_numbers(columns.grade, "grade of read"),
+        check_ids(columns.qid, "qid of Dataset", len(X)),
+        unjudged,
+        weight,
+        None if docs is None else check_ids(docs, "doc_ids of Dataset", len(X), blank=True),
+        feature_names=columns.features,
+    )
+
+
+def judged_dataset(
+    X: npt.NDArray[np.float32],
+    y: Any,
+    qid: Any,
+    unjudged: str,
+    weight: Any,
+    doc_ids: Any,
+    *,
+    feature_names: Sequence[str] | None,
+) -> Dataset:
+    """Make a data set whose rows without a grade (NaN or negative) are errors, count as 0, or are dropped."""
+    for name, values in (("grade", y), ("weight", weight)):
+        if values is not None:
+            check_count(values, f"{name} of Dataset", len(X))
+    if unjudged != "error":
+        y = np.array(y, dtype=np.float64)
+        open_rows = ~(y >= 0)
+        if unjudged == "zero":
+            y[open_rows] = 0.0
+        elif open_rows.all():
+            raise DataError("every row is unjudged; nothing is left after dropping them.")
+        elif open_rows.any():
+            keep = np.flatnonzero(~open_rows)
+            X, y, qid = X[keep], y[keep], qid[keep]
+            weight = None if weight is None else weight[keep]
+            doc_ids = None if doc_ids is None else doc_ids[keep]
+    # Nobody else has this matrix, so it need not be copied.
+    X.setflags(write=False)
+    return Dataset(X, y, qid, weight, feature_names=feature_names, doc_ids=doc_ids)
