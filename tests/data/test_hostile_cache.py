@@ -268,7 +268,7 @@ def test_ids_of_all_integers_and_odd_texts_survive(tmp_path):
     (path := tmp_path / "data.txt").write_text("0 qid:1 1:1\n")
     source = cache_module.describe_source([path], {})
     largest = np.array([2**64 - 1, 0, 2**63], dtype=np.uint64)
-    words = np.array(["a\x00", "", "\u2028x"], dtype=object)
+    words = np.array(["a\x00", "\u2028x", "-"], dtype=object)
     for qids in (largest, largest.view(np.int64), words):
         data = mcrank.Dataset(np.zeros((3, 1)), [0, 1, 2], qids, feature_names=["ü"])
         cache_module.save_cache(data, [path], source)
