@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+import mcrank.forks as _forks  # noqa: F401 - from now on forks wait for imports and compilations of others
+
 __version__ = "0.2.0.dev0"  # the one place that says it
 
 # Public name -> module that holds it. One line each; `__getattr__` does the rest.

@@ -28,3 +28,7 @@ class ModelFileError(McrankError, ValueError):
 
 class NotFittedError(McrankError, ValueError, AttributeError):
     """A ranker was asked for what only a fitted ranker has."""
+
+
+class KernelError(McrankError, RuntimeError):
+    """Compiled code cannot be had here; neither the data nor the model is at fault."""

@@ -49,6 +49,7 @@ def test_the_command_times_every_area(mcrank_cli):
     assert code == 0
     times = json.loads(printed)
     assert set(times["seconds"]) == set(AREAS)
+    assert times["folder"].endswith("kernels")
     assert times["total"] >= sum(times["seconds"].values())
     code, printed, _ = mcrank_cli("warmup")
-    assert [line.split()[0] for line in printed.splitlines()] == [*times["seconds"], "total"]
+    assert [line.split()[0] for line in printed.splitlines()] == [*times["seconds"], "total", "folder"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from mcrank.boosting.fold import GROUP, LANES, MAX_LEAVES, RUN, TABLE
 from mcrank.boosting.trees import Forest
 from mcrank.kernels import kernel
+from mcrank.lazy import lazy
 
 Array = npt.NDArray[Any]
 
@@ -46,7 +46,7 @@ class CompiledForest:
     slots: int
     _kept: threading.local = field(default_factory=threading.local)
 
-    @cached_property
+    @lazy
     def block_nanoseconds(self) -> int:
         """Roughly how long a block of rows takes, to judge whether threads are worth starting."""
         walked = int(np.count_nonzero(self.group_walk >= 0))
@@ -159,7 +159,7 @@ def _program(forest: Forest, small: Array, column_of: Array, rank_of: Array) -> 
     leaf_value = aligned(int(tree_value[-1]), np.float64)
     node, node_rank = aligned(4 * int(tree_step[-1]), np.uint16), aligned(int(tree_step[-1]), np.int8)
     slots = _lay_out(
-        LANES, GROUP, constants, order[foldable], member[foldable], tree_step[:-1][foldable],
+        constants, order[foldable], member[foldable], tree_step[:-1][foldable],
         tree_value[:-1][foldable], forest.tree_offsets, forest.feature, forest.left, forest.right,
         forest.value, column_of, rank_of,
         np.empty(2 * MAX_LEAVES, dtype=np.int64), np.empty(MAX_LEAVES, dtype=np.int64),
@@ -182,21 +182,18 @@ def _program(forest: Forest, small: Array, column_of: Array, rank_of: Array) -> 
 
 @kernel()
 def _lay_out(
-    lanes: int, group: int, constants: int, trees: Array, member: Array, tree_step: Array, tree_value: Array,
+    constants: int, trees: Array, member: Array, tree_step: Array, tree_value: Array,
     tree_offsets: Array, feature: Array, left: Array, right: Array, value: Array,
     column_of: Array, rank_of: Array, slot_of: Array, free: Array,
     leaf_value: Array, node: Array, node_rank: Array,
 ) -> int:  # fmt: skip
     """Write the steps of every tree; return the number of slots they use.
 
-    ``lanes`` and ``group`` are arguments because the on-disk cache of a kernel knows only its own file: a
-    constant of another file would go stale unseen.
-
     IN: the trees with their place in their group, first step and first leaf value; the forest; the column and
     rank of each node; two scratch arrays. OUT: leaf values; per step four numbers (place of the left and
     right child's slot, column, place of its own slot) and its rank.
     """
-    first_free = group + constants
+    first_free = GROUP + constants
     most = first_free
     for t in range(trees.shape[0]):
         first = tree_offsets[trees[t]]
@@ -204,9 +201,9 @@ def _lay_out(
         n_free, next_slot = 0, first_free
         for i in range(tree_offsets[trees[t] + 1] - first - 1, -1, -1):  # children before their parent
             n = first + i
-            from_left, from_right = group, group
+            from_left, from_right = GROUP, GROUP
             if feature[n] < 0:
-                slot_of[i] = group + leaf - tree_value[t]
+                slot_of[i] = GROUP + leaf - tree_value[t]
                 leaf_value[leaf] = value[n]
                 leaf += 1
                 if i > 0:
@@ -228,10 +225,10 @@ def _lay_out(
             else:
                 slot_of[i] = next_slot
                 next_slot += 1
-            node[4 * step] = from_left * lanes
-            node[4 * step + 1] = from_right * lanes
+            node[4 * step] = from_left * LANES
+            node[4 * step + 1] = from_right * LANES
             node[4 * step + 2] = column_of[n]
-            node[4 * step + 3] = slot_of[i] * lanes
+            node[4 * step + 3] = slot_of[i] * LANES
             node_rank[step] = rank_of[n] - 128
             step += 1
         most = max(most, next_slot)

@@ -14,8 +14,6 @@ not vectorize the same loop over slots that may overlap; it maps them to whateve
 
 Trees with more leaves, and batches of a few rows, are walked on the raw values instead. All ways add the leaf
 values of an output in tree order in float64, so they agree to the last bit.
-
-The on-disk cache of a kernel knows only its own file, so every constant and callee of these kernels is here.
 """
 
 from __future__ import annotations

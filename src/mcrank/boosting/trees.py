@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy.typing as npt
 
 from mcrank.boosting.forest_checks import check_forest
 from mcrank.errors import ModelFileError, OptionError
+from mcrank.lazy import lazy
 
 if TYPE_CHECKING:
     from mcrank.boosting.compiled import CompiledForest
@@ -118,7 +118,7 @@ class Forest:
         """Number of score columns."""
         return int(self.base.shape[0])
 
-    @cached_property
+    @lazy
     def compiled(self) -> CompiledForest:
         """The form the scoring kernels read; made at first use, never stale because the arrays are frozen."""
         from mcrank.boosting.compiled import compile_forest

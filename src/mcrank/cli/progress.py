@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @cache
 def announce_compilation() -> None:
-    """Say so, once, when Numba starts to compile a kernel instead of loading it from its cache."""
+    """Say so, once, when Numba starts to compile a kernel instead of loading it from disk."""
     from numba.core import event
     from numba.core.caching import NullCache
 
@@ -29,12 +29,20 @@ def announce_compilation() -> None:
             cached = not isinstance(getattr(event.data["dispatcher"], "_cache", None), NullCache | None)
             if cached and not Once.said:
                 Once.said = True
-                echo("compiling kernels, first run only", err=True)
+                echo(f"compiling kernels, {_how_often()}", err=True)
 
         def on_end(self, event: object) -> None:
             """Nothing to say."""
 
     event.register("numba:compile", Once())  # type: ignore[no-untyped-call]
+
+
+def _how_often() -> str:
+    from mcrank.kernels.folders import VARIABLE, writable
+
+    if writable() is not None:
+        return "first run only"
+    return f"every time: there is no folder to keep them in. Name one in {VARIABLE}."
 
 
 class TrainingProgress:

@@ -7,6 +7,7 @@ data as reaches all of its kernels.
 from __future__ import annotations
 
 import gc
+import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ import click
 
 from mcrank.cli.main import json_option, print_facts, print_json
 from mcrank.cores import available_cores
+from mcrank.errors import KernelError
 
 # From this many rows on, all threads grow one tree together.
 _SHARED_ROWS = 20_000
@@ -30,8 +32,13 @@ _SMALL: dict[str, Any] = {"n_estimators": 2, "num_leaves": 3, "min_samples_leaf"
 @click.option("--n-jobs", type=click.IntRange(min=1), help="Areas compiled at a time.  [default: every core]")
 @json_option
 def command(n_jobs: int | None, as_json: bool) -> None:
-    """Compile every kernel into the on-disk cache; run it while building a container image."""
+    """Compile every kernel and keep it on disk; run it while building a container image.
+
+    Kernels are kept in the folder MCRANK_CACHE_DIR, if it is set, else beside the package, in the user's
+    folder for caches, or in one for temporary files: the first that can be written.
+    """
     start = time.perf_counter()
+    folder = _folder()
     # Processes, because Numba compiles on one thread at a time.
     workers = n_jobs or min(len(AREAS), available_cores())
     # A compiler makes many small objects and keeps most of them: looking for garbage took an eighth.
@@ -39,9 +46,28 @@ def command(n_jobs: int | None, as_json: bool) -> None:
         seconds = _in_order(pool, workers)
     total = round(time.perf_counter() - start, 3)
     if as_json:
-        print_json({"seconds": seconds, "total": total})
+        print_json({"seconds": seconds, "total": total, "folder": folder})
     else:
-        print_facts({area: f"{value:7.2f} s" for area, value in {**seconds, "total": total}.items()})
+        times = {area: f"{value:7.2f} s" for area, value in {**seconds, "total": total}.items()}
+        print_facts({**times, "folder": folder})
+
+
+def _folder() -> str:
+    """Return the folder that kernels will be kept in; an error if it is not the one asked for, or none."""
+    from mcrank.kernels.folders import VARIABLE, chosen, writable
+
+    asked, found = chosen(), writable()
+    if asked is not None and asked != found and not (os.path.isdir(asked.path) and os.listdir(asked.path)):
+        raise KernelError(
+            f"{VARIABLE} names {os.path.dirname(asked.path)}, which cannot be written, so compiled kernels "
+            "cannot be kept there. Make it a folder this user may write to, or unset it."
+        )
+    if found is None:
+        raise KernelError(
+            "There is no folder in which compiled kernels can be kept: neither beside the package nor in the "
+            f"user's folder for caches nor for temporary files. Name one that can be written in {VARIABLE}."
+        )
+    return found.path
 
 
 def _context() -> Any:

@@ -34,10 +34,6 @@ from mcrank.data.decimals import (
 )
 from mcrank.kernels import kernel, step
 
-# Numba knows a stale compilation by the text of the file it came from, but what is compiled here holds
-# functions of mcrank.data.decimals too. So their text counts as part of this one; a test keeps it true.
-DECIMALS_CHECKSUM = 0xB1B93B08
-
 # What `parse_lines` reports in state[STATUS].
 DONE, HARD_FULL, NO_QID, NO_COLON, BAD_INDEX, LOW_INDEX, HIGH_INDEX, TWICE = range(8)
 # Slots of the state array.

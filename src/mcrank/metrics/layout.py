@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from mcrank.errors import DataError, McrankError, MeasureError
+from mcrank.lazy import lazy
 from mcrank.threads import run_all
 
 FloatArray = npt.NDArray[np.float64]
@@ -126,12 +126,12 @@ class Layout:
         """Number of rows, ranked or not."""
         return len(self.grades)
 
-    @cached_property
+    @lazy
     def sizes(self) -> IntArray:
         """Ranked rows of each query."""
         return self.ends - self.starts
 
-    @cached_property
+    @lazy
     def empty(self) -> BoolArray:
         """Whether each query is without a grade above 0, which NDCG has no value for."""
         return self.query_sums((self.level_grades > 0.0).astype(np.float64)) <= 0.0
@@ -140,12 +140,12 @@ class Layout:
         """Whether each query ranks fewer than ``k`` rows, whatever their grades."""
         return self.sizes < k
 
-    @cached_property
+    @lazy
     def longest(self) -> int:
         """Most rows any query has, ranked or not."""
         return int((self.stops - self.starts).max(initial=0))
 
-    @cached_property
+    @lazy
     def _leveled(self) -> tuple[LevelArray, FloatArray]:
         from mcrank.data.scan import whole_grades
 
@@ -173,7 +173,7 @@ class Layout:
         """Grade of each level."""
         return self._leveled[1]
 
-    @cached_property
+    @lazy
     def in_float32(self) -> Layout:
         """The same rows with grades rounded to float32; itself where that changes none."""
         with np.errstate(over="ignore"):
@@ -182,7 +182,7 @@ class Layout:
             return self
         return replace(self, grades=np.take(rounded, self.levels), small=None)
 
-    @cached_property
+    @lazy
     def queries(self) -> npt.NDArray[np.int64]:
         """Query number of each row."""
         return np.repeat(np.arange(self.n_queries), self.stops - self.starts)
@@ -196,7 +196,7 @@ class Layout:
         query = int(np.searchsorted(self.stops, row, side="right"))
         return f"row {self.source_row(row)} (query {self.qids[query]})"
 
-    @cached_property
+    @lazy
     def level_counts(self) -> RowArray | None:
         """Rows of each query (first axis), ranked or not, at each level; None for a large table.
 
@@ -213,7 +213,7 @@ class Layout:
         count(levels, self.starts, self.stops, out)
         return out
 
-    @cached_property
+    @lazy
     def _sums(self) -> dict[bytes, FloatArray]:
         return {}
 
@@ -263,7 +263,7 @@ class Layout:
                 self.source_row(row),
             )
 
-    @cached_property
+    @lazy
     def id_codes(self) -> npt.NDArray[np.int64]:
         """Place of each row's document id in byte order."""
         if self.doc_ids is None:
@@ -273,7 +273,7 @@ class Layout:
         _, codes = np.unique(ids, return_inverse=True)
         return codes.astype(np.int64)
 
-    @cached_property
+    @lazy
     def id_order(self) -> npt.NDArray[np.int64]:
         """Rows sorted by document id, ascending, inside each query."""
         return np.lexsort((self.id_codes, self.queries))

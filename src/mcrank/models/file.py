@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mcrank.container import Arrays, canonical, pack, read_file, unpack
-from mcrank.errors import McrankError, ModelFileError, OptionError
+from mcrank.errors import KernelError, McrankError, ModelFileError, OptionError
 from mcrank.texts import check_texts
 
 if TYPE_CHECKING:
@@ -118,6 +118,8 @@ def _ranker(header: dict[str, Any], arrays: Arrays, where: str) -> Ranker:
             ranker = ranker_class(name).from_state(meta, arrays)
             _check_returned(ranker, meta, arrays)
         _check_reach(arrays, "the model")
+    except KernelError:
+        raise  # about this machine, not about the file
     except _NONSENSE as error:
         words = str(error) if isinstance(error, McrankError) else f"{type(error).__name__}: {error}"
         raise ModelFileError(f"{where} does not hold a usable {name[:40]!a} model: {words}") from error

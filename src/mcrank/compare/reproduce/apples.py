@@ -8,7 +8,6 @@ same, with a discount of its own).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from mcrank.compare.reproduce.plan import Run
 from mcrank.compare.result import Comparison, FloatArray
 from mcrank.compare.shapes import Figure, Line, Lines
 from mcrank.compare.tables import Cell, Column, Table
+from mcrank.lazy import lazy
 
 TRAINED = ("yahoo", "standard", "letor-paper", "letor4")
 SCORED = ("standard", "yahoo", "letor-paper", "letor4", "letor3", "mslr", "ranklib", "trec")
@@ -60,7 +60,7 @@ class Orchard:
 
     comparison: Comparison
 
-    @cached_property
+    @lazy
     def table(self) -> dict[tuple[str, str], FloatArray]:
         """Value of every query (queries x cut-offs), by system and scoring dialect."""
         names = {dialect: [f"ndcg@{k}[{dialect}]" for k in CUTOFFS] for dialect in SCORED}
@@ -93,12 +93,12 @@ class Orchard:
         """Whether training towards two dialects gave the same scores to every test row."""
         return bool(np.array_equal(self.scores(ranker, a), self.scores(ranker, b)))
 
-    @cached_property
+    @lazy
     def sizes(self) -> Any:
         """Documents of each test query."""
         return np.diff(self.comparison.offsets)
 
-    @cached_property
+    @lazy
     def empty(self) -> Any:
         """Test queries without a relevant document."""
         return np.maximum.reduceat(self.comparison.grades, self.comparison.offsets[:-1]) <= 0

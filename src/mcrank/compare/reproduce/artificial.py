@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from mcrank.compare.reproduce.plan import Run
 from mcrank.compare.result import Comparison, FloatArray
 from mcrank.data.artificial import make_artificial
 from mcrank.data.dataset import Dataset
+from mcrank.lazy import lazy
 from mcrank.models.file import load
 
 TREES: dict[str, Any] = {"num_leaves": 10, "learning_rate": 0.05}
@@ -31,7 +31,7 @@ class Artificial:
 
     run: Run
 
-    @cached_property
+    @lazy
     def parts(self) -> Any:
         """Train, valid and test."""
         sizes = self.run.sizes

@@ -1,0 +1,89 @@
+"""How compiled functions are declared: kernels, which Python calls, and steps, which only kernels call.
+
+Numba compiles for every function, beside its body, a way in from Python (which unpacks each array) and one
+from C. Both go through the optimiser, and for a function of ten arrays they are two fifths of its compile
+time. Nothing here is called from C, and steps are not called from Python, so they go without.
+
+`kernel` and `step` also fix what all have in common: no GIL while they run, and kernels kept on disk
+(`mcrank.kernels.cache`). What a kernel calls is compiled into it, so a step has no place on disk of its own.
+A step with one caller is better declared with ``njit(inline="always")``: Numba then writes it into its caller
+and compiles it once, not twice; one that both kernels and steps call with ``njit(nogil=True)``: Numba
+compiles a `step` once for each kind of caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import njit
+from numba.core import config as numba_config
+from numba.core import typeinfer
+from numba.extending import register_jitable
+
+from mcrank.errors import KernelError
+from mcrank.kernels.cache import KernelCache
+from mcrank.kernels.stamp import STEP_OPTIONS
+
+if getattr(numba_config, "DISABLE_JIT", False):
+    # Some steps are machine instructions that have no form in Python: it could not even be slow.
+    raise KernelError(
+        "mcrank cannot work with NUMBA_DISABLE_JIT=1: parts of its kernels are instructions that exist only "
+        "compiled. Unset it, or set it only for the code you want to step through."
+    )
+
+
+def kernel(*signature: Any, **options: Any) -> Any:
+    """Declare a function that Python calls; options are those of `numba.njit`.
+
+    With a signature, or a list of them, it is compiled (or found on disk) when it is declared.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.losses.quantize import round_gradients  # declared with @kernel
+    >>> rounded = np.empty(2, dtype=np.int32)
+    >>> round_gradients(np.array([0.5, -1.0]), 0.25, rounded)
+    >>> rounded.tolist()
+    [2, -4]
+    """
+    signatures = signature[0] if signature and isinstance(signature[0], list) else signature
+
+    def declare(function: Callable[..., Any]) -> Any:
+        compiled: Any = njit
+        dispatcher = compiled(nogil=True, no_cfunc_wrapper=True, **options)(function)
+        # Not njit's cache=True: that one looks at the function's own file only.
+        dispatcher._cache = KernelCache(dispatcher)
+        with typeinfer.register_dispatcher(dispatcher):
+            for one in signatures:
+                dispatcher.compile(one)
+        if signatures:
+            dispatcher.disable_compile()
+        return dispatcher
+
+    return declare
+
+
+def step(**options: Any) -> Any:
+    """Declare a function that kernels call.
+
+    It stays a Python function, which is what runs when Python calls it: slow, but safe. (A function without
+    a way in that is declared by `njit` ends the interpreter when it is called.) ``njit(function)`` gives
+    tests a compiled one.
+
+    Examples
+    --------
+    >>> from mcrank.kernels import step
+    >>> @step()
+    ... def successor(i):
+    ...     return i + 1
+    >>> successor(1)
+    2
+    """
+    all_options = {"nogil": True, "no_cfunc_wrapper": True, **options}
+
+    def declare(function: Callable[..., Any]) -> Any:
+        setattr(function, STEP_OPTIONS, all_options)
+        return register_jitable(**all_options)(function)
+
+    return declare
