@@ -6,6 +6,9 @@
 The second derivative of fidelity is negative where P < 1/3. Its curvature here is sqrt(P) (1 - P) (1 + P) / 4
 instead: positive, and nowhere below the size of the second derivative sqrt(P) (1 - P) (3P - 1) / 4, so that a
 Newton step never overshoots.
+
+The pairs of a query are gone through one by one; those of a query of `LONG` rows or more are summed in boxes
+(`mcrank.losses.boxes`), whose time does not grow with the square of the rows.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from numba import njit
 
 from mcrank.kernels import kernel
 from mcrank.losses.base import LeafRule, Loss
+from mcrank.losses.boxes import FIDELITY, LOGISTIC, LONG, lay_out, pair_sums, pair_tables
 from mcrank.losses.exponential import exp_negative
 from mcrank.losses.pairs import (
     FloatArray,
@@ -262,6 +266,7 @@ class PairwiseLoss(QueryLoss):
     """
 
     kernel: ClassVar[Callable[..., Any]]
+    boxes: ClassVar[int]  # the same pair functions in `mcrank.losses.boxes`
 
     def __init__(
         self,
@@ -273,6 +278,7 @@ class PairwiseLoss(QueryLoss):
     ) -> None:
         self.pairs = pair_arrays(grades, offsets, per_query)
         self.sigma = float(sigma)
+        self._long = self.pairs.ends - self.pairs.starts >= LONG
         super().__init__(self.pairs.ends, self.pairs.longest, weight)
 
     @property
@@ -284,7 +290,24 @@ class PairwiseLoss(QueryLoss):
         self, scores: FloatArray, queries: IntArray, space: Space, slopes: FloatArray, curves: FloatArray
     ) -> None:
         """Write the gradients and curvatures of some queries."""
-        self.kernel(self.pairs, scores, queries, self.sigma, space, slopes, curves)
+        long = self._long[queries]
+        if not long.all():
+            short = queries[~long] if long.any() else queries
+            self.kernel(self.pairs, scores, short, self.sigma, space, slopes, curves)
+        for q in queries[long].tolist():
+            self._fill_long(q, scores, slopes, curves)
+
+    def _fill_long(self, q: int, scores: FloatArray, slopes: FloatArray, curves: FloatArray) -> None:
+        pairs, tables = self.pairs, pair_tables(self.boxes)
+        rows = slice(int(pairs.starts[q]), int(pairs.ends[q]))
+        order, factor = pairs.order[rows], float(pairs.factor[q])
+        if factor == 0.0:
+            slopes[rows] = curves[rows] = 0.0
+            return
+        boxed = lay_out(order, pairs.worth[rows], self.sigma * scores[rows], None, tables)
+        slope, curve, slope_back, curve_back = pair_sums(boxed, tables)
+        slopes[rows][order] = factor * self.sigma * (slope - slope_back)
+        curves[rows][order] = factor * self.sigma**2 * (curve + curve_back)
 
 
 class PairwiseLogistic(PairwiseLoss):
@@ -302,6 +325,7 @@ class PairwiseLogistic(PairwiseLoss):
     """
 
     kernel = staticmethod(fill_logistic)
+    boxes = LOGISTIC
 
 
 class FidelityLoss(PairwiseLoss):
@@ -319,3 +343,4 @@ class FidelityLoss(PairwiseLoss):
     """
 
     kernel = staticmethod(fill_fidelity)
+    boxes = FIDELITY

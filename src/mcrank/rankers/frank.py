@@ -16,9 +16,11 @@ import numpy.typing as npt
 from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel
 from mcrank.losses.base import Loss
+from mcrank.losses.boxes import LONG
 from mcrank.losses.pairwise import FidelityLoss
 from mcrank.options import option
 from mcrank.rankers.base import Card, FloatArray
+from mcrank.rankers.boxed_fidelity import LongQuery
 from mcrank.rankers.stumps import NOTHING, ROOTS, Stump, StumpBoosting, boost_stumps, sum_bins
 from mcrank.rankers.trees import TreeRanker, relative_weight
 
@@ -90,6 +92,9 @@ class FRank(TreeRanker):
             self._keep(boost_stumps(_Fidelity, data, valid, options, callback, type(self).__name__))
 
 
+Along = Callable[[float], FloatArray]
+
+
 class _Fidelity(StumpBoosting):
     """Boosting of stumps on the fidelity loss of pairs."""
 
@@ -98,15 +103,29 @@ class _Fidelity(StumpBoosting):
         self.rate, self.candidates = options["learning_rate"], options["candidates"]
         self.total = self.ground.room()
 
+    def start(self) -> None:
+        """Set the long queries apart: their pairs are never gone through one by one."""
+        layout = self.layout
+        sizes = layout.ends - layout.starts
+        self.long: list[LongQuery] = []
+        self.longest = int(sizes[sizes < LONG].max(initial=0))  # of the others
+        for q in np.flatnonzero((sizes >= LONG) & (self.factor > 0.0)).tolist():
+            start, end = int(layout.starts[q]), int(layout.ends[q])
+            rows = slice(start, end)
+            own = (layout.order[rows], layout.worth[rows], self.weight[rows], float(self.factor[q]))
+            self.long.append(LongQuery(start, end, *own))
+            self.factor[q] = 0.0
+
     def weigh(self) -> float:
         """Fill the pull of all pairs on every row; return the loss."""
         layout = self.layout
-        return float(
+        loss = float(
             pull_fidelity(
                 layout.order, layout.worth, layout.starts, layout.ends, self.factor, self.weight, self.scores,
                 self.up, self.pull,
             )
         )  # fmt: skip
+        return loss + sum(query.pull(self.scores, self.pull) for query in self.long)
 
     def next(self) -> tuple[Stump, float] | None:
         """Return the stump that lowers the loss most, of the best few, and its value."""
@@ -116,53 +135,64 @@ class _Fidelity(StumpBoosting):
             sum_bins(ground.columns, self.pull, ground.places, start, end, self.net)
             sum_separated_pairs(
                 ground.columns, layout.order, layout.worth, layout.starts, layout.ends, self.factor,
-                self.weight, self.up, layout.longest, ground.places, start, end, self.total,
+                self.weight, self.up, self.longest, ground.places, start, end, self.total,
             )  # fmt: skip
+            for query in self.long:
+                query.add_separated(ground.columns, ground.places, start, end, self.total)
 
         ground.over_features(fill)
         tried = []
         for stump in ground.best(self.net, self.total, ROOTS, self.candidates):
-            above, alpha = ground.above(stump), _first_alpha(stump)
-            tried.append((self._change(above, alpha)[0], stump, above, alpha))
+            along, alpha = self._along(ground.above(stump)), _first_alpha(stump)
+            tried.append((along(alpha)[0], stump, along, alpha))
         if not tried:
             return None
-        _, stump, above, alpha = min(tried, key=lambda found: found[0])
-        alpha, change = self._descend(above, alpha)
+        _, stump, along, alpha = min(tried, key=lambda found: found[0])
+        alpha, change = _descend(along, alpha)
         if not change < -NOTHING * self.first_loss:
             return None
         return stump._replace(merit=-change), self.rate * alpha
 
-    def _change(self, above: npt.NDArray[np.bool_], alpha: float) -> FloatArray:
-        """Change of the loss when a stump comes in with ``alpha``; its slope, its curvature and a bound of
-        that.
+    def _along(self, above: npt.NDArray[np.bool_]) -> Along:
+        """Return how the loss changes with the alpha of a stump: by how much, the slope, the curvature and a
+        bound of that.
         """
-        layout, out = self.layout, np.zeros(4)
-        try_fidelity(
-            above, layout.order, layout.worth, layout.starts, layout.ends, self.factor, self.weight, self.up,
-            float(alpha), out,
-        )  # fmt: skip
-        return out
+        layout = self.layout
+        long = [(query, query.along(above)) for query in self.long]
 
-    def _descend(self, above: npt.NDArray[np.bool_], alpha: float) -> tuple[float, float]:
-        """Newton's method on the loss along one stump, from a first guess; never ends above its start."""
-        now = self._change(above, alpha)
-        if now[0] >= 0.0:
-            alpha, now = 0.0, self._change(above, 0.0)
-        for _ in range(_STEPS):
-            # The loss is not convex: where it bends the wrong way, or hardly, its bound takes the place.
-            bend = now[2] if now[2] > 0.2 * now[3] else now[3]
-            step = -now[1] / bend if bend > 0.0 else 0.0
-            step = float(np.clip(alpha + step, -_LARGEST, _LARGEST) - alpha)
-            following = self._change(above, alpha + step)
-            while following[0] > now[0] and abs(step) > 1e-6:
-                step /= 2
-                following = self._change(above, alpha + step)
-            if following[0] > now[0]:
-                break
-            alpha, now = alpha + step, following
-            if abs(step) < 1e-5 * (1.0 + abs(alpha)):
-                break
-        return alpha, float(now[0])
+        def change(alpha: float) -> FloatArray:
+            out = np.zeros(4)
+            try_fidelity(
+                above, layout.order, layout.worth, layout.starts, layout.ends, self.factor, self.weight,
+                self.up, float(alpha), out,
+            )  # fmt: skip
+            for query, near in long:
+                out += query.change(near, float(alpha))
+            return out
+
+        return change
+
+
+def _descend(change: Along, alpha: float) -> tuple[float, float]:
+    """Newton's method on the loss along one stump, from a first guess; never ends above its start."""
+    now = change(alpha)
+    if now[0] >= 0.0:
+        alpha, now = 0.0, change(0.0)
+    for _ in range(_STEPS):
+        # The loss is not convex: where it bends the wrong way, or hardly, its bound takes the place.
+        bend = now[2] if now[2] > 0.2 * now[3] else now[3]
+        step = -now[1] / bend if bend > 0.0 else 0.0
+        step = float(np.clip(alpha + step, -_LARGEST, _LARGEST) - alpha)
+        following = change(alpha + step)
+        while following[0] > now[0] and abs(step) > 1e-6:
+            step /= 2
+            following = change(alpha + step)
+        if following[0] > now[0]:
+            break
+        alpha, now = alpha + step, following
+        if abs(step) < 1e-5 * (1.0 + abs(alpha)):
+            break
+    return alpha, float(now[0])
 
 
 def _first_alpha(stump: Stump) -> float:

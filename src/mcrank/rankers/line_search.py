@@ -9,6 +9,7 @@ largest possible sum), so sums do not depend on their order and equal rankings h
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from mcrank.kernels import kernel, step
 from mcrank.metrics.bound import Bound
 from mcrank.metrics.dcg import DiscountedSum
 from mcrank.metrics.ties import base_order
+from mcrank.rankers.long_lines import LongLines
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -28,6 +30,8 @@ _I = types.int64[::1]
 
 FARTHEST = 2.0**50  # no step goes farther
 FEW = 24  # numbers up to which insertion keeps the least of many quickly
+LONG = 2048  # rows of a query from which no relevant row is compared with all others, where ranks are cut
+_CUT_SHARE = 8  # and of which the ranks that count are at most one in so many
 _LEAST_EXPONENT = 1023 - 50  # steps below 2^-50 share the bin of 0
 _BIN_BITS = 47  # bits dropped of a float to get its bin: 32 bins for each power of 2
 _SIDE = 100 * 32  # bins on either side of 0
@@ -284,19 +288,36 @@ class ExactSearch:
                 layout, bound.rule, bound.measure.switches.tie_rule[1], bound.form.worth
             ).astype(np.int64)
         self.rows = order[able]  # a query keeps its place, whatever the order of its rows
-        self.offsets = np.append(0, np.cumsum((layout.stops - layout.starts)[worth > 0])).astype(np.int64)
+        sizes = (layout.stops - layout.starts)[worth > 0]
         gain = training.gain[self.rows]
-        self._relevant = np.flatnonzero(gain > 0)
-        self._relevant_offsets = np.searchsorted(self._relevant, self.offsets).astype(np.int64)
-        unit = (gain * worth[layout.queries[self.rows]])[self._relevant]
-        total = float(unit.sum()) or 1.0
+        unit = gain * worth[layout.queries[self.rows]]
+        total = float(unit[gain > 0].sum()) or 1.0
         # Rounded, so that tools which differ by a constant factor (logarithms of another base) agree.
-        self._unit = np.rint(unit / total * 2.0**_UNIT_BITS).astype(np.int64)
+        whole = np.rint(unit / total * 2.0**_UNIT_BITS).astype(np.int64)
         self._ratio = np.rint(training.discount / training.discount[0] * 2.0**_RATIO_BITS).astype(np.int64)
         self.share = total / (2.0 ** (_UNIT_BITS + _RATIO_BITS) * float(weight.sum()))
-        sizes = np.diff(self.offsets)
-        self._longest = int(sizes.max(initial=0))
-        self._most = int((np.diff(self._relevant_offsets) * sizes).sum())
+        self._lay_out(sizes, whole, gain > 0)
+
+    def _lay_out(self, sizes: IntArray, unit: IntArray, relevant: npt.NDArray[np.bool_]) -> None:
+        """Set long queries apart; the rows of the others come first."""
+        cut = len(self._ratio)
+        long = (sizes >= LONG) & (sizes >= _CUT_SHARE * cut)
+        order = np.argsort(np.repeat(long, sizes), kind="stable")
+        self.rows, unit, relevant = self.rows[order], unit[order], relevant[order]
+        bounds = np.append(0, np.cumsum(np.r_[sizes[~long], sizes[long]])).astype(np.int64)
+        count = int((~long).sum())
+        self.offsets = bounds[: count + 1]
+        self._long = [
+            LongLines(start, end, unit[start:end], self._ratio)
+            for start, end in pairwise(bounds[count:].tolist())
+        ]
+        self._relevant = np.flatnonzero(relevant[: self.offsets[-1]])
+        self._relevant_offsets = np.searchsorted(self._relevant, self.offsets).astype(np.int64)
+        self._unit = unit[self._relevant]
+        self._longest = int(sizes[~long].max(initial=0))
+        # A row has no value behind ``cut`` others, so it changes it at most so often going up and down.
+        met = np.minimum(sizes[~long], 2 * cut) if cut <= FEW else sizes[~long]
+        self._most = int((np.diff(self._relevant_offsets) * met).sum())
 
     @staticmethod
     def fits(bound: Bound) -> bool:
@@ -306,9 +327,10 @@ class ExactSearch:
 
     def value(self, scores: FloatArray) -> int:
         """Return the value of the rows' scores."""
-        return int(
-            value_of(scores, self.offsets, self._relevant, self._relevant_offsets, self._unit, self._ratio)
+        short = value_of(
+            scores, self.offsets, self._relevant, self._relevant_offsets, self._unit, self._ratio
         )
+        return int(short) + sum(query.value(scores) for query in self._long)
 
     def space(self) -> Space:
         """Return memory for one thread."""
@@ -320,9 +342,20 @@ class ExactSearch:
             scores, x, self.offsets, self._relevant, self._relevant_offsets, self._unit, self._ratio,
             space.up, space.down, space.step, space.change,
         )  # fmt: skip
+        found = (space.step[:n], space.change[:n])
+        if self._long:
+            parts = [query.meetings(scores, x, FARTHEST) for query in self._long]
+            found = (
+                np.concatenate([found[0], *(part[0] for part in parts)]),
+                np.concatenate([found[1], *(part[1] for part in parts)]),
+            )
+            start += sum(part[2] for part in parts)
+        kept, kept_at = space.kept, space.kept_at
+        if len(kept) < len(found[0]):
+            kept, kept_at = np.empty(len(found[0])), np.empty(len(found[0]), dtype=np.int64)
         best = best_interval(
-            space.step[:n], space.bits[:n], space.change[:n], start, value, space.total, space.rise,
-            space.low, space.high, space.kept, space.kept_at, space.ends,
+            found[0], found[0].view(np.int64), found[1], start, value, space.total, space.rise,
+            space.low, space.high, kept, kept_at, space.ends,
         )  # fmt: skip
         return middle(float(space.ends[0]), float(space.ends[1])) if best > value else 0.0
 
@@ -333,7 +366,6 @@ class Space(NamedTuple):
     up: FloatArray
     down: FloatArray
     step: FloatArray
-    bits: IntArray
     change: IntArray
     kept: FloatArray
     kept_at: IntArray
@@ -351,7 +383,7 @@ class Space(NamedTuple):
         total, rise, low, high = np.empty((4, N_BINS))
         whole = np.int64  # the memory of a float holds an integer just as well
         return cls(
-            up, down, step, step.view(whole), change.view(whole), kept, kept_at.view(whole),
+            up, down, step, change.view(whole), kept, kept_at.view(whole),
             total.view(whole), rise.view(whole), low, high, np.zeros(2),
         )  # fmt: skip
 

@@ -143,7 +143,11 @@ class StumpBoosting(ABC):
         self.weight = np.ones(data.n_rows) if data.weight is None else _relative(data.weight)
         query_weight = 1.0 if data.query_weight is None else _relative(data.query_weight)
         self.factor = _relative(self.layout.factor * query_weight)
+        self.start()
         self.loss = self.first_loss = self.weigh()
+
+    def start(self) -> None:
+        """Make ready what `weigh` needs; the layout of the pairs and their weights are there."""
 
     @abstractmethod
     def weigh(self) -> float:
