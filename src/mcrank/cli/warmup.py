@@ -160,11 +160,16 @@ def use_linear() -> None:
 
 def use_stumps() -> None:
     """Boost stumps on each loss."""
+    import numpy as np
+
     from mcrank import FRank, RankBoost, make_artificial
+    from mcrank.losses.boxes import LONG
 
     train, valid, _ = make_artificial(n_train=4, n_valid=2, n_test=1, docs_per_query=10, n_features=2)
     RankBoost(n_estimators=1).fit(train, valid=valid)
     FRank(n_estimators=1).fit(train, valid=valid)
+    rows = np.arange(LONG)
+    FRank(n_estimators=1).fit(rows[:, None] % 7, rows % 3, qid=np.zeros(LONG))  # a query summed in boxes
 
 
 def use_nets() -> None:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from mcrank.kernels import kernel, step
+from mcrank.kernels import kernel
 from mcrank.losses.exponential import exp_negative
 
 FloatArray = npt.NDArray[np.float64]
@@ -215,7 +215,7 @@ def boxed_sums(boxed, tables, moments, seen, potential, out):  # type: ignore[no
 
     Each is times the weights of both rows.
     """
-    # IN: boxed, tables  OUT: moments, seen, potential (scratch), out[0..1] (with worse), out[2..3] (with better)
+    # IN: boxed, tables  OUT: moments, seen, potential (scratch), out
     out[:] = 0.0
     n_groups = len(boxed.groups) - 1
     moments[:] = 0.0

@@ -19,6 +19,7 @@ from numba import njit
 
 from mcrank.errors import MeasureError
 from mcrank.kernels import kernel
+from mcrank.losses.pair_limit import refuse_pairs
 from mcrank.losses.pairs import (
     FloatArray,
     IntArray,
@@ -31,7 +32,7 @@ from mcrank.losses.pairs import (
     sum_in_lanes,
     weigh_pairs,
 )
-from mcrank.losses.pairwise import QueryLoss
+from mcrank.losses.pairwise import QueryLoss, count_pairs
 from mcrank.metrics.binary import AveragePrecision, BestGrade
 from mcrank.metrics.bound import Bound
 from mcrank.metrics.cascade import Cascade
@@ -44,7 +45,7 @@ from mcrank.metrics.swap_rows import (
     cascade_row,
     discounted_row,
     kendall_row,
-    kendall_scale,
+    kendall_start,
 )
 from mcrank.metrics.ties import base_order
 
@@ -57,6 +58,7 @@ _FORMS: dict[type[Any], int] = {
     KendallTau: 4,
 }
 _DISCOUNTED, _PRECISION, _CASCADE, _BEST, _KENDALL = range(5)
+MOST_PAIRS = 100_000_000  # of one query that rankers take on unless told otherwise: about a second a round
 _FEW = 32  # ranks up to which picking them out is quicker than sorting
 _DISCOUNT_STEPS = 2.0**32  # to which the leading digits of a discount are rounded
 _NEAR = 0.01  # added to the distance of two scores by which ``norm`` divides, as LightGBM does
@@ -66,10 +68,10 @@ class MeasureArrays(NamedTuple):
     """A measure on a data set as arrays for kernels; made by `measure_arrays`."""
 
     form: int
-    worth: FloatArray  # by row
+    worth: FloatArray  # by row; for Kendall's tau, which asks for no more, its place among those of its query
     discount: FloatArray  # by rank and as long as the longest query, or by row with own_discount
     own_discount: bool
-    norm: FloatArray  # by query: 1 / ideal, 0 where no swap changes the value
+    norm: FloatArray  # by query: 1 / ideal (1 / scale), 0 where no swap changes the value
     depth: int  # ranks that matter
     top: int  # pairs need a row within so many ranks
     single: bool  # scores are compared as float32
@@ -108,9 +110,13 @@ def measure_arrays(bound: Bound, truncation: int | None = None) -> MeasureArrays
     discount, norm = _discount_and_norm(bound)
     if not own_discount:
         discount = np.pad(discount, (0, longest - len(discount)))
+    worth = np.take(form.worth, layout.levels)
+    if isinstance(form, KendallTau):
+        worth, scale = _places_and_scale(worth, layout.starts, layout.ends - layout.starts)
+        norm = np.divide(norm, scale, out=np.zeros_like(norm), where=scale > 0.0)
     return MeasureArrays(
         form=_FORMS[type(form)],
-        worth=np.take(form.worth, layout.levels),
+        worth=worth,
         discount=discount,
         own_discount=own_discount,
         norm=norm,
@@ -139,6 +145,20 @@ def _discount_and_norm(bound: Bound) -> tuple[FloatArray, FloatArray]:
     ideal = ideal_sums(bound.layout, form.worth, discount)
     counts = (bound.norm > 0.0) & (ideal > 0.0)
     return discount, np.divide(1.0, ideal, out=np.zeros_like(ideal), where=counts)
+
+
+def _places_and_scale(worth: FloatArray, starts: IntArray, sizes: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Place of each row among the different worths of its query, from the lowest, 0; and of each query
+    the root of (pairs * pairs untied in worth).
+    """
+    queries = np.repeat(np.arange(len(sizes)), sizes)
+    order = np.lexsort((worth, queries))
+    new = np.append(True, (np.diff(worth[order]) > 0) | (np.diff(queries[order]) > 0))
+    count = np.cumsum(new) - 1
+    out = np.empty(len(worth))
+    out[order] = count - count[starts][queries]
+    every = sizes * (sizes - 1.0) / 2.0
+    return out, np.sqrt(every * count_pairs(worth[order], queries, sizes))
 
 
 def _tie_order(bound: Bound) -> RowArray:
@@ -203,7 +223,7 @@ def fill_change(measure, i, n, discount, space):  # type: ignore[no-untyped-def]
     elif measure.form == _BEST:
         best_grade_row(i, worth, measure.depth, change)
     else:
-        kendall_row(i, worth, change)
+        kendall_row(i, worth, space.key_b[:n], change)  # no ranking is under way: its keys are free
 
 
 @njit(inline="always")
@@ -234,8 +254,7 @@ def lambda_query(measure, q, scores, sigma, norm, space, slopes, curves):  # typ
     discount = measure.discount[start:end] if measure.own_discount else measure.discount[:n]
     factor = measure.norm[q]
     if measure.form == _KENDALL:
-        scale = kendall_scale(space.worth[:n])
-        factor = factor / scale if scale > 0.0 else 0.0
+        kendall_start(space.worth[:n], space.key_a[:n], space.key_b[:n])
     total = 0.0
     score = space.score[:n]
     divide = False
@@ -308,6 +327,10 @@ class LambdaLoss(QueryLoss):
         Normalise as LightGBM does; see `lambda_query`.
     weight : ndarray or None
         Row weights.
+    most : int or None
+        Pairs of one query beyond which it is refused (`refuse_pairs`); None for no limit.
+    owner : str
+        Who trains on it, for that.
 
     Examples
     --------
@@ -325,11 +348,29 @@ class LambdaLoss(QueryLoss):
         truncation: int | None = None,
         norm: bool = False,
         weight: FloatArray | None = None,
+        most: int | None = None,
+        owner: str = "A lambda loss",
     ) -> None:
         self.measure = measure_arrays(bound, truncation)
+        if most is not None:
+            self._refuse(bound, most, owner)
         self.sigma = float(sigma)
         self.norm = bool(norm)
         super().__init__(self.measure.ends, self.measure.longest, weight)
+
+    def _refuse(self, bound: Bound, most: int, owner: str) -> None:
+        measure = self.measure
+        sizes = np.where(measure.norm > 0.0, measure.ends - measure.starts, 0)
+        top = np.minimum(measure.top, np.maximum(sizes - 1, 0))
+        refuse_pairs(
+            owner,
+            f"weighs every pair of ranks that {bound.measure.name} looks at, each round",
+            "take a measure with a cut-off (such as ndcg@10), set truncation",
+            top * sizes - top * (top + 1) // 2,
+            sizes,
+            bound.layout.qids,
+            most,
+        )
 
     @property
     def is_empty(self) -> bool:

@@ -77,13 +77,13 @@ def pair_arrays(grades: npt.ArrayLike, offsets: npt.ArrayLike, per_query: bool =
     queries = np.repeat(np.arange(len(sizes)), sizes)
     by_grade = np.lexsort((-worth, queries))
     order = (by_grade - bounds[:-1][queries]).astype(np.int32)
-    pairs = _count_pairs(worth[by_grade], queries, sizes)
+    pairs = count_pairs(worth[by_grade], queries, sizes)
     weight = 1.0 / np.maximum(pairs, 1.0) if per_query else np.ones(len(sizes))
     factor = np.where(pairs > 0, weight, 0.0)
     return PairArrays(worth, order, bounds[:-1].copy(), bounds[1:].copy(), factor, int(sizes.max(initial=0)))
 
 
-def _count_pairs(worth: FloatArray, queries: IntArray, sizes: IntArray) -> npt.NDArray[np.float64]:
+def count_pairs(worth: FloatArray, queries: IntArray, sizes: IntArray) -> npt.NDArray[np.float64]:
     """Pairs of different grades of each query, from the runs of equal grades."""
     n = len(worth)
     new = np.ones(n, dtype=bool)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from mcrank.kernels import step
+from mcrank.metrics.fenwick import add_at, sum_upto
 
 
 @step()
@@ -71,29 +72,36 @@ def best_grade_row(i, grade, depth, change):  # type: ignore[no-untyped-def]
 
 
 @step()
-def kendall_row(i, grade, change):  # type: ignore[no-untyped-def]
-    """Kendall's tau-b, before its scale, where no two rows share a rank.
+def kendall_start(place, tree, theirs):  # type: ignore[no-untyped-def]
+    """For each rank j, the ranks from 1 up to j of lower grade minus those of higher grade.
+
+    They are counted in a Fenwick tree over the grades of the query.
+    """
+    # IN: place of each row's grade among those of the query, by rank  OUT: tree (scratch), theirs
+    n = len(place)
+    for k in range(n):
+        tree[k] = 0.0
+    for j in range(1, n):
+        level = np.int64(place[j])
+        lower, upto = sum_upto(tree, level - 1), sum_upto(tree, level)
+        theirs[j] = lower - (j - 1 - upto)
+        add_at(tree, level, 1.0)
+
+
+@step()
+def kendall_row(i, grade, theirs, change):  # type: ignore[no-untyped-def]
+    """Kendall's tau-b, before its scale, where no two rows share a rank; asked for i = 0, 1, ... in turn.
 
     Equal scores, too, are taken to stand in the order they are ranked in: a swap of two of them would
     otherwise change nothing, and nothing would ever be learned from scores that are all equal.
     """
-    # IN: i, grade by rank  OUT: change below rank i
+    # IN: i, grade by rank
+    # OUT: theirs (from `kendall_start`; of ranks i + 1 to j: those of lower grade minus those of higher),
+    #      change below rank i
     mine = 0.0
     for j in range(i + 1, len(grade)):
-        theirs = 0.0
-        for m in range(i + 1, j):
-            theirs += np.sign(grade[j] - grade[m])
-        change[j] = 2.0 * abs(mine - theirs + np.sign(grade[i] - grade[j]))
-        mine += np.sign(grade[i] - grade[j])
-
-
-@step()
-def kendall_scale(grade):  # type: ignore[no-untyped-def]
-    """Root of (pairs * pairs untied in grade)."""
-    # IN: grade
-    n = len(grade)
-    untied = 0.0
-    for i in range(n):
-        for j in range(i + 1, n):
-            untied += grade[i] != grade[j]
-    return np.sqrt(n * (n - 1) / 2.0 * untied)
+        ahead = np.sign(grade[i] - grade[j])
+        if i > 0:
+            theirs[j] += ahead  # rank i is not between any more
+        change[j] = 2.0 * abs(mine - theirs[j] + ahead)
+        mine += ahead

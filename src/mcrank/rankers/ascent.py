@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.losses.pair_limit import refuse_pairs
 from mcrank.metrics.bound import Bound
 from mcrank.metrics.layout import Graded
 from mcrank.metrics.measure import Measure
@@ -16,6 +17,7 @@ from mcrank.rankers.line_search import ExactSearch
 FloatArray = npt.NDArray[np.float64]
 
 SMALLEST_STEP = 0.001
+MOST_PAIRS = 20_000_000  # of one query along a line, unless told otherwise: 640 MB and a second a thread
 _CELLS = 1 << 22  # scores worked on at a time
 _DIGITS = 10  # of a mean; beyond them rounding decides
 
@@ -97,11 +99,36 @@ class Tiled:
         self.doc_ids = None if data.doc_ids is None else np.tile(data.doc_ids, times)
 
 
-def line_search(measure: Measure, data: Graded, kind: str, doublings: int) -> Search:
-    """Return the search asked for; the exact one only where the measure is a discounted sum."""
+def line_search(
+    measure: Measure,
+    data: Graded,
+    kind: str,
+    doublings: int,
+    most: int = MOST_PAIRS,
+    owner: str | None = None,
+) -> Search:
+    """Return the search asked for; the exact one only where the measure is a discounted sum.
+
+    A query in which the exact one would compare more than ``most`` pairs of rows is refused in the name of
+    ``owner``, or without one searched by the grid.
+    """
     bound = measure.on(data)
     if kind == "exact" and ExactSearch.fits(bound):
-        return ExactSearch(bound)
+        search = ExactSearch(bound)
+        if owner is None and search.pairs.max(initial=0) > most:
+            return GridSearch(measure, data, doublings)
+        if owner is not None:
+            searched = search.searched
+            refuse_pairs(
+                owner,
+                "compares every relevant row of a query with all others along each line",
+                "take a measure with a lower cut-off (such as ndcg@10), set search='grid'",
+                search.pairs,
+                np.diff(data.offsets)[searched],
+                np.asarray(data.qids)[searched],
+                most,
+            )
+        return search
     return GridSearch(measure, data, doublings)
 
 

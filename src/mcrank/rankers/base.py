@@ -262,9 +262,19 @@ def _history(values: dict[str, Any]) -> dict[str, list[float]]:
     return dict(values)
 
 
+def pairs_option(default: int, what: str) -> Any:
+    """Declare ``max_pairs``, the most pairs of one query a ranker takes on."""
+    return option(
+        default=default,
+        low=1,
+        high=2**62,
+        help=f"most {what} of one query; more are refused before training starts; never changes the model",
+    )
+
+
 def _as_trained(options: dict[str, Any]) -> dict[str, Any]:
-    """Options as a model file keeps them; ``n_jobs`` is a matter of the machine, not of the model."""
-    kept = {name: value for name, value in options.items() if name != "n_jobs"}
+    """Options as a model file keeps them; threads and limits are a matter of the machine, not the model."""
+    kept = {name: value for name, value in options.items() if name not in ("n_jobs", "max_pairs")}
     dialect = options["dialect"]
     return kept | {
         "measure": options["measure"].name,

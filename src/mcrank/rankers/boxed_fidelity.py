@@ -1,7 +1,7 @@
 """FRank's stumps on one long query: pull of its pairs, pairs a threshold separates, the loss along a stump.
 
-The same sums that `mcrank.rankers.frank` takes pair by pair, in boxes (`mcrank.losses.boxes`): their time does
-not grow with the square of the rows.
+The same sums that `mcrank.rankers.frank` takes pair by pair, in boxes (`mcrank.losses.boxes`): their time
+does not grow with the square of the rows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ class Along(NamedTuple):
     """A stump on one long query, to be asked for the loss at any alpha; made by `LongQuery.along`."""
 
     above: npt.NDArray[np.bool_]  # by falling grade
-    near: FloatArray  # pairs by who is above (the better row, the worse one), distance of boxes, nodes of both
+    near: (
+        FloatArray  # pairs by who is above (the better row, the worse one), distance of boxes, nodes of both
+    )
 
 
 class LongQuery:
@@ -84,7 +86,7 @@ class LongQuery:
         return Along(mine, near)
 
     def change(self, along: Along, alpha: float) -> FloatArray:
-        """As `try_fidelity`: change of the loss at ``alpha``, its slope, its curvature and a bound of that."""
+        """As `try_fidelity`: change of the loss, its slope, its curvature and a bound of that."""
         out = np.zeros(4)
         sum_along(along, self._boxed, self._tables.nodes, alpha, out)
         return self.factor * out

@@ -12,8 +12,8 @@ import numpy as np
 
 from mcrank.data.dataset import Dataset
 from mcrank.options import option
-from mcrank.rankers.ascent import ascend, line_search
-from mcrank.rankers.base import Card, FloatArray
+from mcrank.rankers.ascent import MOST_PAIRS, ascend, line_search
+from mcrank.rankers.base import Card, FloatArray, pairs_option
 from mcrank.rankers.linear import LinearRanker
 from mcrank.rankers.rounds import Rounds
 from mcrank.rankers.scaling import Scaling
@@ -55,6 +55,7 @@ class CoordinateAscent(LinearRanker):
     )
     max_sweeps: int = option(default=100, low=1, high=2**31 - 1, help="most passes over all weights")
     random_state: int = option(default=0, low=0, high=2**63 - 1, help="seed of orders and of random weights")
+    max_pairs: int = pairs_option(MOST_PAIRS, "pairs of rows the exact search compares along a line")
 
     def _fit(
         self,
@@ -64,7 +65,10 @@ class CoordinateAscent(LinearRanker):
         callback: Callable[[Any], Any] | None,
     ) -> None:
         self.scaling_ = Scaling.fit(data.X, options["scaling"])
-        search = line_search(options["measure"], data, options["search"], options["doublings"])
+        search = line_search(
+            options["measure"], data, options["search"], options["doublings"], options["max_pairs"],
+            type(self).__name__,
+        )  # fmt: skip
         columns = np.ascontiguousarray(self.scaling_.apply(data.X[search.rows]).T)
         held_out = None if valid is None else self.scaling_.apply(valid.X)
         rounds = Rounds(valid, options, options["restarts"], callback)

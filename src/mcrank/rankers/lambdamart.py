@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from mcrank.data.dataset import Dataset
 from mcrank.losses.base import Loss
-from mcrank.losses.lambdas import LambdaLoss
+from mcrank.losses.lambdas import MOST_PAIRS, LambdaLoss
 from mcrank.options import option
-from mcrank.rankers.base import Card
+from mcrank.rankers.base import Card, pairs_option
 from mcrank.rankers.trees import TreeRanker, relative_weight
 
 
@@ -53,6 +53,8 @@ class LambdaMART(TreeRanker):
         default=False, help="divide by the distance of the scores and scale each query, as LightGBM does"
     )
 
+    max_pairs: int = pairs_option(MOST_PAIRS, "pairs a round weighs")
+
     def _loss(self, data: Dataset, options: dict[str, Any]) -> Loss | None:
         loss = LambdaLoss(
             options["measure"].on(data),
@@ -60,5 +62,7 @@ class LambdaMART(TreeRanker):
             options["truncation"],
             options["norm"],
             relative_weight(data),
+            options["max_pairs"],
+            type(self).__name__,
         )
         return None if loss.is_empty else loss

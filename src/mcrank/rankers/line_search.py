@@ -20,7 +20,7 @@ from mcrank.kernels import kernel, step
 from mcrank.metrics.bound import Bound
 from mcrank.metrics.dcg import DiscountedSum
 from mcrank.metrics.ties import base_order
-from mcrank.rankers.long_lines import LongLines
+from mcrank.rankers.long_lines import LongLines, sort_with
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -55,24 +55,6 @@ def sort_floats(key, n):  # type: ignore[no-untyped-def]
                 key[j] = key[j - gap]
                 j -= gap
             key[j] = held
-        gap = gap * 4 // 9
-
-
-@njit(inline="always")
-def sort_with(key, moved, n):  # type: ignore[no-untyped-def]
-    """As `sort_floats`, moving a second array along."""
-    # IN and OUT: key, moved  IN: n
-    gap = 1
-    while gap * 9 < n * 4:
-        gap = (gap * 9 + 3) // 4
-    while gap > 0:
-        for i in range(gap, n):
-            held, held_moved = key[i], moved[i]
-            j = i
-            while j >= gap and key[j - gap] > held:
-                key[j], moved[j] = key[j - gap], moved[j - gap]
-                j -= gap
-            key[j], moved[j] = held, held_moved
         gap = gap * 4 // 9
 
 
@@ -275,20 +257,25 @@ class ExactSearch:
         The rows searched: those of queries whose value can change, in the order in which ties stand.
     share : float
         What one unit of a value adds to the mean of the measure.
+    pairs : ndarray of int64
+        Rows each query compares along a line; 0 for a long query whose measure is cut, which compares few.
+    searched : ndarray of bool
+        The queries of the data that have such rows.
     """
 
     def __init__(self, bound: Bound) -> None:
         training, layout = bound.training(), bound.layout
         weight = np.ones(layout.n_queries) if layout.query_weight is None else layout.query_weight
         worth = training.norm * weight * training.discount[0]
-        able = np.repeat(worth > 0, layout.stops - layout.starts)
+        self.searched = worth > 0
+        able = np.repeat(self.searched, layout.stops - layout.starts)
         order: IntArray = np.arange(layout.n_rows)
         if bound.rule != "file" and (layout.doc_ids is not None or not bound.rule.startswith("id-")):
             order = base_order(
                 layout, bound.rule, bound.measure.switches.tie_rule[1], bound.form.worth
             ).astype(np.int64)
         self.rows = order[able]  # a query keeps its place, whatever the order of its rows
-        sizes = (layout.stops - layout.starts)[worth > 0]
+        sizes = (layout.stops - layout.starts)[self.searched]
         gain = training.gain[self.rows]
         unit = gain * worth[layout.queries[self.rows]]
         total = float(unit[gain > 0].sum()) or 1.0
@@ -318,6 +305,8 @@ class ExactSearch:
         # A row has no value behind ``cut`` others, so it changes it at most so often going up and down.
         met = np.minimum(sizes[~long], 2 * cut) if cut <= FEW else sizes[~long]
         self._most = int((np.diff(self._relevant_offsets) * met).sum())
+        self.pairs = np.zeros(len(sizes), dtype=np.int64)
+        self.pairs[~long] = np.diff(self._relevant_offsets) * sizes[~long]
 
     @staticmethod
     def fits(bound: Bound) -> bool:

@@ -1,7 +1,7 @@
 """Meeting points of a long query along a line, for a measure that looks at the first ranks only.
 
-Among n rows there are n²/2 meeting points, but few of them change the first k ranks. Of rows with equal x only
-the first k count, ever. Between two steps a and b a row counts only if the higher of its scores at the two
+Among n rows there are n²/2 meeting points, but few of them change the first k ranks. Of rows with equal x
+only the first k count, ever. Between two steps a and b a row counts only if the higher of its scores at both
 ends reaches the k-th highest of the lower ones; where that leaves few rows they are compared one by one, and
 elsewhere the interval is cut in two. The steps found, and the changes of value there, are those that
 `mcrank.rankers.line_search.meetings` finds by comparing every relevant row with all others.
@@ -94,20 +94,20 @@ def reaching(scores, x, rows, n, a, b, k, low, out):  # type: ignore[no-untyped-
 
 
 @njit(nogil=True)
-def sort_signs(key, sign, n):  # type: ignore[no-untyped-def]
-    """Sort the first ``n`` steps, moving what they do along (Shell's sort: they are few)."""
-    # IN and OUT: key, sign  IN: n
+def sort_with(key, moved, n):  # type: ignore[no-untyped-def]
+    """Sort the first ``n`` steps, moving a second array along (Shell's sort: they are few)."""
+    # IN and OUT: key, moved  IN: n
     gap = 1
     while gap * 9 < n * 4:
         gap = (gap * 9 + 3) // 4
     while gap > 0:
         for i in range(gap, n):
-            held, held_sign = key[i], sign[i]
+            held, held_moved = key[i], moved[i]
             j = i
             while j >= gap and key[j - gap] > held:
-                key[j], sign[j] = key[j - gap], sign[j - gap]
+                key[j], moved[j] = key[j - gap], moved[j - gap]
                 j -= gap
-            key[j], sign[j] = held, held_sign
+            key[j], moved[j] = held, held_moved
         gap = gap * 4 // 9
 
 
@@ -140,7 +140,7 @@ def compare_rows(scores, x, unit, ratio, rows, n, a, b, n_steps, met, sign, step
                 met[n_met] = at
                 sign[n_met] = 1 if ahead > 0.0 else -1
                 n_met += 1
-        sort_signs(met, sign, n_met)
+        sort_with(met, sign, n_met)
         was = unit[i] * ratio[rank] if rank < cut else np.int64(0)
         start += was
         p = 0

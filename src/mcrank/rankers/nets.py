@@ -15,11 +15,11 @@ import numpy.typing as npt
 from mcrank.cores import available_cores
 from mcrank.data.dataset import Dataset
 from mcrank.errors import ModelFileError, OptionError
-from mcrank.losses.lambdas import LambdaLoss
+from mcrank.losses.lambdas import MOST_PAIRS, LambdaLoss
 from mcrank.losses.pairwise import PairwiseLogistic
 from mcrank.metrics.measure import Kendall, Measure
 from mcrank.options import fitted, option
-from mcrank.rankers.base import Card, FloatArray, Ranker, stopping_option
+from mcrank.rankers.base import Card, FloatArray, Ranker, pairs_option, stopping_option
 from mcrank.rankers.descent import OPTIMIZERS, Descent
 from mcrank.rankers.mlp import ACTIVATIONS, layer_sizes, n_weights, net_reach, net_scores
 from mcrank.rankers.rounds import Rounds
@@ -233,11 +233,19 @@ class LambdaRank(NetRanker):
         high=2**31 - 1,
         help="only pairs with a row within so many ranks; None for all the measure looks at",
     )
+    max_pairs: int = pairs_option(MOST_PAIRS, "pairs an epoch weighs")
 
     def _loss(self, data: Dataset, options: dict[str, Any]) -> PairwiseLogistic | LambdaLoss | None:
         bound = options["measure"].on(data)
         weight = relative_weight(data)
-        loss = LambdaLoss(bound, options["sigma"], options["truncation"], weight=weight)
+        loss = LambdaLoss(
+            bound,
+            options["sigma"],
+            options["truncation"],
+            weight=weight,
+            most=options["max_pairs"],
+            owner=type(self).__name__,
+        )
         return None if loss.is_empty else loss
 
     def _watched(self, options: dict[str, Any]) -> Measure:

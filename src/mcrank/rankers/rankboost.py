@@ -19,8 +19,10 @@ import numpy.typing as npt
 
 from mcrank.boosting.binning import BINNINGS
 from mcrank.data.dataset import Dataset
-from mcrank.kernels import kernel
+from mcrank.kernels import kernel, step
+from mcrank.losses.boxes import LONG
 from mcrank.losses.pairwise import PairArrays
+from mcrank.metrics.fenwick import add_at, sum_upto
 from mcrank.options import option
 from mcrank.rankers.base import Card, stopping_option
 from mcrank.rankers.forest import ForestRanker
@@ -31,6 +33,7 @@ _RULES = {"r": NET, "abs": SIZE, "z": ROOTS}
 _PERFECT = 1.0 - 1e-9
 # Added to W+ and W-, as a share of Z: a stump without badly ordered pairs has a finite alpha.
 _SMOOTH = 1e-4
+_MANY = 1 << 22  # rows times grades of a query up to which the grades are gone through one by one
 
 
 class RankBoost(ForestRanker):
@@ -164,6 +167,39 @@ def _levels(layout: PairArrays) -> npt.NDArray[np.int64]:
     return out
 
 
+@step()
+def pull_far(order, worth, weight, scores, pull):  # type: ignore[no-untyped-def]
+    """Pull on the rows of one query whose scores lie far apart; returns the weight of its pairs.
+
+    A sum of exponentials is kept as ``total * exp(power)``, power being the largest so far.
+    """
+    # IN: order, worth, weight, scores (of the query)  OUT: pull (added to)
+    n = len(order)
+    mass = 0.0
+    for side in range(2):  # better rows pull down from above, worse ones up from below
+        sign = -1.0 if side == 0 else 1.0
+        total, power = 0.0, -np.inf
+        done = 0
+        for k in range(n):
+            i = order[k] if side == 0 else order[n - 1 - k]
+            while True:  # rows of grades before this one
+                j = order[done] if side == 0 else order[n - 1 - done]
+                if worth[j] == worth[i]:
+                    break
+                own = sign * scores[j]
+                if own > power:
+                    total = total * np.exp(power - own) + weight[j]
+                    power = own
+                else:
+                    total += weight[j] * np.exp(own - power)
+                done += 1
+            if total > 0.0:
+                pair = weight[i] * total * np.exp(min(power - sign * scores[i], 600.0))
+                pull[i] += sign * pair
+                mass += pair if side == 1 else 0.0
+    return mass
+
+
 @kernel(
     "float64(int32[::1], float64[::1], int64[::1], int64[::1], float64[::1], float64[::1], float64[::1],"
     " float64[::1], float64[::1], float64[::1])",
@@ -172,7 +208,8 @@ def pull_rows(order, worth, starts, ends, factor, weight, scores, up, down, pull
     """Fill the pull of all pairs on every row, and return the weight of all pairs.
 
     Scores are centred in each query before they go into an exponential. Where they are too far apart even for
-    that, the pairs of the query are taken one by one.
+    that, the pairs of the query are taken one by one, and those of a long query by sums with an exponent of
+    their own.
     """
     # IN: order (places by falling grade), worth, starts, ends, factor of each query, weight, scores
     # OUT: up (w exp(H)), down (w exp(-H)), centred; pull
@@ -211,6 +248,10 @@ def pull_rows(order, worth, starts, ends, factor, weight, scores, up, down, pull
                 pull[i] += down[i] * below
                 mass += down[i] * below
                 waiting += up[i]
+        elif n >= LONG:
+            mass = pull_far(
+                order[s : s + n], worth[s : s + n], weight[s : s + n], scores[s : s + n], pull[s : s + n]
+            )
         else:
             for a in range(n):
                 i = s + order[s + a]
@@ -225,6 +266,28 @@ def pull_rows(order, worth, starts, ends, factor, weight, scores, up, down, pull
             pull[i] *= factor[q]
         total += mass * factor[q]
     return total
+
+
+@step()
+def add_separated(column, rows, levels, factor, up, down, net_up, net_down, sums):  # type: ignore[no-untyped-def]
+    """One query of `sum_separated` with many grades: sums over grades come from trees."""
+    # IN: column, rows (by falling bin), levels, factor, up, down
+    # OUT: net_up, net_down (zeros before: of rows below the threshold minus those above, by grade), sums
+    every = 0.0
+    for i in rows:
+        add_at(net_up, levels[i], up[i])
+        add_at(net_down, levels[i], down[i])
+        every += down[i]
+    for i in rows:
+        add_at(net_up, levels[i], -up[i])
+        add_at(net_down, levels[i], -down[i])
+        every -= down[i]
+        change = down[i] * sum_upto(net_up, levels[i] - 1)
+        change += up[i] * (every - sum_upto(net_down, levels[i]))
+        add_at(net_up, levels[i], -up[i])
+        add_at(net_down, levels[i], -down[i])
+        every -= down[i]
+        sums[column[i]] += factor * change
 
 
 @kernel(
@@ -251,6 +314,12 @@ def sum_separated(  # type: ignore[no-untyped-def]
                 count = max(count, levels[i] + 1)
             for m in range(count):
                 high_up[m] = high_down[m] = low_up[m] = low_down[m] = 0.0
+            if (ends[q] - starts[q]) * count > _MANY:
+                rows = by_bin[f, starts[q] : ends[q]]
+                add_separated(
+                    columns[f], rows, levels, factor[q], up, down, low_up[:count], low_down[:count], sums
+                )
+                continue
             for i in range(starts[q], ends[q]):
                 low_up[levels[i]] += up[i]
                 low_down[levels[i]] += down[i]

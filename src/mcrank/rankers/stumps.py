@@ -146,7 +146,7 @@ class StumpBoosting(ABC):
         self.start()
         self.loss = self.first_loss = self.weigh()
 
-    def start(self) -> None:
+    def start(self) -> None:  # noqa: B027 - most have nothing to make ready
         """Make ready what `weigh` needs; the layout of the pairs and their weights are there."""
 
     @abstractmethod
