@@ -49,12 +49,16 @@ def test_a_ranker_keeps_what_was_changed():
     assert (entry.ranker, dict(entry.options)) == ("mcrank", {"num_leaves": 7, "measure": "map"})
 
 
-def test_keys_are_unique_and_short():
+def test_keys_are_names_as_given_and_unique():
     assert keys(["mcrank", "mcrank:num_leaves=4", "ordinal"]) == ["mcrank", "mcrank-2", "ordinal"]
-    assert keys({"My best!": "mcrank", "Ä": "ordinal"}) == ["my-best", "entry"]
+    assert keys({"My best!": "mcrank", "Ä": "ordinal"}) == ["My best!", "Ä"]
     assert keys("mcrank", ["standard", "yahoo"]) == ["mcrank-standard", "mcrank-yahoo"]
     with pytest.raises(OptionError, match="two entries are called 'a'"):
         keys(["a=mcrank", "a=ordinal"])
+    with pytest.raises(OptionError, match="two entries are called"):
+        keys({"A\u0308": "mcrank", "\u00c4": "ordinal"})  # they look the same
+    assert keys(["mcrank", "mcrank", "mcrank-2=ordinal"]) == ["mcrank", "mcrank-3", "mcrank-2"]
+    assert keys(["A/B test=mcrank", "a | b=ordinal:num_leaves=4"]) == ["A/B test", "a | b"]
 
 
 def test_titles():
@@ -91,6 +95,11 @@ def test_files(tmp_path):
         ("mcrank:num_leaves=2,num_leaves=3", "given twice"),
         ("mcrank:measure=ndgc@10", "did you mean ndcg@10"),
         ("mcrank:dialect=yahooo", "did you mean yahoo"),
+        ("a\nb=mcrank", "has the control character"),
+        ("\x1b[31mred=mcrank", "has the control character"),
+        ("a\ud800=mcrank", "has the control character"),
+        ("a\u202eb=mcrank", "has the control character"),
+        (Entry(ranker="mcrank", title=" "), "is blank"),
         (Entry(), "must have one of ranker, model and scores, got none"),
         (Entry(ranker="mcrank", scores="x"), "got ranker and scores"),
         (Entry(model="x", options={"a": 1}), "options are for rankers"),

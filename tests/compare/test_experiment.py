@@ -165,7 +165,7 @@ def test_train_dialects(letor):
         train_dialects=["standard", "letor-paper"],
         n_jobs=1,
     )
-    assert found.keys == ("regression-standard", "regression-letor-paper")
+    assert found.keys == ("Regression-standard", "Regression-letor-paper")
     assert [system.title for system in found.systems] == ["Regression [standard]", "Regression [letor-paper]"]
     assert found.chosen["regression-letor-paper", "Fold1"].measure == "ndcg@10[letor-paper]"
     assert found.measures == ("ndcg@10",)

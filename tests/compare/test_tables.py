@@ -177,7 +177,7 @@ def test_hostile_text_stays_text():
     table = Table("t", "caption", [Column("system", numeric=False), Column("mean")],
                   [[Cell(name, name), Cell("0.5", 0.5)]])  # fmt: skip
     row = table.to_markdown().splitlines()[-1]
-    assert row == "| a\\|b &lt;script>\\\\ 50% $x$ _y_ & # | 0.5 |"
+    assert row == "| a\\|b &lt;script&gt;\\\\ 50% \\$x\\$ \\_y\\_ &amp; \\# | 0.5 |"
     assert latex_text(name) == (
         r"a\textbar{}b \textless{}script\textgreater{}\textbackslash{} 50\% \$x\$ \_y\_ \& \#"
     )

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from mcrank.compare.calibration import positions
 from mcrank.compare.payload import Payload
+from mcrank.texts import printable
 
 if TYPE_CHECKING:
     from mcrank.compare.result import Comparison, FloatArray, IntArray
@@ -73,10 +74,12 @@ def add_documents(comparison: Comparison, documents: Documents, payload: Payload
     numbers = (rows - comparison.offsets[queries] + 1).tolist()
     ids = comparison.doc_ids
     return {
-        "names": [f"row {n}" for n in numbers] if ids is None else [str(name) for name in ids[rows].tolist()],
+        "names": [f"row {n}" for n in numbers]
+        if ids is None
+        else [printable(str(name)) for name in ids[rows].tolist()],
         "probabilities": [comparison.place(key) for key in with_probabilities],
         "levels": [f"{level:g}" for level in comparison.levels.tolist()],
-        "features": list(comparison.feature_names) if differing is not None else [],
+        "features": [printable(name) for name in comparison.feature_names] if differing is not None else [],
         "fine": _FINE,
         "depth": DEPTH,
     }

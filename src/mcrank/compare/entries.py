@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mcrank.compare.foreign import is_model
+from mcrank.compare.names import check_name, same_name
 from mcrank.compare.result import System
 from mcrank.errors import McrankError, OptionError
 from mcrank.metrics.dialects import Dialect, find_dialect
@@ -24,8 +25,8 @@ from mcrank.models.file import ranker_class
 from mcrank.options import Option
 from mcrank.rankers.base import Ranker, measure_of
 
-_TITLED = re.compile(r"(?P<title>[^=:|\\/]+)=(?P<what>.+)", re.DOTALL)
-_NOT_IN_KEYS = re.compile(r"[^a-z0-9._+]+")
+_TITLED = re.compile(r"(?P<title>[^=:]+)=(?P<what>.+)", re.DOTALL)
+_IN_PATHS = re.compile(r"[|\\/]")
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,10 @@ class Entry:
     def parse(text: str) -> Entry:
         """Read an entry as it is written on the command line."""
         titled = None if _is_file(text) else _TITLED.fullmatch(text)
-        if titled is not None:
+        # A slash before the sign may be that of a path which is not there; what is entered decides.
+        if titled is not None and (
+            not _IN_PATHS.search(titled["title"]) or _is_known(titled["what"].strip())
+        ):
             return replace(Entry.parse(titled["what"].strip()), title=titled["title"].strip())
         if _is_file(text):
             return Entry(model=text) if is_model(_first_file(text)) else Entry(scores=text)
@@ -98,6 +102,8 @@ class Entry:
 
     def checked(self) -> Entry:
         """Return itself, or raise `OptionError` for what cannot be: before anything is trained."""
+        if self.title is not None:
+            check_name(self.title, "an entry")
         given = [name for name in ("ranker", "model", "scores") if getattr(self, name) is not None]
         if len(given) != 1:
             raise OptionError(
@@ -161,30 +167,44 @@ def entries_of(rankers: Any) -> list[Entry]:
 
 
 def systems_of(entries: Iterable[Entry], train_dialects: Iterable[Any] | None) -> list[tuple[System, Entry]]:
-    """Return each entry, rankers once per training dialect, under a unique key."""
+    """Return each entry, rankers once per training dialect, under a unique key: its name as given."""
     dialects = [None] if train_dialects is None else [find_dialect(d).name for d in train_dialects]
     if not dialects:
         raise OptionError("train_dialects of compare is empty; name dialects, or leave it out.")
-    found: dict[str, tuple[System, Entry]] = {}
-    for entry in entries:
-        for dialect in dialects if entry.ranker is not None else [None]:
-            crossed = entry
-            if dialect is not None:
-                if "dialect" in entry.options:
-                    raise OptionError(
-                        f"{entry.default_title} has a dialect of its own; leave it out, or train_dialects."
-                    )
-                crossed = replace(entry, options={**entry.options, "dialect": dialect})
-            title = entry.title or entry.default_title
-            title = title if dialect is None else f"{title} [{dialect}]"
-            short = _key(
-                " ".join(filter(None, [entry.title or entry.ranker or entry.default_title, dialect]))
+    crossed = [
+        (entry, dialect)
+        for entry in entries
+        for dialect in (dialects if entry.ranker is not None else [None])
+    ]
+    # Names that were given go first: one made up here makes way for them.
+    taken: set[str] = set()
+    for entry, dialect in crossed:
+        if entry.title is not None:
+            name = _name(entry.title, dialect)
+            if same_name(name) in taken:
+                raise OptionError(f"two entries are called {name!r}; give each a title of its own.")
+            taken.add(same_name(name))
+    found = []
+    for entry, dialect in crossed:
+        if dialect is not None and "dialect" in entry.options:
+            raise OptionError(
+                f"{entry.default_title} has a dialect of its own; leave it out, or train_dialects."
             )
-            key = _unique(short, found)
-            if key != short and entry.title is not None:
-                raise OptionError(f"two entries are called {title!r}; give each a title of its own.")
-            found[key] = (_system(key, title, crossed, dialect), crossed)
-    return list(found.values())
+        own = entry if dialect is None else replace(entry, options={**entry.options, "dialect": dialect})
+        if entry.title is not None:
+            key = _name(entry.title, dialect)
+        else:
+            key = _unique(_name(entry.ranker or entry.default_title, dialect), taken)
+            taken.add(same_name(key))
+        title = entry.title or entry.default_title
+        title = title if dialect is None else f"{title} [{dialect}]"
+        found.append((_system(key, title, own, dialect), own))
+    return found
+
+
+def _name(words: str, dialect: str | None) -> str:
+    """What a system is called: as its entry is, with the dialect it is trained towards."""
+    return words if dialect is None else f"{words}-{dialect}"
 
 
 def _system(key: str, title: str, entry: Entry, dialect: str | None) -> System:
@@ -206,14 +226,10 @@ def _plain(value: Any, name: str) -> Any:
         raise OptionError(f"{name} of an entry must be a plain value, got {value!r}.") from None
 
 
-def _key(title: str) -> str:
-    return _NOT_IN_KEYS.sub("-", title.lower()).strip("-") or "entry"
-
-
 def _unique(key: str, taken: Iterable[str]) -> str:
     numbers = itertools.count(2)
     unique = key
-    while unique in taken:
+    while same_name(unique) in taken:
         unique = f"{key}-{next(numbers)}"
     return unique
 
@@ -275,6 +291,15 @@ def _is_file(text: str) -> bool:
         return Path(_first_file(text)).is_file()
     except (OSError, ValueError, McrankError):
         return False
+
+
+def _is_known(text: str) -> bool:
+    """Whether a text begins with the name of a ranker, or is a file."""
+    try:
+        ranker_class(text.partition(":")[0].strip())
+    except OptionError:
+        return _is_file(text)
+    return True
 
 
 def _first_file(text: str) -> str:

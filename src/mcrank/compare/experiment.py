@@ -115,11 +115,11 @@ def compare(
         outcomes, systems, notes = _foreign(systems, stage)
         plans = _plans(systems, stage, names[0], seed)
         _run(plans, source, folder, jobs, callback)
-        models: dict[str, bytes] = {}
+        models: dict[Cell, bytes] = {}
         for (key, fold), candidates in plans.items():
             outcomes[key, fold], model = _chosen(candidates, folder)
             if model is not None:
-                models[f"{key}.{fold}.mcrank"] = model
+                models[key, fold] = model
         notes += _model_notes(plans, stage, folder)
         environment = {
             "command": command,

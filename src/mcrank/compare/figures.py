@@ -13,6 +13,7 @@ from itertools import pairwise
 from markupsafe import Markup, escape
 
 from mcrank.compare.shapes import Bars, Columns, Intervals, Line, Lines, Panel, Shares
+from mcrank.texts import printable
 
 PALETTE = 8  # colours the page defines; further lines repeat them with dashes
 _CHARACTER = 6.3  # width of a character of the 11 px labels, on average
@@ -49,7 +50,7 @@ def draw(panel: Panel, key: str, description: str = "", size: tuple[int, int] = 
     Examples
     --------
     >>> from mcrank.compare.figures import draw
-    >>> from mcrank.compare.shapes import Bars
+    >>>     from mcrank.compare.shapes import Bars
     >>> svg = draw(Bars("Importance", "share", ["<b>"], [1.0]), "importance")
     >>> svg.startswith("<svg"), "&lt;b&gt;" in svg
     (True, True)
@@ -63,8 +64,8 @@ def draw(panel: Panel, key: str, description: str = "", size: tuple[int, int] = 
         w=_n(width),
         h=_n(height),
         k=key,
-        title=panel.title,
-        text=description or panel.title,
+        title=printable(panel.title),
+        text=printable(description or panel.title),
         body=Markup(body),
     )
 
@@ -110,7 +111,11 @@ def _tick_words(values: Sequence[float]) -> list[str]:
 def _text(x: float, y: float, words: str, css: str = "", anchor: str = "start", turn: float = 0.0) -> str:
     turned = f' transform="rotate({_n(turn)} {_n(x)} {_n(y)})"' if turn else ""
     kind = f' class="{css}"' if css else ""
-    return f'<text x="{_n(x)}" y="{_n(y)}" text-anchor="{anchor}"{kind}{turned}>{escape(words)}</text>'
+    return f'<text x="{_n(x)}" y="{_n(y)}" text-anchor="{anchor}"{kind}{turned}>{_escaped(words)}</text>'
+
+
+def _escaped(words: str) -> Markup:
+    return escape(printable(words))
 
 
 def _rule(x1: float, y1: float, x2: float, y2: float, css: str) -> str:
@@ -201,7 +206,7 @@ def _draw_line(line: Line, frame: Frame) -> str:
     if line.mark is not None and line.mark < len(points):
         x, y = points[line.mark]
         parts.append(f'<circle cx="{_n(x)}" cy="{_n(y)}" r="3.6" class="mark"/>')
-    label = "" if line.faint else f"<title>{escape(line.label)}</title>"
+    label = "" if line.faint else f"<title>{_escaped(line.label)}</title>"
     return f'<g class="{colour_class(line.colour)}" data-series="{line.colour}">{label}{"".join(parts)}</g>'
 
 

@@ -145,8 +145,8 @@ def _why(
     flips.sort(key=lambda flip: (-flip[0], flip[1], flip[2]))
     return [
         (
-            f"{keys[first]} leads {keys[second]} by {abs(lead):.4f} in the definition and trails by "
-            f"{abs(now):.4f} here",
+            f"{keys[first]} leads {keys[second]} by {abs(lead):.4f} in the definition "
+            f"and trails by {abs(now):.4f} here",
             _moves(explained.of(first).readings[number], explained.of(second).readings[number]),
         )
         for _, first, second, lead, now in flips

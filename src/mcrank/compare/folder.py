@@ -10,7 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
 
-from mcrank.compare.store import write_file
+from mcrank.compare.names import file_stems
+from mcrank.compare.store import json_bytes, write_file
 from mcrank.errors import DataError, McrankError
 
 LOCK = ".lock"
@@ -34,13 +35,20 @@ class RunFolder:
         """File with the seconds of a cell."""
         return self.seconds / f"{name}.json"
 
-    def write_models(self, models: Mapping[str, bytes]) -> None:
-        """Write the models by file name; models of another comparison in this folder go."""
+    def write_models(self, models: Mapping[tuple[str, str], bytes]) -> None:
+        """Write the models by system and fold; models of another comparison in this folder go.
+
+        Their file names are made of the names of both (`file_stems`); ``models.json`` says which is whose.
+        """
         self.models.mkdir(exist_ok=True)
-        for name, content in models.items():
-            write_file(self.models / name, content)
+        systems, folds = (file_stems(cell[part] for cell in models) for part in (0, 1))
+        names = {cell: f"{systems[cell[0]]}.{folds[cell[1]]}.mcrank" for cell in models}
+        for cell, content in models.items():
+            write_file(self.models / names[cell], content)
+        index = [{"file": name, "system": system, "fold": fold} for (system, fold), name in names.items()]
+        write_file(self.root / "models.json", json_bytes(index))
         for path in self.models.glob("*.mcrank"):
-            if path.name not in models:
+            if path.name not in names.values():
                 path.unlink()
 
 

@@ -12,6 +12,7 @@ from mcrank.compare import charts
 from mcrank.compare.flips import dialect_orders
 from mcrank.compare.shapes import Bars, Columns, Figure, Intervals, Lines, Panel, Shares
 from mcrank.errors import McrankError, OptionError
+from mcrank.texts import printable
 
 if TYPE_CHECKING:
     from mcrank.compare.result import Comparison
@@ -199,7 +200,7 @@ def _names(names: Sequence[str], axes: Any) -> None:
 
 
 def _plain(text: str) -> str:
-    return text.replace("$", r"\$")  # which would begin a formula
+    return printable(text).replace("$", r"\$")  # which would begin a formula
 
 
 _DRAWINGS: dict[type, Callable[[Any, Any], None]] = {

@@ -144,7 +144,7 @@ def render_report(
     page["first"] = facts["measures"][comparison.measures[0]]["pairs"]
     room = Room.for_queries(comparison.n_queries, documents)
     template = environment.get_template("report.html")
-    bare = len(template.render(**page, payload="", cut=_Cut(0, 0, (), room)).encode())
+    bare = len(printable(template.render(**page, payload="", cut=_Cut(0, 0, (), room)), lines=True).encode())
     payload, cut = _payload(comparison, facts, room, bare)
     # Names come from files: what could not be encoded, or would reorder the text around it, is written out.
     return printable(template.render(**page, payload=payload, cut=cut), lines=True)
@@ -273,8 +273,8 @@ def _pair_facts(comparison: Comparison, measure: str) -> dict[str, Any]:
 def _facts(comparison: Comparison, boards: dict[str, Any], fragments: Any) -> dict[str, Any]:
     return {
         "systems": list(comparison.keys),
-        "folds": [fold.name for fold in comparison.folds],
-        "qids": [str(query) for query in comparison.qids.tolist()],
+        "folds": [printable(fold.name) for fold in comparison.folds],
+        "qids": [printable(str(query)) for query in comparison.qids.tolist()],
         "measures": {
             name: {
                 "board": str(fragments.board_rows(board)),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.compare.names import check_name
 from mcrank.errors import OptionError
 from mcrank.metrics.evaluate import Evaluation, evaluate
 from mcrank.metrics.measure import Measure, parse_measure
@@ -34,9 +35,9 @@ class System:
     Attributes
     ----------
     key : str
-        Unique short id.
+        Its name as it was given, unique in the comparison; shown everywhere. Files have names of their own.
     title : str
-        What people call it.
+        What people call it, in more words where there are some.
     kind : str
         ``"ranker"`` (trained here), ``"model"`` (saved before) or ``"scores"`` (from another tool).
     ranker : str or None
@@ -62,6 +63,9 @@ class System:
     train_dialect: str | None = None
     card: Mapping[str, Any] | None = None
     source: str | None = None
+
+    def __post_init__(self) -> None:
+        check_name(self.key, "a system")
 
 
 @dataclass(frozen=True)

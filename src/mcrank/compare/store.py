@@ -10,6 +10,7 @@
     test.npz        test rows: grades, offsets, query ids, document ids, fold of each query
     features.npy    features of the test rows, unless there were too many to keep
     models/         one model file per system and fold
+    models.json     which of them is whose: names of files are not names of systems
     timings.json    seconds; the only file that differs between two runs
     cells/, seconds/   finished parts, from which a killed comparison continues
 
@@ -268,7 +269,7 @@ def _packed(name: str, ids: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
     """Ids as arrays without Python objects: integers as they are, anything else as texts."""
     if ids.dtype.kind in "iu":
         return {name: ids.astype(np.int64)}
-    texts = [str(text).encode() for text in ids.tolist()]
+    texts = [str(text).encode("utf-8", "surrogatepass") for text in ids.tolist()]
     ends = np.cumsum([0, *map(len, texts)], dtype=np.int64)
     return {f"{name}_text": np.frombuffer(b"".join(texts), dtype=np.uint8), f"{name}_ends": ends}
 
@@ -278,5 +279,5 @@ def _unpacked(kept: Mapping[str, npt.NDArray[Any]], name: str) -> npt.NDArray[An
         return kept[name]
     text, ends = kept[f"{name}_text"].tobytes(), kept[f"{name}_ends"].tolist()
     ids = np.empty(len(ends) - 1, dtype=object)
-    ids[:] = [text[start:end].decode() for start, end in itertools.pairwise(ends)]
+    ids[:] = [text[start:end].decode("utf-8", "surrogatepass") for start, end in itertools.pairwise(ends)]
     return ids

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mcrank import stats
+from mcrank.compare.names import padded, width
 from mcrank.errors import OptionError
 from mcrank.metrics.measure import parse_measure
 from mcrank.stats.many import compare_columns
@@ -235,10 +236,10 @@ def as_table(comparison: Comparison, measure: str | None = None) -> str:
     """Return the leaderboard and the means of all measures as lines of text, ending with the sentence."""
     name = comparison.measures[0] if measure is None else measure
     lines = comparison.leaderboard(name)
-    width = max(6, *(len(line.system) for line in lines))
+    wide = max(6, *(width(line.system) for line in lines))
     text = [
         f"{name}: {comparison.n_queries} test queries, {len(comparison.folds)} folds",
-        f"{'system':<{width}}  {'mean':>7}  {'95% interval':>18}  {'difference':>10}  {'p':>8}  "
+        f"{'system':<{wide}}  {'mean':>7}  {'95% interval':>18}  {'difference':>10}  {'p':>8}  "
         f"{'wins/ties/losses':>17}  {'train s':>8}  {'us/row':>7}  {'bytes':>9}",
     ]
     for line in lines:
@@ -258,22 +259,22 @@ def as_table(comparison: Comparison, measure: str | None = None) -> str:
             )
         ]
         text.append(
-            f"{line.system:<{width}}  {line.mean:7.4f}  {interval:>18}  {against}  "
+            f"{padded(line.system, wide)}  {line.mean:7.4f}  {interval:>18}  {against}  "
             f"{costs[0]:>8}  {costs[1]:>7}  {costs[2]:>9}".rstrip()
         )
     if len(comparison.measures) > 1:
-        text += ["", *_means(comparison, [line.system for line in lines], width)]
+        text += ["", *_means(comparison, [line.system for line in lines], wide)]
     if len(lines) > 1:
         over = family(len(lines) - 1, lines[0].system)
         text += ["", f"p: paired t tests by query, corrected by Holm's rule over {over}."]
     return "\n".join([*text, "", comparison.verdict(name)])
 
 
-def _means(comparison: Comparison, order: list[str], width: int) -> list[str]:
+def _means(comparison: Comparison, order: list[str], wide: int) -> list[str]:
     """Mean of every measure, the standard ones included, whatever the main one is."""
     columns = [(name, max(7, len(name))) for name in comparison.measures]
-    text = ["  ".join([" " * width, *(name.rjust(wide) for name, wide in columns)])]
+    text = ["  ".join([" " * wide, *(name.rjust(room) for name, room in columns)])]
     for key in order:
-        values = [f"{comparison.means[name][comparison.place(key)]:{wide}.4f}" for name, wide in columns]
-        text.append("  ".join([key.ljust(width), *values]))
+        values = [f"{comparison.means[name][comparison.place(key)]:{room}.4f}" for name, room in columns]
+        text.append("  ".join([padded(key, wide), *values]))
     return text

@@ -13,6 +13,7 @@ from mcrank.compare.figures import draw
 from mcrank.compare.shapes import Figure
 from mcrank.compare.store import json_bytes, write_file
 from mcrank.compare.tables import Cell, Column, Table
+from mcrank.texts import printable
 
 _HEADING = 24  # pixels
 VERDICTS = ("confirmed", "refuted", "undecided")
@@ -136,7 +137,7 @@ def standalone(svg: str, heading: str) -> bytes:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 {-_HEADING} {width:g} {height + _HEADING:g}" '
         f'width="{width:g}" height="{height + _HEADING:g}" role="img">'
     )
-    words = f'<text class="heading" x="0" y="{12 - _HEADING}">{escape(heading)}</text>'
+    words = f'<text class="heading" x="0" y="{12 - _HEADING}">{escape(printable(heading))}</text>'
     return f"{opened}<style>{_STYLE}</style>{words}{rest}\n".encode()
 
 
