@@ -167,7 +167,7 @@ def test_train_dialects(letor):
     )
     assert found.keys == ("Regression-standard", "Regression-letor-paper")
     assert [system.title for system in found.systems] == ["Regression [standard]", "Regression [letor-paper]"]
-    assert found.chosen["regression-letor-paper", "Fold1"].measure == "ndcg@10[letor-paper]"
+    assert found.chosen["Regression-letor-paper", "Fold1"].measure == "ndcg@10[letor-paper]"
     assert found.measures == ("ndcg@10",)
 
 

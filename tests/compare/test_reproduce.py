@@ -213,7 +213,7 @@ def test_judging():
 
 def test_names_in_a_page_cannot_break_its_table():
     made = Reproduction("t", "T", "", [], [], [Claim("a", "x | y\nz", "confirmed", "<b>")])
-    assert "| a | x \\| y z | confirmed | &lt;b> |" in made.to_markdown()
+    assert "| a | x \\| y z | confirmed | &lt;b&gt; |" in made.to_markdown()
 
 
 def test_bad_calls(tmp_path):
