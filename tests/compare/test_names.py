@@ -192,7 +192,7 @@ def test_shortened_keeps_both_ends(text, most):
 
 
 def test_names_that_are_refused():
-    for name in ("", "  ", "a\nb", "\x00", "\x9b", "a\u2028", "\ud800", "\u202eabc", "\u2066a", "\ufffe"):
+    for name in ("", "  ", "a\nb", "\x00", "\x9b", "a\u2028", "\ud800", "\u202eabc", "\u2066a"):
         with pytest.raises(OptionError):
             check_name(name, "an entry")
     for name in ODD:
