@@ -243,7 +243,7 @@ def test_masked_complex_and_timed_values_are_refused():
         mcrank.Dataset(np.zeros((3, 1)), np.ma.array(y, mask=[0, 0, 1]), qid)
     with pytest.raises(DataError, match=r"X .*is masked at row 1"):
         mcrank.Dataset(np.ma.array(np.zeros((3, 1)), mask=[[0], [1], [0]]), y, qid)
-    with pytest.raises(DataError, match="qid of Dataset is masked at row 0"):
+    with pytest.raises(DataError, match="qid of Grades is masked at row 0"):
         mcrank.Grades(y, np.ma.array(qid, mask=[1, 0, 0]))
     with pytest.raises(DataError, match="query_weight of Dataset is masked at row 0"):
         mcrank.Grades(y, qid, query_weight=np.ma.array([1.0], mask=[1]))

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from mcrank.compare.result import Cell, Choice, Comparison, FloatArray, FoldFacts, System, TestRows, Timing
 from mcrank.data.dataset import Dataset
+from mcrank.data.ids import plain_ids
 from mcrank.errors import DataError, MeasureError
 from mcrank.metrics.dialects import find_dialect
 from mcrank.metrics.evaluate import evaluate
@@ -61,23 +62,20 @@ def measures_in(
 def pool_rows(names: Sequence[str], tests: Sequence[Dataset]) -> tuple[TestRows, npt.NDArray[np.int64]]:
     """Return the test rows of all folds one after the other, and the fold of each query."""
     seen: dict[Any, str] = {}
-    for name, test in zip(names, tests, strict=True):
-        for query in test.qids.tolist():
+    ids = plain_ids([test.qids for test in tests])
+    for name, queries in zip(names, ids, strict=True):
+        for query in queries.tolist():
             if seen.setdefault(query, name) != name:
                 raise DataError(
                     f"query {query!r} is in the test parts of {seen[query]} and {name}; "
                     "every query may be tested only once, or it would count twice."
                 )
-    same_kind = len({test.qids.dtype.kind for test in tests}) == 1
-    qids = np.concatenate(
-        [test.qids if same_kind else test.qids.astype(str).astype(object) for test in tests]
-    )
-    documents = [test.doc_ids for test in tests if test.doc_ids is not None]
+    documents = plain_ids([test.doc_ids for test in tests if test.doc_ids is not None])
     weights = [np.ones(t.n_queries) if t.query_weight is None else t.query_weight for t in tests]
     rows = TestRows(
         np.concatenate([test.y for test in tests]),
         np.r_[0, np.cumsum(np.concatenate([test.sizes for test in tests]))].astype(np.int64),
-        qids,
+        np.concatenate(ids),
         np.concatenate(documents) if len(documents) == len(tests) else None,
         np.concatenate(weights) if any(t.query_weight is not None for t in tests) else None,
     )

@@ -75,7 +75,7 @@ def column_ids(column: Column, where: str, *, blank: bool = False) -> IdArray:
         values = values.astype(object)
     elif kind == "O" and missing is None:
         missing = missing_rows(values)
-    elif kind == "f":
+    elif kind == "f" and missing is None:
         missing = np.isnan(values)
     if missing is not None and missing.any():
         raise _missing(where, int(np.argmax(missing)), blank)
@@ -136,6 +136,17 @@ def join_ids(parts: Sequence[tuple[str, IdArray]], what: str) -> IdArray:
         # NumPy itself would make floats of integers of two types.
         return object_array([value for ids in arrays for value in ids.tolist()])
     return np.concatenate(arrays)
+
+
+def plain_ids(parts: Sequence[IdArray]) -> list[IdArray]:
+    """Ids of several sets as all of them can be stored and shown: int64 everywhere, or texts everywhere.
+
+    Where one fold's file has only integers and another's has texts, 7 of the one was written as the other's
+    "7": they are one id, and meet here as such.
+    """
+    if all(ids.dtype == np.int64 for ids in parts):
+        return list(parts)
+    return [object_array(map(str, ids.tolist())) for ids in parts]
 
 
 def id_kind(ids: IdArray) -> str:

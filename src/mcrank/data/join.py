@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from mcrank.data.dataset import Dataset
+from mcrank.data.ids import id_kind
 from mcrank.data.trec import Qrels, Run
 from mcrank.errors import DataError, OptionError
 
@@ -83,7 +84,12 @@ def join_trec(
 def _places(features: Dataset) -> dict[tuple[str, str], int]:
     places: dict[tuple[str, str], int] = {}
     docs = [] if features.doc_ids is None else features.doc_ids.tolist()
+    for what, ids in (("query", features.qids), ("document", features.doc_ids)):
+        if ids is not None and id_kind(ids) == "tuples":
+            raise DataError(f"features of join_trec have tuples as {what} ids; ids of TREC data are texts.")
     for row, (query, doc) in enumerate(zip(features.qid.tolist(), docs, strict=True)):
+        if doc == "":
+            raise DataError(f"features of join_trec have no document id at row {row} (of query {query!r}).")
         if places.setdefault((str(query), str(doc)), row) != row:
             raise DataError(f"features of join_trec have document {doc!r} of query {query!r} twice.")
     return places

@@ -16,6 +16,11 @@ _FORMATS = {
     ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
     ".csv": "csv", ".tsv": "tsv",
 }  # fmt: skip
+# Cells of CSV that mean "nothing", except among ids; the libraries' own lists differ.
+_NULLS = (
+    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "N/A", "NA",
+    "NULL", "NaN", "None", "n/a", "nan", "null",
+)  # fmt: skip
 _SEPARATORS = {"csv": ",", "tsv": "\t"}
 
 
@@ -36,6 +41,8 @@ def open_table(path: Path, ids: Callable[[Sequence[str], str], Collection[str]])
     """Open a file; ``ids`` tells which of the names in a text file are read as the texts they are."""
     form = str(table_format(path))
     tried = []
+    names: Sequence[str] = ()
+    as_text: Collection[str] = ()
     for library, opener in (("pyarrow", _open_pyarrow), ("polars", _open_polars), ("pandas", _open_pandas)):
         if form == "arrow" and library == "pandas":
             continue  # it would ask for pyarrow
@@ -44,10 +51,12 @@ def open_table(path: Path, ids: Callable[[Sequence[str], str], Collection[str]])
         except ImportError:
             tried.append(library)
             continue
-        as_text = sorted(ids(_header(path, _SEPARATORS[form]), str(path))) if form in _SEPARATORS else []
+        if form in _SEPARATORS:
+            names = _header(path, _SEPARATORS[form])
+            as_text = ids(names, str(path))
         # Each library has its own errors for a damaged file; the caller needs one.
         with foreign_errors(f"{path} cannot be read as {form}"):
-            return Table(opener(path, form, as_text), str(path))
+            return Table(opener(path, form, {name: name in as_text for name in names}), str(path))
     raise DataError(f"{path} needs a table library ({', '.join(tried)}): pip install 'mcrank[tables]'.")
 
 
@@ -66,7 +75,7 @@ def _header(path: Path, separator: str) -> list[str]:
     return names
 
 
-def _open_pyarrow(path: Path, form: str, as_text: list[str]) -> Any:
+def _open_pyarrow(path: Path, form: str, columns: dict[str, bool]) -> Any:
     arrow = importlib.import_module("pyarrow")
     if form == "parquet":
         table = importlib.import_module("pyarrow.parquet").ParquetFile(str(path)).read()
@@ -81,30 +90,39 @@ def _open_pyarrow(path: Path, form: str, as_text: list[str]) -> Any:
         return reader.read_csv(
             str(path),
             parse_options=reader.ParseOptions(delimiter=_SEPARATORS[form], newlines_in_values=True),
-            convert_options=reader.ConvertOptions(column_types=dict.fromkeys(as_text, arrow.string())),
+            convert_options=reader.ConvertOptions(
+                column_types={name: arrow.string() for name, as_text in columns.items() if as_text},
+                null_values=list(_NULLS),
+            ),
         )
     # Lengths and offsets of a damaged file may point anywhere: to look first is to live.
     table.validate(full=True)
     return table
 
 
-def _open_polars(path: Path, form: str, as_text: list[str]) -> Any:
+def _open_polars(path: Path, form: str, columns: dict[str, bool]) -> Any:
     polars = importlib.import_module("polars")
     if form in ("parquet", "arrow"):
         return polars.read_parquet(path) if form == "parquet" else polars.read_ipc(path)
-    frame = polars.read_csv(
-        path,
-        separator=_SEPARATORS[form],
-        schema_overrides=dict.fromkeys(as_text, polars.String),
-        infer_schema_length=None,
-    )
-    return frame.with_columns(polars.col(name).fill_null("") for name in as_text)
+    ids = [name for name, as_text in columns.items() if as_text]
+    options = {"separator": _SEPARATORS[form], "schema_overrides": dict.fromkeys(ids, polars.String)}
+    frame = polars.read_csv(path, null_values=list(_NULLS), infer_schema_length=None, **options)
+    if not ids:
+        return frame
+    # Words for "nothing" go for all columns there, so the ids are read once more without them.
+    texts = polars.read_csv(path, columns=ids, **options)
+    return frame.with_columns(texts[name].fill_null("") for name in ids)
 
 
-def _open_pandas(path: Path, form: str, as_text: list[str]) -> Any:
+def _open_pandas(path: Path, form: str, columns: dict[str, bool]) -> Any:
     pandas = importlib.import_module("pandas")
     if form == "parquet":
         return pandas.read_parquet(path)
     return pandas.read_csv(
-        path, sep=_SEPARATORS[form], converters=dict.fromkeys(as_text, str), index_col=False
+        path,
+        sep=_SEPARATORS[form],
+        dtype={name: object for name, as_text in columns.items() if as_text},
+        na_values={name: list(_NULLS) for name, as_text in columns.items() if not as_text},
+        keep_default_na=False,
+        index_col=False,
     )

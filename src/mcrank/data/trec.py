@@ -14,6 +14,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.data.checks import check_numbers
+from mcrank.data.ids import id_texts
 from mcrank.data.sources import open_text
 from mcrank.errors import DataError
 
@@ -35,9 +37,10 @@ class _Pairs:
         self, qid: Iterable[Any], doc_id: Iterable[Any], values: Iterable[float], *, where: str = ""
     ) -> None:
         # As in the tools, ids are texts: query 7 of a data frame is query "7" of a file.
-        columns = [list(map(str, qid)), list(map(str, doc_id))]
-        numbers = np.asarray(list(values), dtype=np.float64)
-        if not len(columns[0]) == len(columns[1]) == len(numbers):
+        name = type(self).__name__
+        columns = [id_texts(qid, f"qid of {name}"), id_texts(doc_id, f"doc_id of {name}")]
+        numbers = check_numbers(values, f"{self._value} of {name}").astype(np.float64)
+        if numbers.ndim != 1 or not len(columns[0]) == len(columns[1]) == len(numbers):
             raise DataError(f"{type(self).__name__} needs columns of one length.")
         self.queries: dict[str, dict[str, float]] = {}
         self.rows: dict[str, array[int]] = {}
@@ -103,7 +106,7 @@ class Qrels(_Pairs):
     Parameters
     ----------
     qid, doc_id : iterable
-        Query and document of each row; compared as texts.
+        Query and document of each row, compared as texts: 7 is "7".
     grade : iterable of float
         Grade of each row.
 
@@ -132,7 +135,7 @@ class Run(_Pairs):
     Parameters
     ----------
     qid, doc_id : iterable
-        Query and document of each row; compared as texts.
+        Query and document of each row, compared as texts: 7 is "7".
     score : iterable of float
         Score of each row.
 

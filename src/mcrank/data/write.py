@@ -14,13 +14,16 @@ from mcrank.errors import DataError
 
 _ROWS_AT_A_TIME = 1024
 _BREAKS_A_WORD = re.compile(r"[\s#]")
+# What a reader of comments would cut off or take for something else.
+_LOST_IN_A_COMMENT = re.compile(r"\n|^[ \t\r\v\f]|[ \t\r\v\f]\Z|^docid[ \t\r\v\f]*=")
 
 
 def write(data: Dataset, path: StrPath, *, sparse: bool = False) -> None:
     """Write LETOR text; a name that ends in .gz, .xz, .bz2 or .zst is compressed.
 
     Each value has the fewest digits that give back the same float32. Features are numbered from 1. Weights
-    and feature names have no place in LETOR text and are left out.
+    and feature names have no place in LETOR text and are left out. An id that would not be read back as the
+    same text is refused.
 
     Parameters
     ----------
@@ -52,11 +55,21 @@ def write(data: Dataset, path: StrPath, *, sparse: bool = False) -> None:
 
 def _word(value: Any, what: str) -> str:
     text = str(value)
-    if not text or _BREAKS_A_WORD.search(text):
+    if isinstance(value, tuple) or not text or _BREAKS_A_WORD.search(text) or not _encodes(text):
         raise DataError(
-            f"{what} {value!r} cannot be written as LETOR text: it must have no blank and no '#'."
+            f"{what} {value!r} cannot be written as LETOR text: it must be one word or an integer, with no "
+            "blank and no '#'."
         )
     return text
+
+
+def _encodes(text: str) -> bool:
+    """Half a surrogate pair, which Python may hold, has no bytes."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _number(value: float) -> str:
@@ -89,11 +102,13 @@ def _texts(block: npt.NDArray[np.float32]) -> list[list[str]]:
 
 
 def _comment(data: Dataset, row: int) -> str:
-    doc = "" if data.doc_ids is None else str(data.doc_ids[row])
+    value = "" if data.doc_ids is None else data.doc_ids[row]
+    doc = str(value)
     if not doc:
         return ""
-    if "\n" in doc:
+    if isinstance(value, tuple) or not _encodes(doc) or _LOST_IN_A_COMMENT.search(doc):
         raise DataError(
-            f"document id {doc!r} of row {row} cannot be written as LETOR text: it has a line end."
+            f"document id {value!r} of row {row} cannot be written as LETOR text: it must be text with no "
+            "line end, no blank at its ends and no 'docid =' at its start, or an integer."
         )
     return f" # {doc}" if _BREAKS_A_WORD.search(doc) else f" #docid = {doc}"

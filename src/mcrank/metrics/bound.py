@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from mcrank.data.checks import refuse_unreal
+from mcrank.data.checks import check_numbers
 from mcrank.errors import DataError, MeasureError
 from mcrank.exact import exact_sum
 from mcrank.metrics.dcg import DiscountedSum, refuse_fractions
@@ -319,20 +319,12 @@ def checked_scores(scores: npt.ArrayLike, layout: Layout) -> FloatArray:
 
 def score_array(scores: npt.ArrayLike) -> npt.NDArray[Any]:
     """Return scores as an array, or raise `DataError` for what cannot be scores."""
-    refuse_unreal(scores, "scores")
-    try:
-        return np.asarray(scores)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"scores must be numbers: {error}.") from None
+    return check_numbers(scores, "scores")
 
 
 def score_column(scores: npt.ArrayLike, layout: Layout) -> FloatArray:
     """Return scores as contiguous float64, one per row, or raise `DataError`."""
-    given = score_array(scores)
-    try:
-        values = np.ascontiguousarray(given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"scores must be numbers: {error}.") from None
+    values = np.ascontiguousarray(score_array(scores), dtype=np.float64)
     if values.shape != (layout.n_rows,):
         raise DataError(
             f"scores must have one value per row: {layout.n_rows} rows, got shape {values.shape}."

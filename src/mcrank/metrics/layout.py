@@ -281,6 +281,6 @@ class Layout:
 
 def _named(doc_ids: npt.NDArray[Any] | None) -> npt.NDArray[Any] | None:
     """Return document ids, or None where rows have none to speak of."""
-    if doc_ids is None or (len(doc_ids) and not doc_ids[0] and not any(doc_ids.tolist())):
+    if doc_ids is None or (len(doc_ids) and doc_ids[0] == "" and set(doc_ids.tolist()) == {""}):
         return None
     return doc_ids
