@@ -116,7 +116,9 @@ def _object_numbers(
     listed = flat.tolist()
     real = (numbers.Real, Decimal, np.bool_, np.integer, np.floating)
     for kind in sorted(set(map(type, listed)), key=lambda kind: kind.__name__):
-        if not (issubclass(kind, real) or kind is type(None) or kind.__name__ == "NAType"):
+        # NumPy calls its durations integers.
+        number = issubclass(kind, real) and not issubclass(kind, np.timedelta64)
+        if not (number or kind is type(None) or kind.__name__ == "NAType"):
             first = next(i for i, v in enumerate(listed) if type(v) is kind)
             row = int(np.unravel_index(first, values.shape)[0])
             found = f"{kind.__name__} {shown(listed[first])} at row {row}"

@@ -203,6 +203,8 @@ def _of_objects(values: npt.NDArray[Any], where: str, blank: bool) -> IdArray:
 def _kind_of(kind: type) -> type:
     if issubclass(kind, (bool, np.bool_)):
         return bool
+    if kind is np.timedelta64:  # NumPy calls it an integer
+        return kind
     for known, kinds in _FAMILIES:
         if issubclass(kind, kinds):
             return known

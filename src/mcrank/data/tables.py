@@ -28,6 +28,8 @@ ROLE_NAMES = (*QID_NAMES, *GRADE_NAMES, *DOC_NAMES)
 _COLUMN_BLOCK = 16
 # Rows looked at or converted at a time: no temporary as large as the matrix.
 _ROW_BLOCK = 16384
+# Values of a frame that are worth a temporary: each column taken by itself costs 50 microseconds.
+_SMALL = 1 << 18
 _HINT = "leave it out, or give it as numbers (categories: one column of 0 and 1 for each)"
 
 
@@ -149,18 +151,12 @@ class Table:
 
     def feature_columns(self, wanted: Sequence[str] | None, taken: Sequence[int] = ()) -> list[int]:
         """Places of the features: those wanted, or all but ``taken`` and those named like an id or grade."""
-        if wanted is not None and self.text_names(self._untaken(taken)) is not None:
-            missing = [name for name in wanted if name not in self._places]
-            if missing:
-                self.place(missing[0])
-            return [self._places[name] for name in wanted]
-        chosen = self._untaken(taken)
+        if wanted is not None and any(isinstance(name, str) for name in self.names):
+            return [self.place(name) for name in wanted]
+        chosen = [j for j, name in enumerate(self.shown) if j not in taken and name.lower() not in ROLE_NAMES]
         if not chosen:
             raise DataError(f"{self.where} has no feature columns.")
         return chosen
-
-    def _untaken(self, taken: Sequence[int]) -> list[int]:
-        return [j for j, name in enumerate(self.shown) if j not in taken and name.lower() not in ROLE_NAMES]
 
     def text_names(self, places: Sequence[int]) -> tuple[str, ...] | None:
         """Names of some columns, None when they have none: numbers of a frame made of an array are none."""
@@ -202,7 +198,7 @@ def _opened(table: Any, where: str) -> tuple[list[Any], Callable[[int], Column],
     if hasattr(table, "column_names") and hasattr(table, "column"):
         return list(table.column_names), lambda j: _of_arrow(table.column(j)), None
     if hasattr(table, "iloc") and hasattr(table, "dtypes"):
-        return list(table.columns), lambda j: _of_pandas(table.iloc[:, j]), lambda: _one_dtype(table)
+        return list(table.columns), lambda j: _of_pandas(table.iloc[:, j]), lambda: _plain(table)
     if hasattr(table, "to_series") and hasattr(table, "columns"):
         return list(table.columns), lambda j: _of_polars(table.to_series(j)), None
     if hasattr(table, "__arrow_c_stream__"):
@@ -218,13 +214,16 @@ def _opened(table: Any, where: str) -> tuple[list[Any], Callable[[int], Column],
     return names, lambda j: column_of(table[names[j]], f"column {str(names[j])!r} of {where}"), None
 
 
-def _one_dtype(frame: Any) -> npt.NDArray[Any] | None:
-    """A frame whose columns are all of one number type, as it lies in memory; None for any other."""
+def _plain(frame: Any) -> npt.NDArray[Any] | None:
+    """A frame of NumPy's numbers at once, where that needs no large copy and rounds nothing; else None."""
     kinds = set(frame.dtypes.tolist())
-    kind = next(iter(kinds)) if len(kinds) == 1 else None
-    if not isinstance(kind, np.dtype) or kind.kind not in "fiub":
+    if not kinds or any(not isinstance(kind, np.dtype) or kind.kind not in "fiub" for kind in kinds):
         return None
-    values: npt.NDArray[Any] = frame.to_numpy()
+    if len(kinds) > 1 and frame.size > _SMALL:
+        return None
+    values: npt.NDArray[Any] = frame.to_numpy(dtype=np.result_type(*kinds))
+    if len(kinds) > 1 and (np.abs(values) >= 2.0**53).any():
+        return None  # an integer may have been rounded to a float, which would be rounded again
     return values
 
 
@@ -264,6 +263,8 @@ def _listed(values: list[Any]) -> npt.NDArray[Any]:
 
 
 def _of_arrow(column: Any) -> Column:
+    # Lengths and offsets of damaged data may point anywhere: whoever follows them unseen may not come back.
+    column.validate(full=True)
     column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
     kind = str(column.type)
     categorical = kind.startswith("dictionary")
@@ -309,6 +310,8 @@ def _of_polars(series: Any) -> Column:
             return Column(np.full(len(series), np.nan), missing)
         elif str(series.dtype) == "Boolean":
             series = series.fill_null(False)
+    if str(series.dtype).endswith("Int128"):  # NumPy has no such integers
+        return Column(object_array(series.to_list()), missing)
     return Column(np.asarray(series.to_numpy()), missing, categorical)
 
 
@@ -320,6 +323,10 @@ def _of_array(X: Any, where: str) -> npt.NDArray[np.float32]:
         given = np.asarray(X)
     except (TypeError, ValueError) as error:
         raise DataError(f"{where} must be a matrix of numbers: {error}.") from None
+    if given.dtype.names is not None:
+        raise DataError(
+            f"{where} is an array of records; give a mapping of its fields: {{name: X[name], ...}}."
+        )
     if given.ndim != 2:
         raise _not_2d(where, given.ndim)
     if 0 in given.shape:
