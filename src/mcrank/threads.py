@@ -101,9 +101,15 @@ class InOrder(Generic[Result]):
         with self._changed:
             self._added.append(added)
             self._waiting.append(added)
-            call = self._helpers < self._most
-            self._helpers += call
-        if call and not _kept.call(self._help, self._most):
+        self._call_helper()
+
+    def _call_helper(self) -> None:
+        """Call one more helper, if there is work for it and one is free."""
+        with self._changed:
+            if self._helpers >= self._most or not self._waiting:
+                return
+            self._helpers += 1
+        if not _kept.call(self._help, self._most):
             with self._changed:
                 self._helpers -= 1
 
@@ -117,6 +123,7 @@ class InOrder(Generic[Result]):
                 if wanted.done:
                     break
                 mine = self._waiting.popleft()
+            self._call_helper()  # none may have been free before
             mine.run()
             if mine.error is not None and not isinstance(mine.error, Exception):
                 raise mine.error  # an interrupt is for this thread, not for the task it came in
