@@ -134,6 +134,7 @@ def main() -> None:
     if args.serve:
         serve(json.loads(args.serve))
         return
+    before = os.getloadavg()[0]
     rows = [row for name in args.job or JOBS for row in compare(name, args.turns, args.processes, args.loops)]
     worst = max(rows, key=lambda row: row["cpu ratio"])
     verdicts = [
