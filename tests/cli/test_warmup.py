@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from mcrank.cli.warmup import AREAS
 
 # Kernels called by other kernels are compiled into them; those called from Python need signatures.
@@ -53,3 +55,14 @@ def test_the_command_times_every_area(mcrank_cli):
     assert times["total"] >= sum(times["seconds"].values())
     code, printed, _ = mcrank_cli("warmup")
     assert [line.split()[0] for line in printed.splitlines()] == [*times["seconds"], "total", "folder"]
+
+
+@pytest.mark.parametrize("folder", ["/dev/null/cache", "file"])
+def test_a_folder_that_cannot_be_had_is_an_error_at_once(mcrank_cli, monkeypatch, tmp_path, folder):
+    (tmp_path / "file").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MCRANK_CACHE_DIR", folder)
+    code, printed, errors = mcrank_cli("warmup")
+    assert (code, printed) == (1, "")
+    assert errors.startswith("error: MCRANK_CACHE_DIR names /")
+    assert "cannot be written" in errors
