@@ -120,11 +120,6 @@ def check_names(names: Sequence[str] | None, features: int) -> tuple[str, ...]:
 
 def group_rows(qid: IdArray) -> tuple[IntArray | None, IntArray, IdArray]:
     """Group rows by query in first-seen order, stable inside: (row order or None, offsets, query ids)."""
-    if qid.dtype == object:
-        codes, qids = _object_codes(qid)
-        starts = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])
-        order, offsets, found = group_runs(codes[starts], starts, len(qid))
-        return order, offsets, qids[found]
     starts = np.flatnonzero(np.r_[True, qid[1:] != qid[:-1]])
     return group_runs(qid[starts], starts, len(qid))
 

@@ -174,7 +174,8 @@ def _first(ids: IdArray) -> Any:
 
 def _of_objects(values: npt.NDArray[Any], where: str, blank: bool) -> IdArray:
     listed = values.tolist()
-    kinds = {_kind_of(kind) for kind in set(map(type, listed))}
+    found = set(map(type, listed))
+    kinds = {_kind_of(kind) for kind in found}
     if blank and str in kinds and len(kinds) > 1:
         known = [value for value in listed if value != ""]
         if known and not any(isinstance(value, str) for value in known):
@@ -188,7 +189,7 @@ def _of_objects(values: npt.NDArray[Any], where: str, blank: bool) -> IdArray:
     if kind is str:
         if not blank and "" in listed:
             raise _missing(where, listed.index(""), blank)
-        return object_array([str(value) for value in listed])
+        return values.copy() if found == {str} else object_array(map(str, listed))
     if kind is float:
         return _of_floats(np.array(listed, dtype=np.float64), where)
     if kind is bytes:
