@@ -12,6 +12,10 @@ INSTALLED := $(VENV)/.installed
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo "$$p" && break; done)
 WORKERS ?= 2
+# Of `make fuzz`: how long for each target, which targets (all when empty), and which inputs.
+MINUTES ?= 10
+TARGET ?=
+SEED ?= 0
 CODE := src tests benchmarks
 BENCHMARKS ?= train rankers predict scaling read evaluate
 # Byte code is written for the modules that are used, when they are: compiling all of it takes longer than installing.
@@ -20,7 +24,7 @@ INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser-test check format coverage bench hooks lock clean
+.PHONY: help demo test browser-test fuzz check format coverage bench hooks lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,6 +41,9 @@ browser-test: $(EXTRAS_BROWSER) ## Test the report in a real browser (as root, i
 		echo "installing chromium"; \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
 	$(BIN)/python -m pytest tests/browser
+
+fuzz: $(EXTRAS_DEV) ## Feed damaged and odd files to every reader: MINUTES=10 each, TARGET="model cache" for some
+	$(BIN)/python -m tests.fuzz $(TARGET) --minutes $(MINUTES) --seed $(SEED) --jobs $(WORKERS)
 
 check: $(EXTRAS_DEV) ## Lint, format, types and import directions
 	$(BIN)/ruff check $(CODE)
@@ -62,7 +69,7 @@ bench: $(EXTRAS_BENCH) ## Measure mcrank beside its peers (long; wants an idle m
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 clean: ## Remove .venv, caches and what the demo wrote
-	rm -rf $(VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov
+	rm -rf $(VENV) demo build dist fuzz-findings .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -462,3 +462,12 @@ def test_the_matrix_grows_and_shrinks(tmp_path, monkeypatch, large, first_long):
     content = "\n".join(lines).encode()
     (path := tmp_path / "data.txt").write_bytes(content)
     compare(mcrank.read(path, n_jobs=2), read_text(content))
+
+
+def test_a_comment_may_end_the_file_with_a_colon(tmp_path):
+    """Only a feature that ends there looks cut off."""
+    (path := tmp_path / "data.txt").write_text("1 qid:1 1:2 # see:")
+    assert mcrank.read(path).doc_ids.tolist() == ["see:"]
+    path.write_text("1 qid:1 1:")
+    with pytest.raises(mcrank.DataError, match="cut off"):
+        mcrank.read(path)

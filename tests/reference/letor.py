@@ -15,6 +15,9 @@ def read_text(content: bytes, *, first_index=1, limit=100_000, absent=0.0):
     """Return X (float32), y, query ids and document ids of LETOR text, or raise `BadLine`."""
     rows, grades, ids, docs = [], [], [], []
     content = content.removeprefix(b"\xef\xbb\xbf")
+    last = content.split(b"\n")[-1]
+    if last.endswith(b":") and b"#" not in last:
+        raise BadLine(content.count(b"\n") + 1)  # the file ends in the middle of a feature
     for number, line in enumerate(content.split(b"\n"), start=1):
         body, _, comment = line.partition(b"#")
         words = body.split()

@@ -222,6 +222,8 @@ def _load(path: Path, source: dict[str, Any], how: How) -> Dataset:
     header, arrays = read_file(path, CACHE, whole=small or how == "verify", mapped=how == "map")
     if sorted(header) != sorted(_HEADER) or not isinstance(header["ids"], dict):
         raise _Unusable("not the header of a cache")
+    if not isinstance(header["named"], bool):
+        raise _Unusable("not the header of a cache")
     if header["source"] != source:
         raise _Unusable("stale")
     if header["sampled"] != _sampled_hash(header, arrays):
@@ -263,7 +265,7 @@ def _rebuilt(header: dict[str, Any], arrays: Arrays, trusted: bool) -> Dataset:
             "weight": None if weight is None else check_weights(weight, "weight", rows),
             "source_rows": None if order is None else _checked_order(order, rows),
             "feature_names": check_names(names, X.shape[1]),
-            "named": header["named"] is True,
+            "named": header["named"],
             "doc_ids": _unpacked(ids["doc_ids"], arrays["doc_ids"], rows) if "doc_ids" in ids else None,
         }
     )

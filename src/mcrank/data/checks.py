@@ -12,7 +12,7 @@ from mcrank.data.columns import object_array, refuse_masked, to_numbers
 from mcrank.data.ids import IdArray
 from mcrank.data.tables import as_features, column_of
 from mcrank.errors import DataError
-from mcrank.texts import check_text
+from mcrank.texts import check_texts
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -110,8 +110,8 @@ def check_names(names: Sequence[str] | None, features: int) -> tuple[str, ...]:
     if len(named) != features:
         raise DataError(f"feature_names of Dataset must name {features} features, got {len(named)} names.")
     seen: set[str] = set()
+    check_texts(named, "feature name")
     for name in named:
-        check_text(name, "feature name")
         if name in seen:
             raise DataError(f"feature_names of Dataset has {name!r} twice; names must differ.")
         seen.add(name)

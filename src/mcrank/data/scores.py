@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.data.numbers import read_number
 from mcrank.data.sources import open_text
 from mcrank.errors import DataError
+
+_ODD = re.compile(r"[^ \t\v\f+\-.0-9A-Za-z]")
 
 
 def read_scores(path: str | os.PathLike[str], rows: int | None = None) -> npt.NDArray[np.float64]:
@@ -31,7 +35,7 @@ def read_scores(path: str | os.PathLike[str], rows: int | None = None) -> npt.ND
     where = Path(path)
     with open_text(where) as text:
         lines = text.read().split("\n")
-    while lines and not lines[-1].strip():
+    while lines and not lines[-1].strip(" \t\v\f"):
         lines.pop()
     scores = _quickly(lines)
     if scores is None:
@@ -46,19 +50,20 @@ def read_scores(path: str | os.PathLike[str], rows: int | None = None) -> npt.ND
 
 
 def _quickly(lines: list[str]) -> npt.NDArray[np.float64] | None:
-    """Convert good lines at once; None when some line needs a word said about it."""
+    """Convert good lines at once; None when some line needs a word said about it, or a closer look."""
     try:
         scores = np.array(lines, dtype=np.float64)
     except ValueError:
         return None
-    if any("_" in line for line in lines):  # 1_000 is a number to Python, and to no one else
+    # Digits of other scripts, odd blanks and 1_000 are numbers to Python, and to no one else.
+    if any(map(_ODD.search, lines)):
         return None
     return None if np.isnan(scores).any() else scores
 
 
 def _score(line: str, where: str) -> float:
     try:
-        score = float(line.replace("_", "x"))
+        score = read_number(line)
     except ValueError:
         raise DataError(f"{where}: must be one number, got {line.strip()!r}.") from None
     if math.isnan(score):

@@ -168,20 +168,30 @@ def open_text(path: StrPath) -> Iterator[IO[str]]:
     """
     where = Path(path)
     try:
-        with open(where, "rb") as raw, io.TextIOWrapper(_buffered(where, raw), "utf-8-sig") as text:
-            yield text
+        with open(where, "rb") as raw:
+            start = _buffered(where, raw).read(3)
+            raw.seek(0)
+            if start != _BYTE_ORDER_MARK and start and _BYTE_ORDER_MARK.startswith(start):
+                raise DataError(f"{where} cannot be read: it ends inside a byte order mark.")
+            with io.TextIOWrapper(_buffered(where, raw), "utf-8-sig") as text:
+                yield text
     except UnicodeDecodeError:
-        raise DataError(
-            f"{where}, line {_first_undecodable(where)} cannot be read: the text is not UTF-8."
-        ) from None
-    except _DECODING_ERRORS as error:
-        raise DataError(f"{where} is damaged or cut off: {error}.") from None
-    except OSError as error:
-        raise DataError(f"{where} cannot be read: {error.strerror or error}.") from None
+        try:
+            line = _first_undecodable(where)
+        except Exception as error:  # the second look goes further than the first, and may meet other damage
+            raise _unreadable(where, error) or error from None
+        raise DataError(f"{where}, line {line} cannot be read: the text is not UTF-8.") from None
     except Exception as error:
-        if type(error).__name__ != "ZstdError":
-            raise
-        raise DataError(f"{where} is damaged or cut off: {error}.") from None
+        raise _unreadable(where, error) or error from None
+
+
+def _unreadable(where: Path, error: Exception) -> DataError | None:
+    """Return the error to raise when bytes could not be had from a file, None for errors of another kind."""
+    if isinstance(error, _DECODING_ERRORS) or type(error).__name__ == "ZstdError":
+        return DataError(f"{where} is damaged or cut off: {error}.")
+    if isinstance(error, OSError):
+        return DataError(f"{where} cannot be read: {error.strerror or error}.")
+    return None
 
 
 def _buffered(path: Path, raw: IO[bytes]) -> Any:
@@ -282,7 +292,7 @@ def _last_newline(text: npt.NDArray[np.uint8], size: int) -> int:
 def _close_last_line(path: Path, text: npt.NDArray[np.uint8], size: int, line: int) -> int:
     if size == 0 or text[size - 1] == 10:
         return size
-    if text[size - 1] == ord(":"):
+    if text[size - 1] == ord(":") and b"#" not in text[_last_newline(text, size) : size].tobytes():
         number = line + int(np.count_nonzero(text[:size] == 10))
         raise DataError(f"{path}, line {number}: the file ends in the middle of a feature; it seems cut off.")
     text[size] = 10

@@ -16,12 +16,15 @@ import numpy.typing as npt
 
 from mcrank.data.checks import check_numbers
 from mcrank.data.ids import id_texts
+from mcrank.data.numbers import read_number
 from mcrank.data.sources import open_text
 from mcrank.errors import DataError
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+# An id may hold blanks of other scripts and old separators; columns end at the blanks of C, as in the tools.
 _WORD = re.compile(r"[^ \t\n\r\v\f]+")
+_SPLIT_DIFFERS = re.compile(r"[\x1c-\x1f]|[^\x00-\x7f]")
 
 
 class _Pairs:
@@ -73,8 +76,7 @@ class _Pairs:
         row = 0
         with open_text(where) as lines:
             for number, line in enumerate(lines, start=1):
-                # An id may hold blanks of other scripts; columns end at those of ASCII, as in the tools.
-                words = line.split() if line.isascii() else _WORD.findall(line)
+                words = _WORD.findall(line) if _SPLIT_DIFFERS.search(line) else line.split()
                 if not words or words[0].startswith("#"):
                     continue
                 pairs._add_line(words, columns, value_at, form, row, f"{where}, line {number}")
@@ -88,7 +90,7 @@ class _Pairs:
         if len(words) != columns:
             raise DataError(f"{where}: {len(words)} columns, must be {columns}: {form}.")
         try:
-            value = float(words[value_at].replace("_", "x"))  # 1_000 is a number to Python alone
+            value = read_number(words[value_at])
         except ValueError:
             raise DataError(f"{where}: {self._value} must be a number, got {words[value_at]!r}.") from None
         self._add(words[0], words[2], value, row, where)

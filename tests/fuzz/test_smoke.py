@@ -1,0 +1,79 @@
+"""Every target for a second or two, and proof that the harness sees what it is there to see."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from tests.fuzz import parent
+from tests.fuzz.child import run
+from tests.fuzz.parent import fuzz
+from tests.fuzz.target import Case, Difference, Target
+from tests.fuzz.targets import TARGETS
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_second_finds_nothing(name, tmp_path):
+    outcome = fuzz(name, seconds=1.0, seed=20, out=tmp_path, quick=True)
+    assert outcome.findings == []
+    assert outcome.counts["accepted"] > 0
+    assert outcome.counts["refused"] > 0
+
+
+@pytest.mark.parametrize("name", ["letor", "qrels", "cache"])
+def test_a_case_depends_on_its_seed_and_number_alone(name):
+    target = TARGETS[name]()
+    target.prepare()
+    assert target.case(3, 7) == target.case(3, 7)
+    assert target.case(3, 7) != target.case(4, 7)
+    assert target.case(3, 8) != target.case(3, 7)
+
+
+class Broken(Target):
+    """Case 1 dies by a signal, 2 hangs, 3 takes memory, 4 raises, 5 answers wrongly."""
+
+    name = "broken"
+
+    def make(self, random: Random) -> Case:
+        return Case("x", b"")
+
+    def case(self, seed: int, number: int) -> Case:
+        return Case("x", b"", {"number": number})
+
+    def check(self, case: Case, path: Path) -> bool:
+        number = case.options["number"]
+        if number == 1:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        elif number == 2:
+            time.sleep(60)
+        elif number == 3:
+            np.ones(230 << 20, dtype=np.uint8)
+        elif number == 4:
+            raise IndexError("foreign")
+        elif number == 5:
+            raise Difference("other numbers")
+        time.sleep(0.01)
+        return True
+
+
+def test_the_harness_sees_what_it_is_there_to_see(tmp_path, monkeypatch):
+    monkeypatch.setattr(parent, "LIMIT", 4.0)
+    monkeypatch.setenv("MCRANK_FUZZ_TARGET", f"{__name__}:Broken")
+    outcome = fuzz("broken", seconds=5.0, out=tmp_path)
+    found = {number: what for what, number, _ in outcome.findings}
+    assert found == {1: "signal", 2: "hang", 3: "memory", 4: "foreign", 5: "difference"}
+    assert outcome.findings[0][2].startswith("SIGSEGV")
+    assert outcome.counts["accepted"] > 1
+    saved = (tmp_path / "broken-0-4-foreign" / "finding.txt").read_text()
+    assert "IndexError: foreign" in saved
+    assert "--case 4" in saved
+
+
+def test_a_single_case_can_be_run_again(tmp_path):
+    assert run(Broken(), Broken().case(0, 5), tmp_path) == ("difference", "other numbers")
