@@ -43,12 +43,13 @@ def test_sorting(page):
     systems = board(page)
     assert [mean for _, mean in systems] == sorted((mean for _, mean in systems), reverse=True)
     header = page.locator("#board th", has_text="Mean")
+    page.locator("#board th", has_text="Size").locator("button").click()
+    header.locator("button").click()  # the best first
+    assert header.get_attribute("aria-sort") == "descending"
+    assert board(page) == systems
     header.locator("button").click()
     assert header.get_attribute("aria-sort") == "ascending"
     assert [mean for _, mean in board(page)] == sorted(mean for _, mean in systems)
-    header.locator("button").click()
-    assert header.get_attribute("aria-sort") == "descending"
-    assert board(page) == systems
     name = page.locator("#board th", has_text="System").locator("button")
     name.focus()
     page.keyboard.press("Enter")
@@ -269,7 +270,7 @@ def test_without_decompression(visit, report):
     assert not page.locator("#measure").is_visible()
     header = page.locator("#board th", has_text="Mean")
     header.locator("button").click()
-    assert header.get_attribute("aria-sort") == "ascending"
+    assert header.get_attribute("aria-sort") == "descending"
     one.check()
 
 

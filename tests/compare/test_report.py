@@ -215,7 +215,10 @@ def test_same_bytes(comparison, text, tmp_path):
     comparison.save(tmp_path / "saved")
     again = Comparison.load(tmp_path / "saved")
     path = write_report(again, tmp_path / "report.html", times=False)
-    slower = {cell: dataclasses.replace(t, train_seconds=9.0) for cell, t in comparison.timings.items()}
+    slower = {
+        cell: dataclasses.replace(t, train_seconds=9.0, train_cpu_seconds=7.0)
+        for cell, t in comparison.timings.items()
+    }
     assert path.read_text() == render_report(dataclasses.replace(comparison, timings=slower), times=False)
     assert "Train s" not in path.read_text()
     assert "Train s" in text
@@ -283,6 +286,13 @@ def test_hostile_names_stay_text():
     board = read_page(f"<table>{facts['measures']['map']['board']}</table>")
     assert not board.all("script")
     assert not board.all("img")
+
+
+def test_progress_of_the_page(comparison, text):
+    told = []
+    assert render_report(comparison, callback=told.append) == text
+    assert [step.done for step in told] == list(range(told[0].of))
+    assert {f"leaderboard of {name}" for name in comparison.measures} <= {step.words for step in told}
 
 
 def test_one_system_alone():

@@ -180,10 +180,12 @@ def _command(data: str | None, entries: tuple[str, ...], given: dict[str, Any]) 
 
 
 def _write(comparison: Comparison, out: Path, times: bool) -> list[str]:
+    from mcrank.cli.page import PageProgress
     from mcrank.compare.report import write_report
     from mcrank.compare.tables import write_tables
 
-    page = write_report(comparison, out / "report.html", times=times)
+    with PageProgress() as progress:
+        page = write_report(comparison, out / "report.html", times=times, callback=progress)
     write_tables(comparison, out / "tables", times=times)
     return [str(page)]
 

@@ -46,15 +46,18 @@ def command(
     as_json: bool,
 ) -> None:
     """Make the page of the comparison in FOLDER (written by `mcrank compare --out FOLDER`)."""
+    from mcrank.cli.page import PageProgress
     from mcrank.compare.report import write_report
     from mcrank.compare.result import Comparison
     from mcrank.compare.tables import write_tables
 
     announce_compilation()
     comparison = Comparison.load(folder)
-    page = write_report(
-        comparison, out or Path(folder) / "report.html", times=times, documents=documents, title=title
-    )
+    target = out or Path(folder) / "report.html"
+    with PageProgress() as progress:
+        page = write_report(
+            comparison, target, times=times, documents=documents, title=title, callback=progress
+        )
     written = [] if tables is None else write_tables(comparison, tables, times=times)
     if figures is not None:
         from mcrank.compare.plots import write_figures

@@ -17,28 +17,31 @@ if TYPE_CHECKING:
 def board_columns(times: bool, tests: int) -> list[dict[str, Any]]:
     """Columns of the leaderboard as the page shows it; the interval stands for three of the table's."""
     over = "Holm, 1 test" if tests == 1 else f"Holm, {tests} tests"
+    # The last word is what the first click on a heading does: the best comes first.
     columns = [
-        ("#", "place by mean", "number"),
-        ("System", "", "text"),
-        ("Mean", "mean over all test queries", "number"),
-        ("95% interval", "bootstrap over queries", "number middle"),
-        ("Difference", "mean difference from the best", "number"),
+        ("#", "place by mean", "number", "ascending"),
+        ("System", "", "text", "ascending"),
+        ("Mean", "mean over all test queries", "number", "measure"),
+        ("95% interval", "bootstrap over queries", "number middle", "measure"),
+        ("Difference", "mean difference from the best", "number", "measure"),
         (
             f"p ({over})" if tests else "p",
             f"paired t test against the best, corrected by Holm's rule over {family(tests)}",
             "number starred",
+            "descending",
         ),
-        ("W / T / L", "queries won, tied and lost against the best", "number"),
+        ("W / T / L", "queries won, tied and lost against the best", "number", "descending"),
     ]
     if times:
         columns += [
-            ("Train s", "seconds of training, median of the folds", "number"),
-            ("µs / row", "microseconds to score a row, median of the folds", "number"),
+            ("Train s", "seconds of training on the clock, median of the folds", "number", "ascending"),
+            ("CPU s", "seconds of processor time of training, median of the folds", "number", "ascending"),
+            ("µs / row", "microseconds to score a row, median of the folds", "number", "ascending"),
         ]
-    columns.append(("Size", "bytes of a model file, mean of the folds", "number"))
+    columns.append(("Size", "bytes of a model file, mean of the folds", "number", "ascending"))
     return [
-        {"name": name, "meaning": meaning, "css": css, "kind": css.split()[0]}
-        for name, meaning, css in columns
+        {"name": name, "meaning": meaning, "css": css, "kind": css.split()[0], "best": best}
+        for name, meaning, css, best in columns
     ]
 
 
@@ -67,6 +70,7 @@ def board_view(comparison: Comparison, measure: str, times: bool) -> dict[str, A
             "difference": contents.number(line.difference, sign=True),
             "p": contents.probability(line.corrected_p),
             "train": contents.seconds(line.train_seconds),
+            "cpu": contents.seconds(line.train_cpu_seconds),
             "predict": contents.seconds(line.predict_microseconds),
             "size": contents.size(line.model_bytes),
         }
@@ -78,6 +82,7 @@ def board_view(comparison: Comparison, measure: str, times: bool) -> dict[str, A
         "times": times,
         "verdict": comparison.verdict(measure),
         "definition": parse_measure(measure).definition,
+        "higher": parse_measure(measure).higher_is_better,
         "counts": win_counts(comparison, measure).tolist(),
         "keys": comparison.keys,
         "queries": comparison.n_queries,

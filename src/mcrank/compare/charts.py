@@ -17,6 +17,7 @@ from mcrank.compare.calibration import (
     reliability,
 )
 from mcrank.compare.flips import DialectOrder
+from mcrank.compare.names import shortened
 from mcrank.compare.shapes import Bars, Columns, Figure, Intervals, Line, Lines, Panel, Shares
 from mcrank.stats.paired import differences
 from mcrank.stats.two import known_to_all
@@ -155,12 +156,15 @@ def difference_figure(comparison: Comparison, measure: str, a: int, b: int) -> F
     first, second = comparison.keys[a], comparison.keys[b]
     panel = Columns(
         f"{first} minus {second}",
-        f"{first} minus {second}, {measure}",
-        "queries (ties left out)",
+        f"{shortened(first, 24)} minus {shortened(second, 24)}, {measure}",
+        "queries",
         edges.tolist(),
         difference_counts(values, a, b, edges).tolist(),
     )
-    text = "Number of queries by difference between the two systems; right of zero the first is better."
+    text = (
+        "Number of queries by difference between the two systems, those with equal values left out; right of "
+        "zero the first is better. The column in the middle holds the smallest differences of either side."
+    )
     return Figure("differences", "Differences by query", text, [panel])
 
 

@@ -294,6 +294,7 @@ def _chosen(candidates: Sequence[Candidate], folder: RunFolder) -> tuple[Outcome
             seconds[taken.name].get("train"),
             seconds[taken.name].get("predict"),
             sum(known) if known and len(known) == len(search) else None,
+            seconds[taken.name].get("train_cpu"),
         ),
         model_bytes=os.path.getsize(taken.plan.model)
         if taken.plan.model

@@ -12,11 +12,14 @@ from itertools import pairwise
 
 from markupsafe import Markup, escape
 
+from mcrank.compare.names import fitted, pixels_of
 from mcrank.compare.shapes import Bars, Columns, Intervals, Line, Lines, Panel, Shares
 from mcrank.texts import printable
 
 PALETTE = 8  # colours the page defines; further lines repeat them with dashes
-_CHARACTER = 6.3  # width of a character of the 11 px labels, on average
+_END_LABEL = 150.0  # most pixels of a name at the end of a line
+_NAME = 170.0  # and of one before a bar
+_COUNTS = 48.0  # room for the counts beside a histogram; the page's script writes other counts there
 _LABEL_LINE = 13.0  # height of a line of labels
 
 
@@ -50,7 +53,7 @@ def draw(panel: Panel, key: str, description: str = "", size: tuple[int, int] = 
     Examples
     --------
     >>> from mcrank.compare.figures import draw
-    >>>     from mcrank.compare.shapes import Bars
+    >>> from mcrank.compare.shapes import Bars
     >>> svg = draw(Bars("Importance", "share", ["<b>"], [1.0]), "importance")
     >>> svg.startswith("<svg"), "&lt;b&gt;" in svg
     (True, True)
@@ -114,17 +117,25 @@ def _text(x: float, y: float, words: str, css: str = "", anchor: str = "start", 
     return f'<text x="{_n(x)}" y="{_n(y)}" text-anchor="{anchor}"{kind}{turned}>{_escaped(words)}</text>'
 
 
+def _label(
+    x: float, y: float, words: str, room: float, css: str = "", anchor: str = "start", bold: bool = False
+) -> str:
+    """A name or title, shortened in its middle where it has not the room; the whole is in its title."""
+    shown = fitted(words, room, bold)
+    whole = f"<title>{_escaped(words)}</title>" if shown != words else ""
+    kind = f' class="{css}"' if css else ""
+    return (
+        f'<text x="{_n(x)}" y="{_n(y)}" text-anchor="{anchor}"{kind} data-room="{_n(room)}">'
+        f"{whole}{_escaped(shown)}</text>"
+    )
+
+
 def _escaped(words: str) -> Markup:
     return escape(printable(words))
 
 
 def _rule(x1: float, y1: float, x2: float, y2: float, css: str) -> str:
     return f'<line x1="{_n(x1)}" y1="{_n(y1)}" x2="{_n(x2)}" y2="{_n(y2)}" class="{css}"/>'
-
-
-def short(words: str, most: int) -> str:
-    """Cut a label that is too long, with an ellipsis."""
-    return words if len(words) <= most else words[: most - 1].rstrip() + "…"
 
 
 def colour_class(colour: int) -> str:
@@ -162,16 +173,17 @@ def _line_frame(panel: Lines, width: float, height: float) -> Frame:
         y_low, y_high = y_high, y_low
     room = 22.0
     if panel.end_labels and panel.lines:
-        longest = max(len(short(line.label, 18)) for line in panel.lines)
-        room = 24.0 + longest * _CHARACTER
-    left = 14.0 + _CHARACTER * max(map(len, _tick_words(ticks(min(y_low, y_high), max(y_low, y_high)))))
-    names = max((len(name) for name in panel.x_names), default=0)
-    bottom = height - (30.0 + names * _CHARACTER * 0.62 if names else 40.0)
-    return Frame(max(left, 56.0 if names else 30.0), width - room, 26.0, bottom, x_low, x_high, y_low, y_high)
+        room = 24.0 + max(min(pixels_of(line.label, True), _END_LABEL) for line in panel.lines)
+    left = 14.0 + max(map(pixels_of, _tick_words(ticks(min(y_low, y_high), max(y_low, y_high)))))
+    names = [pixels_of(name) for name in panel.x_names]
+    # Names below the axis are turned by 38 degrees, and reach to the left of their place.
+    bottom = height - (24.0 + max(names) * 0.62 if names else 40.0)
+    left = max(left, names[0] * 0.79 + 4.0 if names else 30.0)
+    return Frame(left, width - room, 26.0, bottom, x_low, x_high, y_low, y_high)
 
 
 def _axes(panel: Lines, frame: Frame, width: float, height: float) -> list[str]:
-    parts = [_text(0, 13, panel.y_label, "axis-title")]
+    parts = [_label(0, 13, panel.y_label, width, "axis-title")]
     low, high = sorted((frame.y_low, frame.y_high))
     y_ticks = ticks(low, high, math.ceil(high - low) if panel.y_down else 5, panel.y_down)
     for value, words in zip(y_ticks, _tick_words(y_ticks), strict=True):
@@ -185,8 +197,14 @@ def _axes(panel: Lines, frame: Frame, width: float, height: float) -> list[str]:
     for value, words in zip(x_ticks, _tick_words(x_ticks), strict=True):
         parts.append(_text(frame.x(value), frame.bottom + 17, words, "tick", "middle"))
     parts.append(_rule(frame.left, frame.bottom, frame.right, frame.bottom, "axis"))
-    parts.append(_text((frame.left + frame.right) / 2, height - 5, panel.x_label, "axis-title", "middle"))
+    parts.append(_axis_title(panel.x_label, frame, width, height))
     return parts
+
+
+def _axis_title(words: str, frame: Frame, width: float, height: float) -> str:
+    """The title below an axis: in its middle, as wide as the figure lets it be."""
+    middle = (frame.left + frame.right) / 2
+    return _label(middle, height - 5, words, 2 * min(middle, width - middle), "axis-title", "middle")
 
 
 def _draw_line(line: Line, frame: Frame) -> str:
@@ -223,7 +241,7 @@ def _end_labels(lines: Sequence[Line], frame: Frame) -> list[str]:
     for place, (y, x, line) in zip(places, ends, strict=True):
         css = colour_class(line.colour)
         leader = _rule(x + 4, y, frame.right + 17, place, "leader") if abs(place - y) > 2 else ""
-        words = _text(frame.right + 20, place + 4, short(line.label, 18), "end-label")
+        words = _label(frame.right + 20, place + 4, line.label, _END_LABEL, "end-label", bold=True)
         parts.append(f'<g class="{css}" data-series="{line.colour}">{leader}{words}</g>')
     return parts
 
@@ -250,8 +268,11 @@ def spread(places: Sequence[float], gap: float, low: float, high: float) -> list
 def _draw_columns(panel: Columns, size: tuple[int, int]) -> tuple[str, float, float]:
     width, height = float(size[0]), float(size[1])
     most = max(panel.counts, default=0) or 1
-    frame = Frame(12, width - 12, 26, height - 40, panel.edges[0], panel.edges[-1], 0, most)
-    parts = [_text(0, 13, panel.y_label, "axis-title")]
+    frame = Frame(_COUNTS, width - 12, 26, height - 40, panel.edges[0], panel.edges[-1], 0, most)
+    parts = [_label(0, 13, panel.y_label, width, "axis-title")]
+    for value in ticks(0, most, 4, whole=True):
+        parts.append(_rule(frame.left, frame.y(value), frame.right, frame.y(value), "grid"))
+        parts.append(_text(frame.left - 6, frame.y(value) + 4, f"{value:,.0f}", "tick count", "end"))
     x_ticks = ticks(frame.x_low, frame.x_high, 8)
     for value, words in zip(x_ticks, _tick_words(x_ticks), strict=True):
         parts.append(_text(frame.x(value), frame.bottom + 17, words, "tick", "middle"))
@@ -265,12 +286,12 @@ def _draw_columns(panel: Columns, size: tuple[int, int]) -> tuple[str, float, fl
         )
     parts.append(_rule(frame.left, frame.bottom, frame.right, frame.bottom, "axis"))
     parts.append(_rule(frame.x(0), frame.top, frame.x(0), frame.bottom, "guide"))
-    parts.append(_text((frame.left + frame.right) / 2, height - 5, panel.x_label, "axis-title", "middle"))
+    parts.append(_axis_title(panel.x_label, frame, width, height))
     return "".join(parts), width, height
 
 
-def _name_room(names: Sequence[str], most: int = 24) -> float:
-    return 10.0 + _CHARACTER * max((len(short(name, most)) for name in names), default=0)
+def _name_room(names: Sequence[str]) -> float:
+    return 10.0 + min(_NAME, max(map(pixels_of, names), default=0.0))
 
 
 def _draw_bars(panel: Bars, size: tuple[int, int]) -> tuple[str, float, float]:
@@ -278,16 +299,18 @@ def _draw_bars(panel: Bars, size: tuple[int, int]) -> tuple[str, float, float]:
     height = 26.0 + step * len(panel.names)
     left = _name_room(panel.names)
     most = max(panel.values, default=0.0) or 1.0
-    frame = Frame(left, width - 48, 26, height, 0.0, most, 0.0, 1.0)
-    parts = [_text(0, 13, panel.x_label, "axis-title")]
+    values = [f"{value:.3g}" for value in panel.values]
+    right = width - 8 - max(map(pixels_of, values), default=0.0)
+    frame = Frame(left, right, 26, height, 0.0, most, 0.0, 1.0)
+    parts = [_label(0, 13, panel.x_label, width, "axis-title")]
     for number, (name, value) in enumerate(zip(panel.names, panel.values, strict=True)):
         top = 24.0 + step * number
-        parts.append(_text(left - 8, top + 13, short(name, 24), "tick", "end"))
+        parts.append(_label(left - 8, top + 13, name, _NAME, "tick", "end"))
         parts.append(
             f'<rect x="{_n(left)}" y="{_n(top + 3)}" width="{_n(max(frame.x(value) - left, 0.5))}" '
             f'height="{_n(step - 7)}" class="bar {colour_class(panel.colour)}"/>'
         )
-        parts.append(_text(frame.x(value) + 5, top + 13, f"{value:.3g}", "tick"))
+        parts.append(_text(frame.x(value) + 5, top + 13, values[number], "tick"))
     return "".join(parts), width, height
 
 
@@ -304,10 +327,10 @@ def _draw_intervals(panel: Intervals, size: tuple[int, int]) -> tuple[str, float
     rows = zip(panel.names, panel.means, panel.lows, panel.highs, strict=True)
     for number, (name, mean, least, most) in enumerate(rows):
         y = 26.0 + step * number + step / 2
-        parts.append(_text(frame.left - 8, y + 4, short(name, 24), "tick", "end"))
+        parts.append(_label(frame.left - 8, y + 4, name, _NAME, "tick", "end"))
         parts.append(_rule(frame.x(least), y, frame.x(most), y, "whisker"))
         parts.append(f'<circle cx="{_n(frame.x(mean))}" cy="{_n(y)}" r="4" class="mean"/>')
-    parts.append(_text((frame.left + frame.right) / 2, height - 5, panel.x_label, "axis-title", "middle"))
+    parts.append(_axis_title(panel.x_label, frame, width, height))
     return "".join(parts), width, height
 
 
@@ -319,7 +342,7 @@ def _draw_shares(panel: Shares, size: tuple[int, int]) -> tuple[str, float, floa
     rows = zip(panel.names, panel.wins, panel.ties, panel.losses, strict=True)
     for number, (name, *counts) in enumerate(rows):
         top = 4.0 + step * number
-        parts.append(_text(left - 8, top + 15, short(name, 24), "tick", "end"))
+        parts.append(_label(left - 8, top + 15, name, _NAME, "tick", "end"))
         at, whole = left, sum(counts) or 1
         for count, side in zip(counts, ("plus", "zero", "minus"), strict=True):
             wide = count / whole * (width - left - 2)
@@ -328,7 +351,7 @@ def _draw_shares(panel: Shares, size: tuple[int, int]) -> tuple[str, float, floa
                     f'<rect x="{_n(at)}" y="{_n(top + 3)}" width="{_n(max(wide - 1, 0.5))}" '
                     f'height="{_n(step - 6)}" class="column {side}"/>'
                 )
-            if wide > len(str(count)) * _CHARACTER + 8:
+            if wide > pixels_of(str(count), True) + 8:
                 parts.append(_text(at + wide / 2, top + 16, str(count), f"inside {side}", "middle"))
             at += wide
     return "".join(parts), width, height

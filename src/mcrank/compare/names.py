@@ -83,6 +83,45 @@ def shortened(text: str, most: int) -> str:
     return text[:left].rstrip() + "…" + end.lstrip()
 
 
+def fitted(text: str, pixels: float, bold: bool = False) -> str:
+    """Return text shortened in its middle until it takes at most ``pixels`` in a figure's 11 px letters.
+
+    Examples
+    --------
+    >>> from mcrank.compare.names import fitted
+    >>> fitted("mean_of_many_features_7", 80.0), fitted("f7", 80.0)
+    ('mean_…res_7', 'f7')
+    """
+    most = len(text)
+    short = text
+    while most > 1 and pixels_of(short, bold) > pixels:
+        most -= 1
+        short = shortened(text, most)
+    return short
+
+
+def pixels_of(text: str, bold: bool = False) -> float:
+    """Return how wide a text is at most in 11 px letters of the usual fonts (the widest is DejaVu Sans).
+
+    Examples
+    --------
+    >>> from mcrank.compare.names import pixels_of
+    >>> pixels_of("iii") < pixels_of("aaa") < pixels_of("WWW") < pixels_of("日本語")
+    True
+    """
+    return sum(_pixels(character) for character in text) * (1.13 if bold else 1.0)
+
+
+def _pixels(character: str) -> float:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0.0
+    if unicodedata.east_asian_width(character) in ("W", "F") or ord(character) > 0xFFFF:
+        return 16.0
+    if character in "ijlI.,:;'|! ()[]/\\-ft\"r":
+        return 5.1
+    return 11.2 if character in "mwMW@%…—" or ord(character) > 0x2FF else 8.7 if character.isupper() else 7.4
+
+
 def _marks(text: str) -> set[str]:
     return {character for character in text if unicodedata.category(character) in ("Mn", "Me", "Cf")}
 

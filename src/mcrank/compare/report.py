@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
@@ -22,6 +22,7 @@ from mcrank.compare.board import board_columns, board_view, pair_words
 from mcrank.compare.drilldown import add_documents, choose_documents
 from mcrank.compare.figures import draw
 from mcrank.compare.flips import DialectOrder, dialect_orders
+from mcrank.compare.names import shortened
 from mcrank.compare.payload import Payload, decimals_for, packed_size, quantize
 from mcrank.compare.shapes import Figure
 from mcrank.compare.tables import Table
@@ -64,6 +65,27 @@ class Room:
         return cls(wanted, 30 * wanted, 940_000 + 300 * max(0, queries - 2_000))
 
 
+@dataclass(frozen=True)
+class Step:
+    """What the callback of `write_report` is told: steps that are done, of how many, and what comes now."""
+
+    done: int
+    of: int
+    words: str
+
+
+class _Steps:
+    """Counts the steps of a page and tells the callback."""
+
+    def __init__(self, measures: int, callback: Callable[[Step], Any] | None) -> None:
+        self._done, self._of, self._callback = 0, 2 * measures + 5, callback
+
+    def __call__(self, words: str) -> None:
+        if self._callback is not None:
+            self._callback(Step(self._done, self._of, words))
+        self._done += 1
+
+
 def write_report(
     comparison: Comparison,
     path: str | os.PathLike[str],
@@ -71,6 +93,7 @@ def write_report(
     times: bool = True,
     documents: int | None = None,
     title: str = "Comparison of rankers",
+    callback: Callable[[Step], Any] | None = None,
 ) -> Path:
     """Write the report of a comparison as one HTML file and return its path.
 
@@ -86,6 +109,8 @@ def write_report(
         Queries whose documents are included for looking at (default 200), those that differ most first.
     title : str
         Heading of the page.
+    callback : callable, optional
+        Told a `Step` before each part of the page is made.
 
     Examples
     --------
@@ -101,7 +126,7 @@ def write_report(
     from mcrank.compare.store import write_file
 
     target = Path(path)
-    page = render_report(comparison, times=times, documents=documents, title=title)
+    page = render_report(comparison, times=times, documents=documents, title=title, callback=callback)
     write_file(target, page.encode())
     return target
 
@@ -112,13 +137,21 @@ def render_report(
     times: bool = True,
     documents: int | None = None,
     title: str = "Comparison of rankers",
+    callback: Callable[[Step], Any] | None = None,
 ) -> str:
     """Return the page that `write_report` writes."""
     environment = _environment()
+    step = _Steps(len(comparison.measures), callback)
+    step("dialects")
     orders = dialect_orders(comparison)
+    step("cut-offs and probabilities")
     levels, found = charts.cutoffs(comparison), charts.calibrations(comparison)
-    boards = {name: board_view(comparison, name, times) for name in comparison.measures}
-    script, style = _template("report.js"), _template("style.css")
+    boards = {}
+    for name in comparison.measures:
+        step(f"leaderboard of {name}")
+        boards[name] = board_view(comparison, name, times)
+    step("figures and tables")
+    script, style = _template("labels.js") + _template("report.js"), _template("style.css")
     page: dict[str, Any] = {
         "title": title,
         "script": script,
@@ -140,12 +173,14 @@ def render_report(
         "data": _data(comparison),
         "repeat": _repeat(comparison),
     }
-    facts = _facts(comparison, boards, environment.get_template("fragments.html").module)
+    facts = _facts(comparison, boards, environment.get_template("fragments.html").module, step)
+    step("documents")
     page["first"] = facts["measures"][comparison.measures[0]]["pairs"]
     room = Room.for_queries(comparison.n_queries, documents)
     template = environment.get_template("report.html")
     bare = len(printable(template.render(**page, payload="", cut=_Cut(0, 0, (), room)), lines=True).encode())
     payload, cut = _payload(comparison, facts, room, bare)
+    step("page")
     # Names come from files: what could not be encoded, or would reorder the text around it, is written out.
     return printable(template.render(**page, payload=payload, cut=cut), lines=True)
 
@@ -176,6 +211,7 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters["count"] = lambda value: f"{value:,}"
     environment.filters["fixed"] = lambda value, digits=4: contents.number(float(value), digits).text
+    environment.filters["short"] = shortened
     environment.globals["raw"] = repr
     return environment
 
@@ -251,8 +287,9 @@ def _first_pair(comparison: Comparison) -> tuple[int, int]:
     return best, comparison.place(lines[1].system) if len(lines) > 1 else best
 
 
-def _pair_facts(comparison: Comparison, measure: str) -> dict[str, Any]:
+def _pair_facts(comparison: Comparison, measure: str, step: _Steps) -> dict[str, Any]:
     """Every pair of systems: difference, tests, wins, and the histogram of differences."""
+    step(f"pairs, {measure}")
     values = comparison.counted(measure)
     edges = charts.difference_edges(values)
     return {
@@ -270,7 +307,7 @@ def _pair_facts(comparison: Comparison, measure: str) -> dict[str, Any]:
     }
 
 
-def _facts(comparison: Comparison, boards: dict[str, Any], fragments: Any) -> dict[str, Any]:
+def _facts(comparison: Comparison, boards: dict[str, Any], fragments: Any, step: _Steps) -> dict[str, Any]:
     return {
         "systems": list(comparison.keys),
         "folds": [printable(fold.name) for fold in comparison.folds],
@@ -281,7 +318,8 @@ def _facts(comparison: Comparison, boards: dict[str, Any], fragments: Any) -> di
                 "wins": str(fragments.win_rows(board)),
                 "verdict": board["verdict"],
                 "definition": board["definition"],
-                **_pair_facts(comparison, name),
+                "higher": board["higher"],
+                **_pair_facts(comparison, name, step),
             }
             for name, board in boards.items()
         },

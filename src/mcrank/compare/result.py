@@ -112,12 +112,14 @@ class Choice:
 class Timing:
     """Seconds of one system on one fold; None where they were not measured.
 
-    ``train_seconds`` is for the grid point taken, ``search_seconds`` for all of them.
+    ``train_seconds`` is for the grid point taken, ``search_seconds`` for all of them: time on the clock,
+    which other work on the machine makes longer. ``train_cpu_seconds`` is the processor time of the first.
     """
 
     train_seconds: float | None = None
     predict_seconds: float | None = None
     search_seconds: float | None = None
+    train_cpu_seconds: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,7 +41,7 @@ from mcrank.models.file import replace_file
 from mcrank.texts import unshown_as_json
 
 FORMAT = 1
-_COSTS = ("train_seconds", "predict_microseconds")
+_COSTS = ("train_seconds", "train_cpu_seconds", "predict_microseconds")
 
 
 def save(comparison: Comparison, folder: str | os.PathLike[str]) -> None:

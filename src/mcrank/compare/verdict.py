@@ -45,7 +45,7 @@ class Standing:
         for the one compared with; else nothing.
     wins, ties, losses : int or None
         Queries where it is better than, equal to and worse than the best (the baseline).
-    train_seconds, predict_microseconds, model_bytes : float or None
+    train_seconds, predict_microseconds, model_bytes, train_cpu_seconds : float or None
         Median over folds (the first one trained may have had to compile), per row for prediction; mean for
         bytes. None where there was nothing to measure.
     tests : int or None
@@ -69,6 +69,7 @@ class Standing:
     predict_microseconds: float | None
     model_bytes: float | None
     tests: int | None = None
+    train_cpu_seconds: float | None = None
 
 
 def standings(comparison: Comparison, measure: str, baseline: str | None = None) -> list[Standing]:
@@ -101,6 +102,7 @@ def standings(comparison: Comparison, measure: str, baseline: str | None = None)
                 row.losses,
                 *_costs(comparison, key),
                 tests=row.tests,
+                train_cpu_seconds=_train_cpu(comparison, key),
             )
         )
     return lines
@@ -178,6 +180,12 @@ def _costs(comparison: Comparison, key: str) -> tuple[float | None, float | None
     )
 
 
+def _train_cpu(comparison: Comparison, key: str) -> float | None:
+    timings = [comparison.timings.get((key, fold.name)) for fold in comparison.folds]
+    known = [t.train_cpu_seconds for t in timings if t is not None and t.train_cpu_seconds is not None]
+    return float(np.median(known)) if known else None
+
+
 def stars(corrected_p: float | None) -> str:
     """Return the mark of a corrected p-value.
 
@@ -240,7 +248,7 @@ def as_table(comparison: Comparison, measure: str | None = None) -> str:
     text = [
         f"{name}: {comparison.n_queries} test queries, {len(comparison.folds)} folds",
         f"{'system':<{wide}}  {'mean':>7}  {'95% interval':>18}  {'difference':>10}  {'p':>8}  "
-        f"{'wins/ties/losses':>17}  {'train s':>8}  {'us/row':>7}  {'bytes':>9}",
+        f"{'wins/ties/losses':>17}  {'train s':>8}  {'cpu s':>8}  {'us/row':>7}  {'bytes':>9}",
     ]
     for line in lines:
         interval = f"[{line.ci_low:.4f}, {line.ci_high:.4f}]"
@@ -254,13 +262,14 @@ def as_table(comparison: Comparison, measure: str | None = None) -> str:
             "" if value is None else form.format(value)
             for value, form in (
                 (line.train_seconds, "{:.2f}"),
+                (line.train_cpu_seconds, "{:.2f}"),
                 (line.predict_microseconds, "{:.2f}"),
                 (line.model_bytes, "{:.0f}"),
             )
         ]
         text.append(
             f"{padded(line.system, wide)}  {line.mean:7.4f}  {interval:>18}  {against}  "
-            f"{costs[0]:>8}  {costs[1]:>7}  {costs[2]:>9}".rstrip()
+            f"{costs[0]:>8}  {costs[1]:>8}  {costs[2]:>7}  {costs[3]:>9}".rstrip()
         )
     if len(comparison.measures) > 1:
         text += ["", *_means(comparison, [line.system for line in lines], wide)]

@@ -2,6 +2,7 @@
 "use strict";
 (() => {
   const $ = (id) => document.getElementById(id);
+  const { element, fitLabels, named, scrollHints, setLabel, shortened } = labels;
   const ROW = 30, HEAD = 34;
   const state = { measure: "", first: 0, second: 0, active: 0, open: -1, shown: [] };
   let facts = null;
@@ -51,16 +52,6 @@
     return minus(sign && value > 0 ? "+" + text : text);
   }
 
-  function element(tag, attributes = {}, ...children) {
-    const made = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) {
-      if (name === "style") made.style.cssText = value;
-      else made.setAttribute(name, value);
-    }
-    made.append(...children);
-    return made;
-  }
-
   // ---- leaderboard -------------------------------------------------------------------------------------
   function sortBoard(header, direction) {
     const table = $("board"), column = [...header.parentNode.children].indexOf(header);
@@ -76,11 +67,18 @@
     table.tBodies[0].append(...rows.map((entry) => entry[2]));
   }
 
+  // The first click on a heading puts the best on top: which way that is, Python says.
+  function bestFirst(header) {
+    const best = header.dataset.best;
+    if (best !== "measure") return best;
+    return facts && !facts.measures[state.measure].higher ? "ascending" : "descending";
+  }
+
   function sortable() {
     for (const header of $("board").tHead.rows[0].cells) {
       header.querySelector("button").addEventListener("click", () => {
-        const up = header.getAttribute("aria-sort") === "ascending";
-        sortBoard(header, up ? "descending" : "ascending");
+        const now = header.getAttribute("aria-sort");
+        sortBoard(header, now === null ? bestFirst(header) : now === "ascending" ? "descending" : "ascending");
       });
     }
   }
@@ -106,7 +104,7 @@
     $("board").tBodies[0].innerHTML = found.board;
     const sorted = document.querySelector("#board th[aria-sort]");
     if (sorted) sortBoard(sorted, sorted.getAttribute("aria-sort"));
-    $("verdict").textContent = found.verdict;
+    $("verdict").replaceChildren(...withNames(found.verdict));
     $("definition").textContent = found.definition;
     $("board-measure").textContent = state.measure;
     if (!$("pair")) return;
@@ -127,20 +125,20 @@
       const pair = found.pairs[forward ? `${first},${second}` : `${second},${first}`];
       const counts = forward ? pair.counts : [...pair.counts].reverse();
       words.replaceChildren(
-        element("b", {}, names[first]), " minus ", element("b", {}, names[second]),
+        element("b", {}, element("bdi", {}, names[first])), " minus ", element("b", {}, element("bdi", {}, names[second])),
         `: ${forward ? pair.difference : pair.reverse} ${measure} on average, ${pair.test}. ` +
         `It wins ${counts[0]}, ties ${counts[1]} and loses ${counts[2]} of ${facts.qids.length} queries.`,
       );
-      showHistogram(forward ? pair.columns : [...pair.columns].reverse(), found.edge, `${names[first]} minus ${names[second]}, ${measure}`);
+      const label = (most) => `${shortened(names[first], most)} minus ${shortened(names[second], most)}, ${measure}`;
+      showHistogram(forward ? pair.columns : [...pair.columns].reverse(), found.edge, label(24), label(Infinity));
     }
-    $("head-first").textContent = names[first];
-    $("head-second").textContent = names[second];
+    showHeads();
     chooseQueries();
     if (state.open >= 0) showQuery(state.open);
   }
 
   // The drawing is Python's; only heights and the numbers on the axis change.
-  function showHistogram(columns, edge, label) {
+  function showHistogram(columns, edge, label, whole) {
     const svg = $("histogram").querySelector("svg");
     const bars = [...svg.querySelectorAll(".column")], axis = svg.querySelector(".axis");
     const bottom = Number(axis.getAttribute("y1")), room = bottom - 26, most = Math.max(1, ...columns);
@@ -150,20 +148,42 @@
       bar.setAttribute("height", height);
     });
     const left = Number(axis.getAttribute("x1")), right = Number(axis.getAttribute("x2"));
-    svg.querySelectorAll(".tick").forEach((tick) => tick.remove());
+    svg.querySelectorAll(".tick, .grid").forEach((old) => old.remove());
+    const add = (tag, attributes, words = "") => {
+      const made = document.createElementNS(svg.namespaceURI, tag);
+      for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+      made.textContent = words;
+      if (tag === "line") svg.insertBefore(made, bars[0]); else svg.append(made);
+    };
     const step = niceStep(edge / 4);
     for (let at = -Math.floor(edge / step); at * step <= edge; at++) {
-      const text = document.createElementNS(svg.namespaceURI, "text");
-      text.setAttribute("x", left + ((at * step + edge) / (2 * edge)) * (right - left));
-      text.setAttribute("y", bottom + 17);
-      text.setAttribute("text-anchor", "middle");
-      text.setAttribute("class", "tick");
-      text.textContent = minus(String(Number((at * step).toPrecision(6))));
-      svg.append(text);
+      const x = left + ((at * step + edge) / (2 * edge)) * (right - left);
+      add("text", { x, y: bottom + 17, "text-anchor": "middle", class: "tick" }, minus(String(Number((at * step).toPrecision(6)))));
+    }
+    const rise = Math.max(1, niceStep(most / 4));
+    for (let count = 0; count <= most; count += rise) {
+      const y = bottom - (count / most) * room;
+      add("line", { x1: left, x2: right, y1: y, y2: y, class: "grid" });
+      add("text", { x: left - 6, y: y + 4, "text-anchor": "end", class: "tick count" }, count.toLocaleString("en"));
     }
     const titles = svg.querySelectorAll(".axis-title");
-    titles[titles.length - 1].textContent = label;
-    svg.querySelector("title").textContent = label;
+    setLabel(titles[titles.length - 1], label, whole);
+    svg.querySelector("title").textContent = whole;
+  }
+
+  function showHeads() {
+    for (const [id, system] of [["head-first", state.first], ["head-second", state.second]]) {
+      $(id).replaceChildren(element("bdi", {}, facts.systems[system]));
+      $(id).title = facts.systems[system];
+    }
+  }
+
+  // Sentences with names in them: a name keeps its own direction of writing.
+  function withNames(text) {
+    const turned = facts.systems.filter((name) => /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/.test(name));
+    if (!turned.length) return [text];
+    const names = turned.sort((a, b) => b.length - a.length).map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+    return text.split(new RegExp(`(${names.join("|")})`)).map((part) => (turned.includes(part) ? element("bdi", {}, part) : part));
   }
 
   function niceStep(raw) {
@@ -208,6 +228,7 @@
     const decimals = facts.measures[state.measure].decimals;
     const from = Math.max(0, Math.floor(list.scrollTop / ROW) - 4);
     const to = Math.min(state.shown.length, Math.ceil((list.scrollTop + list.clientHeight) / ROW) + 4);
+    const room = $("list").querySelector(".list-head span").clientWidth - 2;
     const rows = [];
     for (let at = from; at < to; at++) {
       const q = state.shown[at], a = valueAt(table, state.first, q), b = valueAt(table, state.second, q), d = a - b;
@@ -216,7 +237,7 @@
         role: "row", id: "q" + at, class: "list-row" + (at === state.active ? " active" : "") + (q === state.open ? " open" : ""),
         "aria-rowindex": at + 2, "aria-selected": String(q === state.open), style: `top:${at * ROW}px`, "data-at": at,
       },
-      cell(facts.qids[q]), cell(String(arrays.sizes[q]), "number"),
+      named(facts.qids[q], room, 13, "span", { role: "gridcell" }), cell(String(arrays.sizes[q]), "number"),
       cell(shown(a, decimals), "number"), cell(shown(b, decimals), "number"),
       cell(shown(d, decimals, true), "number " + (d > 0 ? "plus" : d < 0 ? "minus" : "")));
       row.dataset.query = facts.qids[q];
@@ -262,8 +283,8 @@
     const table = valuesOf(state.measure), measure = facts.measures[state.measure];
     const parts = [element("h3", {}, `Query ${facts.qids[query]}`)];
     if (table) {
-      const systems = facts.systems.map((name, s) => `${name} ${shown(valueAt(table, s, query), measure.decimals)}`);
-      parts.push(element("p", { class: "quiet" }, `${facts.folds[arrays.folds[query]]}, ${arrays.sizes[query]} rows. ${state.measure}: ${systems.join(", ")}.`));
+      const systems = facts.systems.flatMap((name, s) => [s ? ", " : "", named(name, 300, 15), ` ${shown(valueAt(table, s, query), measure.decimals)}`]);
+      parts.push(element("p", { class: "quiet" }, `${facts.folds[arrays.folds[query]]}, ${arrays.sizes[query]} rows. ${state.measure}: `, ...systems, "."));
     }
     const place = documentsOf(query);
     if (place < 0) {
@@ -273,6 +294,7 @@
       if (facts.documents.features.length && state.first !== state.second) parts.push(...differing(place));
     }
     $("query").replaceChildren(...parts);
+    scrollHints();
   }
 
   function ranking(place, system, other) {
@@ -291,7 +313,7 @@
       const moved = theirs > mine ? ["up", "▲"] : theirs < mine ? ["down", "▼"] : ["", "="];
       const cells = [
         element("td", { class: "number" }, String(mine + 1)),
-        element("th", { scope: "row", class: "doc", title: names[row] }, names[row]),
+        named(names[row], 118, 12.5, "th", { scope: "row", class: "doc" }),
         element("td", {}, element("span", { class: "grade", style: `--level:${grade / top}` }, String(grade))),
         element("td", { class: "number" }, minus(Number(arrays.doc_scores[system * total + row].toPrecision(4)).toString())),
         element("td", { class: "number " + moved[0] }, `${moved[1]} ${theirs + 1}`),
@@ -304,7 +326,7 @@
       return element("tr", { "data-row": row }, ...cells);
     });
     const head = element("tr", {}, ...heads.map((name, at) => element("th", { scope: "col", class: at === 1 || at === 2 ? "" : "number" }, name)));
-    return element("div", { class: "scroll" }, element("table", {}, element("caption", {}, facts.systems[system]), element("thead", {}, head), element("tbody", {}, ...body)));
+    return element("div", { class: "scroll" }, element("table", {}, named(facts.systems[system], 300, 13, "caption"), element("thead", {}, head), element("tbody", {}, ...body)));
   }
 
   // Which features are higher on top of the one ranking than of the other; the means are Python's.
@@ -318,10 +340,10 @@
     const rows = top.map(([name, value]) => {
       const share = (Math.abs(value) / widest) * 50, css = value > 0 ? "plus" : "minus";
       const bar = element("i", { class: css, style: `width:${share}%;left:${value > 0 ? 50 : 50 - share}%` });
-      return element("tr", {}, element("th", { scope: "row" }, name),
+      return element("tr", {}, named(name, innerWidth < 500 ? 130 : 240, 12.5, "th", { scope: "row" }),
         element("td", { class: "number" }, minus((value > 0 ? "+" : "") + value.toFixed(2))), element("td", {}, element("div", { class: "track", "aria-hidden": "true" }, bar)));
     });
-    const caption = `Mean over the first ${facts.documents.depth} positions, weighted by their discounts: ${facts.systems[state.first]} minus ${facts.systems[state.second]}, in standard deviations of the feature.`;
+    const caption = `Mean over the first ${facts.documents.depth} positions, weighted by their discounts: ${shortened(facts.systems[state.first], 40)} minus ${shortened(facts.systems[state.second], 40)}, in standard deviations of the feature.`;
     return [element("h3", { style: "font-size:14px;margin-top:24px" }, "Features that differ most"),
       element("table", { class: "differ" }, element("caption", {}, caption), element("tbody", {}, ...rows))];
   }
@@ -389,11 +411,15 @@
     if ($("pair")) {
       state.first = Number($("first").value);
       state.second = Number($("second").value);
-      $("head-first").textContent = facts.systems[state.first];
-      $("head-second").textContent = facts.systems[state.second];
+      showHeads();
     }
     listen();
+    $("verdict").replaceChildren(...withNames(facts.measures[state.measure].verdict));
     if ($("pair")) chooseQueries();
+    fitLabels();
+    scrollHints();
+    addEventListener("resize", scrollHints);
+    for (const details of document.querySelectorAll("details")) details.addEventListener("toggle", scrollHints);
     document.documentElement.dataset.ready = "yes";
   }
   start();
