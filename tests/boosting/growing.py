@@ -12,7 +12,7 @@ from mcrank import Dataset
 from mcrank.boosting.binning import BinnedDataset, bin_dataset, find_bins
 from mcrank.boosting.grow import Grounds, Rules, Workspace, grow
 from mcrank.boosting.packing import Packing
-from mcrank.losses.quantize import gradient_bits
+from mcrank.losses.quantize import GRADIENT_BITS
 from tests.reference.packing import narrow
 
 NONE = np.empty(0, dtype=np.int64)
@@ -32,16 +32,18 @@ class Plot:
     def rows(self) -> int:
         return len(self.q)
 
-    def rules(self, num_leaves: int, min_rows: int, derived: bool = False) -> Rules:
-        return Rules(num_leaves, min_rows, self.packing(derived))
+    def rules(self, num_leaves: int, min_rows: int, derived: bool = False, many: bool = False) -> Rules:
+        return Rules(num_leaves, min_rows, self.packing(derived, many))
 
-    def packing(self, derived: bool = False) -> Packing:
+    def packing(self, derived: bool = False, many: bool = False) -> Packing:
+        """Layout of counters, or with ``many`` that of more rows than there are: counts in their own lane."""
         wide = self.binned.bins.wide
-        return Packing.of(self.rows, given=len(self.lane) > 0, derived=derived, wide=wide)
+        rows = 10**9 if many else self.rows
+        return Packing.of(rows, given=len(self.lane) > 0, derived=derived, wide=wide)
 
     def derived(self) -> tuple[np.ndarray, np.ndarray]:
         """Gradients and curvatures as the Newton gain takes them, by the naive twin."""
-        return narrow(self.q, gradient_bits(self.rows), self.packing(True).bits)
+        return narrow(self.q, GRADIENT_BITS, self.packing(True).bits)
 
     def grow(
         self,
@@ -49,11 +51,12 @@ class Plot:
         min_rows: int = 1,
         *,
         derived: bool = False,
+        many: bool = False,
         rows: np.ndarray = NONE,
         features: Any = None,
     ) -> tuple[np.ndarray, Workspace, Rules]:
         """Grow a tree: its nodes, the workspace it was grown in, and the rules."""
-        rules = self.rules(num_leaves, min_rows, derived)
+        rules = self.rules(num_leaves, min_rows, derived, many)
         ws = Workspace.allocate(self.grounds, self.rows, rules)
         n = grow(self.grounds, rules, self.q, rows, self.lane, self.chosen(features), False, ws)
         return ws.nodes[:n], ws, rules
@@ -63,12 +66,18 @@ class Plot:
         return every.astype(np.int32)
 
 
-def rows_under(nodes: np.ndarray, entries: np.ndarray, at: int) -> list[int]:
+def rows_of(ws: Workspace, at: int) -> np.ndarray:
+    """Rows of a leaf."""
+    begin, end, _ = ws.places[at]
+    return ws.entries[begin:end] >> 32
+
+
+def rows_under(nodes: np.ndarray, ws: Workspace, at: int) -> list[int]:
     """Rows of a node in ascending order, from its leaves: an inner node's own entries are gone."""
     node = nodes[at]
     if node["left"] < 0:
-        return (entries[node["begin"] : node["end"]] >> 32).tolist()
-    return sorted(rows_under(nodes, entries, node["left"]) + rows_under(nodes, entries, node["right"]))
+        return rows_of(ws, at).tolist()
+    return sorted(rows_under(nodes, ws, node["left"]) + rows_under(nodes, ws, node["right"]))
 
 
 def plot(X, q, lane=None, max_bins=256, binning="adaptive") -> Plot:
@@ -84,7 +93,7 @@ def random_plot(seed, rows, features, values=6, missing=0.0, lane=False, max_bin
     stream = np.random.default_rng(seed)
     X = stream.integers(0, values, (rows, features)).astype(np.float32) ** 2 / 3
     X[stream.random(X.shape) < missing] = np.nan
-    one = 1 << gradient_bits(rows)
+    one = 1 << GRADIENT_BITS
     q = stream.integers(-one, one + 1, rows) if grain is None else stream.integers(-grain, grain + 1, rows)
     weights = stream.integers(0, 1 << 30, rows) * (stream.random(rows) > 0.2) if lane else None
     return plot(X, q, weights, max_bins)

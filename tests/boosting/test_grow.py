@@ -11,16 +11,17 @@ from hypothesis import strategies as st
 
 from mcrank.boosting.grow import Scratch, Workspace, grow, tree_arrays
 from mcrank.boosting.team import Team
-from tests.boosting.growing import CASES, NONE, plot, random_plot, rows_under
+from tests.boosting.growing import CASES, NONE, plot, random_plot, rows_of, rows_under
 from tests.reference import grow as naive
 
 
-def check_nodes(nodes, wanted, entries):
+def check_nodes(nodes, wanted, ws):
     """Same nodes, in the same order, with the same rows, splits and gains."""
     assert len(nodes) == len(wanted)
     for at, (node, twin) in enumerate(zip(nodes, wanted, strict=True)):
         assert (node["left"], node["right"]) == (twin.left, twin.right)
-        assert rows_under(nodes, entries, at) == sorted(twin.rows)
+        assert rows_under(nodes, ws, at) == sorted(twin.rows)
+        assert node["count"] == len(twin.rows)
         if twin.left >= 0:
             split = twin.split
             assert (node["feature"], node["bin"]) == (split.feature, split.bin)
@@ -33,7 +34,7 @@ def check_nodes(nodes, wanted, entries):
 def test_trees_equal_the_naive_best_first_tree(case, num_leaves, min_rows, grain):
     p = random_plot(*case, grain=grain)
     nodes, ws, _ = p.grow(num_leaves, min_rows)
-    check_nodes(nodes, naive.grow(naive.features_of(p.binned), p.q, num_leaves, min_rows), ws.entries)
+    check_nodes(nodes, naive.grow(naive.features_of(p.binned), p.q, num_leaves, min_rows), ws)
 
 
 @settings(max_examples=60, deadline=None)
@@ -42,7 +43,7 @@ def test_trees_with_a_second_lane(case, num_leaves, min_rows):
     p = random_plot(*case, lane=True)
     nodes, ws, _ = p.grow(num_leaves, min_rows)
     wanted = naive.grow(naive.features_of(p.binned), p.q, num_leaves, min_rows, lane=p.lane)
-    check_nodes(nodes, wanted, ws.entries)
+    check_nodes(nodes, wanted, ws)
 
 
 @settings(max_examples=60, deadline=None)
@@ -52,7 +53,24 @@ def test_trees_by_the_newton_gain(case, num_leaves, min_rows):
     nodes, ws, _ = p.grow(num_leaves, min_rows, derived=True)
     q, lane = p.derived()
     wanted = naive.grow(naive.features_of(p.binned), q, num_leaves, min_rows, lane=lane)
-    check_nodes(nodes, wanted, ws.entries)
+    check_nodes(nodes, wanted, ws)
+
+
+@settings(max_examples=60, deadline=None)
+@given(CASES, st.integers(2, 8), st.sampled_from(["plain", "lane", "derived"]), st.booleans())
+def test_counts_in_a_lane_of_their_own_change_nothing(case, num_leaves, kind, wide):
+    p = random_plot(*case, lane=kind == "lane")
+    if wide:  # one feature of 300 distinct values makes all of them wide
+        X = np.column_stack([np.resize(p.X, (300, p.X.shape[1])), np.arange(300) * 7 % 300])
+        p = plot(X, np.resize(p.q, 300), np.resize(p.lane, 300) if kind == "lane" else None, max_bins=400)
+    one, few, _ = p.grow(num_leaves, 2, derived=kind == "derived")
+    other, many, rules = p.grow(num_leaves, 2, derived=kind == "derived", many=True)
+    assert rules.packing.count_bits == 0
+    assert len(one) == len(other)
+    for name in ("total", "weight", "count", "gain", "feature", "left", "right"):
+        assert np.array_equal(one[name], other[name]), name
+    for leaf in np.flatnonzero(one["left"] < 0):
+        assert rows_under(one, few, leaf) == rows_under(other, many, leaf)
 
 
 @settings(max_examples=60, deadline=None)
@@ -66,7 +84,7 @@ def test_trees_on_some_rows_and_features(case, num_leaves, min_rows):
         nodes, ws, _ = p.grow(num_leaves, min_rows, rows=rows, features=features)
         twin = naive.features_of(p.binned)
         wanted = naive.grow(twin, p.q, num_leaves, min_rows, rows=rows.tolist(), allowed=features.tolist())
-        check_nodes(nodes, wanted, ws.entries)
+        check_nodes(nodes, wanted, ws)
 
 
 def same_trees(p, num_leaves, min_rows, *, rows=NONE, features=None, derived=False, ready=False, n_jobs=3):
@@ -88,13 +106,13 @@ def same_trees(p, num_leaves, min_rows, *, rows=NONE, features=None, derived=Fal
     for helper in helpers:
         helper.join()
     one, many = (ws.nodes[:n] for ws in spaces)
-    for name in ("left", "right", "begin", "end", "total", "weight", "gain"):
+    for name in ("left", "right", "total", "weight", "count", "gain"):
         assert np.array_equal(one[name], many[name]), name
     inner = one["left"] >= 0
     for name in ("feature", "bin", "missing_left"):
         assert np.array_equal(one[name][inner], many[name][inner]), name
     for leaf in np.flatnonzero(~inner):
-        assert rows_under(one, spaces[0].entries, leaf) == rows_under(many, spaces[1].entries, leaf)
+        assert rows_under(one, spaces[0], leaf) == rows_under(many, spaces[1], leaf)
     return n
 
 
@@ -131,7 +149,7 @@ def test_a_root_histogram_made_before_gives_the_same_tree():
     n = grow(p.grounds, rules, p.q, NONE, p.lane, p.chosen(), True, ws)
     assert np.array_equal(ws.nodes[:n], nodes)
     for leaf in np.flatnonzero(nodes["left"] < 0):
-        assert rows_under(nodes, ws.entries, leaf) == rows_under(nodes, made.entries, leaf)
+        assert rows_under(nodes, ws, leaf) == rows_under(nodes, made, leaf)
 
 
 @settings(max_examples=60, deadline=None)
@@ -141,7 +159,7 @@ def test_tree_arrays_send_raw_rows_where_bins_go(case, num_leaves):
     nodes, ws, _ = p.grow(num_leaves)
     tree = tree_arrays(nodes, p.grounds, p.binned.bins.edges, 0.5)
     for leaf in np.flatnonzero(nodes["left"] < 0):
-        for row in ws.entries[nodes["begin"][leaf] : nodes["end"][leaf]] >> 32:
+        for row in rows_of(ws, leaf):
             at = 0
             while tree["feature"][at] >= 0:
                 x = p.X[row, tree["feature"][at]]
@@ -150,7 +168,7 @@ def test_tree_arrays_send_raw_rows_where_bins_go(case, num_leaves):
             assert at == leaf
     inner = nodes["left"] >= 0
     assert np.array_equal(tree["gain"], np.where(inner, nodes["gain"] / 2, 0))
-    assert np.array_equal(tree["rows"], nodes["end"] - nodes["begin"])
+    assert np.array_equal(tree["rows"], nodes["count"])
     assert (tree["feature"][~inner] == -1).all()
 
 

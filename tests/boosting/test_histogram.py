@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mcrank.losses.quantize import LANE_BITS, count_bits, gradient_bits
-from tests.boosting.growing import plot, random_plot
+from mcrank.boosting.packing import Packing
+from mcrank.losses.quantize import GRADIENT_BITS, LANE_BITS
+from tests.boosting.growing import plot, random_plot, rows_of
 from tests.reference import histogram as naive
 
 
@@ -36,12 +37,12 @@ def test_root_histograms_of_any_number_of_features(features, lanes):
 def test_histograms_of_children(features, kind):
     p = random_plot(features, 300, features, missing=0.1, lane=kind == "lane")
     q, lane = p.derived() if kind == "derived" else (p.q, p.lane if kind == "lane" else None)
-    nodes, ws, rules = p.grow(8, min_rows=3, derived=kind == "derived")
+    nodes, ws, rules = p.grow(6, min_rows=3, derived=kind == "derived")
     made = 0
     for at in range(len(nodes)):
         # A histogram is kept in its slot until the node is split and its larger child takes it over.
         if nodes[at]["left"] < 0 and nodes[at]["gain"] > 0:
-            rows = ws.entries[nodes[at]["begin"] : nodes[at]["end"]] >> 32
+            rows = rows_of(ws, at)
             check(ws.hists[nodes[at]["slot"]], p, rules, rows, lane, q)
             made += 1
     assert made > 1
@@ -53,12 +54,12 @@ def test_wide_histograms():
         X = stream.normal(size=(900, 3)).astype(np.float32)
         X[:, 1] = np.round(X[:, 1])
         X[::5, 2] = np.nan
-        q = stream.integers(-(1 << 30), 1 << 30, 900)
+        q = stream.integers(-(1 << GRADIENT_BITS), 1 << GRADIENT_BITS, 900)
         p = plot(X, q, stream.integers(0, 1 << 30, 900) if kind == "lane" else None, max_bins=5000)
         assert p.binned.bins.wide
         nodes, ws, rules = p.grow(5, min_rows=20, derived=kind == "derived")
         leaf = int(np.flatnonzero((nodes["left"] < 0) & (nodes["gain"] > 0))[0])
-        rows = ws.entries[nodes[leaf]["begin"] : nodes[leaf]["end"]] >> 32
+        rows = rows_of(ws, leaf)
         q, lane = p.derived() if kind == "derived" else (p.q, p.lane if kind == "lane" else None)
         check(ws.hists[nodes[leaf]["slot"]], p, rules, rows, lane, q)
 
@@ -74,11 +75,11 @@ def test_histograms_of_some_rows():
 @pytest.mark.parametrize("rows", [2, 3, 65_535, 65_536, 70_001])
 def test_the_largest_sums_fit(rows, sign):
     """Every row in one bin with the largest gradient, and one more per class from balancing."""
-    one = sign * ((1 << gradient_bits(rows)) + 50)
+    one = sign * ((1 << GRADIENT_BITS) + 50)
     X = np.zeros((rows, 2), dtype=np.float32)
     p = plot(X, np.full(rows, one), np.full(rows, 1 << LANE_BITS))
-    nodes, _, rules = p.grow(2)
-    assert naive.unpack(nodes[0]["total"], rules.packing.count_bits) == (rows * one, rows)
+    nodes, _, _ = p.grow(2)
+    assert (nodes[0]["total"], nodes[0]["count"]) == (rows * one, rows)
     assert nodes[0]["weight"] == rows << LANE_BITS
     assert nodes[0]["left"] == -1
 
@@ -86,22 +87,29 @@ def test_the_largest_sums_fit(rows, sign):
 def test_triples_are_spread_before_they_overflow():
     """More rows than a triple counts, all in one bin, with the largest gradient or curvature."""
     rows = 20_001
-    one = 1 << gradient_bits(rows)
+    one = 1 << GRADIENT_BITS
     for q in (one + 50, -one - 50, one // 2, -one // 2):
         p = plot(np.zeros((rows, 18), dtype=np.float32), np.full(rows, q))
         nodes, ws, rules = p.grow(2, derived=True)
         assert rules.packing.chunk < rows // 2
         r, h = (int(v[0]) for v in p.derived())
-        assert naive.unpack(nodes[0]["total"], rules.packing.count_bits) == (rows * r, rows)
+        assert (nodes[0]["total"], nodes[0]["count"]) == (rows * r, rows)
         assert nodes[0]["weight"] == rows * h
         filled = ws.hists[0][: 18 * 512].reshape(18, 512)
-        assert (filled[:, :2] == [nodes[0]["total"], rows * h]).all()
+        assert (filled[:, :2] == [(rows * r << rules.packing.count_bits) + rows, rows * h]).all()
         assert (filled[:, 2:] == 0).all()
 
 
-@pytest.mark.parametrize("rows", [1, 100, 10**5, 10**6, 10**7, 10**8])
-def test_bits_leave_room_for_sum_and_count(rows):
-    assert rows < 1 << count_bits(rows)
-    largest = rows * ((1 << gradient_bits(rows)) + 50)
-    assert (largest << count_bits(rows)) + rows < 1 << 63
+@pytest.mark.parametrize("derived", [False, True])
+@pytest.mark.parametrize("rows", [1, 100, 10**5, 2**19 - 1, 2**19, 10**6, 2**24 - 1, 10**8, 2**31])
+def test_bits_leave_room_for_sum_and_count(rows, derived):
+    packing = Packing.of(rows, derived=derived)
+    largest = rows * ((1 << (packing.bits or GRADIENT_BITS)) + 50)
+    if packing.count_bits:
+        assert rows < 1 << packing.count_bits
+        assert (largest << packing.count_bits) + rows < 1 << 63
+    else:
+        assert largest < 1 << 63
+        one = (1 << GRADIENT_BITS) + 50
+        assert derived or (packing.chunk * one << packing.chunk_bits) + packing.chunk < 1 << 63
     assert rows << LANE_BITS < 1 << 63

@@ -13,7 +13,7 @@ from mcrank.losses.base import LeafRule
 from mcrank.losses.multiclass import MulticlassLoss
 from mcrank.losses.ordinal import OrdinalLoss
 from mcrank.losses.regression import RegressionLoss
-from tests.boosting.growing import CASES, NONE, plot, random_plot
+from tests.boosting.growing import CASES, NONE, plot, random_plot, rows_of
 from tests.reference import losses as naive
 
 
@@ -31,12 +31,12 @@ def grown(seed, loss, scores, rows=300, split="mse"):
     lane = gradients.weights_of(0) if len(gradients.weights) else None
     p = plot(X, gradients.q[0], lane)
     nodes, ws, _ = p.grow(8, 5)
-    return gradients, nodes, ws.entries
+    return gradients, nodes, ws
 
 
-def leaves_of(nodes, entries):
+def leaves_of(nodes, ws):
     for i in np.flatnonzero(nodes["left"] < 0):
-        yield i, entries[nodes["begin"][i] : nodes["end"][i]] >> 32
+        yield i, rows_of(ws, i)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -47,12 +47,12 @@ def test_newton_leaves(kind, weighted):
     weight = stream.uniform(0.1, 5, 300) if weighted else None
     loss = kind(classes, 4, weight)
     scores = stream.normal(size=(loss.n_outputs, 300))
-    gradients, nodes, entries = grown(2, loss, scores)
-    values = leaf_values(loss, gradients, 0, scores, nodes, entries, 0.1, 1e4)
+    gradients, nodes, ws = grown(2, loss, scores)
+    values = leaf_values(loss, gradients, 0, scores, nodes, ws.places, ws.entries, 0.1, 1e4)
     g, h = (naive.multiclass if kind is MulticlassLoss else naive.ordinal)(scores, classes)
     w = np.ones(300) if weight is None else weight
     factor = 3 / 4 if kind is MulticlassLoss else 1.0
-    for i, rows in leaves_of(nodes, entries):
+    for i, rows in leaves_of(nodes, ws):
         wanted = 0.1 * factor * (w[rows] * g[0, rows]).sum() / (w[rows] * h[0, rows]).sum()
         assert values[i] == pytest.approx(wanted, rel=1e-6, abs=1e-9)
     assert (values[nodes["left"] >= 0] == 0).all()
@@ -66,10 +66,10 @@ def test_regression_leaves(kind, weighted):
     weight = stream.integers(1, 5, 301).astype(float) if weighted else None
     loss = RegressionLoss(target, kind, weight)
     scores = stream.normal(size=(1, 301))
-    gradients, nodes, entries = grown(2, loss, scores, rows=301)
-    values = leaf_values(loss, gradients, 0, scores, nodes, entries, 0.5, 1e4)
+    gradients, nodes, ws = grown(2, loss, scores, rows=301)
+    values = leaf_values(loss, gradients, 0, scores, nodes, ws.places, ws.entries, 0.5, 1e4)
     w = np.ones(301) if weight is None else weight
-    for i, rows in leaves_of(nodes, entries):
+    for i, rows in leaves_of(nodes, ws):
         residual = target[rows] - scores[0, rows]
         if kind == "l2":
             wanted = np.average(residual, weights=w[rows])
@@ -87,7 +87,7 @@ def test_leaf_values_are_limited_before_shrinkage():
     loss.fill(scores, gradients, run)
     p = plot(classes[:, None], gradients.q[0])
     nodes, ws, _ = p.grow(2)
-    values = leaf_values(loss, gradients, 0, scores, nodes, ws.entries, 0.5, 50.0)
+    values = leaf_values(loss, gradients, 0, scores, nodes, ws.places, ws.entries, 0.5, 50.0)
     assert sorted(values.tolist()) == [-25.0, 0.0, 25.0]
 
 
@@ -99,7 +99,7 @@ def test_leaves_of_certain_rows_stay_finite():
     loss.fill(scores, gradients, run)
     assert not gradients.q.any()
     nodes, ws, _ = plot(classes[:, None], gradients.q[0]).grow(2)
-    values = leaf_values(loss, gradients, 0, scores, nodes, ws.entries, 1.0, 1e4)
+    values = leaf_values(loss, gradients, 0, scores, nodes, ws.places, ws.entries, 1.0, 1e4)
     assert values.tolist() == [0.0]
 
 
@@ -119,8 +119,8 @@ def test_walking_raw_rows_moves_scores_as_partitions_do(case, num_leaves):
     values = np.where(nodes["left"] < 0, stream.normal(size=len(nodes)), 0.0)
     by_partition = np.full(p.rows, 0.5)
     left = nodes["left"].astype(np.int64)
-    move_rows(left, nodes["begin"].copy(), nodes["end"].copy(), ws.entries, values, by_partition)
-    for i, rows in leaves_of(nodes, ws.entries):
+    move_rows(left, ws.places, ws.entries, values, by_partition)
+    for i, rows in leaves_of(nodes, ws):
         assert (by_partition[rows] == 0.5 + values[i]).all()
     tree = tree_arrays(nodes, p.grounds, p.binned.bins.edges, 1.0)
 
@@ -154,4 +154,4 @@ def test_a_value_equal_to_the_threshold_goes_left():
         np.array([0.0, 1.0, 2.0]), scores,
     )  # fmt: skip
     assert scores.tolist() == [1, 1, 1, 2, 2, 2]
-    assert np.sort(ws.entries[nodes["begin"][1] : nodes["end"][1]] >> 32).tolist() == [0, 1, 2]
+    assert np.sort(rows_of(ws, 1)).tolist() == [0, 1, 2]

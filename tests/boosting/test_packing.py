@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcrank.boosting.packing import Packing, aligned, fill_packs, spread
-from mcrank.losses.quantize import gradient_bits
+from mcrank.losses.quantize import GRADIENT_BITS
 from tests.reference import packing as naive
 
 NONE = np.empty(0, dtype=np.int64)
@@ -23,22 +23,23 @@ def entries_of(q):
 @given(st.sampled_from(ROWS), st.lists(st.floats(-1, 1), min_size=1, max_size=20), st.booleans())
 def test_derived_packs_equal_the_twin(rows, gradients, wide):
     packing = Packing.of(rows, derived=True, wide=wide)
-    bits = gradient_bits(rows)
+    bits = GRADIENT_BITS
     q = np.rint(np.array(gradients) * (1 << bits)).astype(np.int64)
     r, h = naive.narrow(q, bits, packing.bits)
     packs = np.zeros(packing.pack_lanes * len(q), dtype=np.int64)
     fill_packs(entries_of(q), 0, len(q), packing, NONE, packs)
     if wide:
-        lanes = packs.reshape(-1, 2)
+        lanes = packs.reshape(-1, packing.lanes)
     else:
-        lanes = np.full((len(q), 2), 77, dtype=np.int64)
+        lanes = np.full((len(q), packing.lanes), 77, dtype=np.int64)
         spread(packs.copy(), packing, False, lanes.reshape(-1))
         twice = lanes.copy()
         spread(packs, packing, True, twice.reshape(-1))
         assert np.array_equal(twice, 2 * lanes)
         assert not packs.any()
-    assert np.array_equal(lanes[:, 0], (r << packing.count_bits) + 1)
+    assert np.array_equal(lanes[:, 0], (r << packing.count_bits) + (packing.count_bits > 0))
     assert np.array_equal(lanes[:, 1], h)
+    assert (lanes[:, 2:] == 1).all()
 
 
 def test_plain_and_given_packs():
@@ -46,10 +47,25 @@ def test_plain_and_given_packs():
     weights = np.array([30, 20, 10])
     packs = np.zeros(6, dtype=np.int64)
     fill_packs(entries_of(q), 1, 3, Packing.of(3), NONE, packs)
-    assert packs.tolist() == [(-7 << 2) + 1, 1, 0, 0, 0, 0]
+    assert packs.tolist() == [(-7 << 19) + 1, 1, 0, 0, 0, 0]
     fill_packs(entries_of(q), 0, 3, Packing.of(3, given=True), weights, packs)
     # Rows run backwards, so the first entry has the last weight.
-    assert packs.tolist() == [(5 << 2) + 1, 10, (-7 << 2) + 1, 20, 1, 30]
+    assert packs.tolist() == [(5 << 19) + 1, 10, (-7 << 19) + 1, 20, 1, 30]
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_many_rows_are_counted_in_chunks_and_spread(given):
+    packing = Packing.of(10**7, given=given)
+    q, weights = np.array([5, -7, 0]), np.array([30, 20, 10])
+    packs = np.zeros(packing.pack_lanes * 3, dtype=np.int64)
+    fill_packs(entries_of(q), 0, 3, packing, weights if given else NONE, packs)
+    lanes = np.full((3, packing.lanes), 77, dtype=np.int64)
+    spread(packs.copy(), packing, False, lanes.reshape(-1))
+    assert lanes.tolist() == [[a, b, 1] if given else [a, 1] for a, b in zip(q, weights[::-1], strict=True)]
+    twice = lanes.copy()
+    spread(packs, packing, True, twice.reshape(-1))
+    assert np.array_equal(twice, 2 * lanes)
+    assert not packs.any()
 
 
 @pytest.mark.parametrize("rows", ROWS)
@@ -57,23 +73,24 @@ def test_a_chunk_of_the_largest_triples_fits(rows):
     packing = Packing.of(rows, derived=True)
     n = min(packing.chunk, rows)
     assert n >= min(rows, 7000)
-    one = 1 << gradient_bits(rows)
+    one = 1 << GRADIENT_BITS
     slack = min(50, one >> 3)  # classes that balance the rounding of others
     for q in (one + slack, -one - slack, one >> 1, 1, 0):
         pack = np.zeros(1, dtype=np.int64)
         fill_packs(entries_of([q]), 0, 1, packing, NONE, pack)
         total = n * int(pack[0])
         assert abs(total) < 1 << 63
-        lanes = np.zeros(2, dtype=np.int64)
+        lanes = np.zeros(packing.lanes, dtype=np.int64)
         spread(np.array([total]), packing, False, lanes)
-        (r,), (h,) = naive.narrow([q], gradient_bits(rows), packing.bits)
-        assert lanes.tolist() == [(n * int(r) << packing.count_bits) + n, n * int(h)]
+        (r,), (h,) = naive.narrow([q], GRADIENT_BITS, packing.bits)
+        shared = n if packing.count_bits else 0
+        assert lanes.tolist() == [(n * int(r) << packing.count_bits) + shared, n * int(h), n][: packing.lanes]
 
 
 def test_gains_are_in_the_loss_s_own_scale():
     packing = Packing.of(10**5, derived=True)
     # Gradient 1/2 and curvature 1/4 of 8 rows: S²/H = 16/2.
-    (r,), (h,) = naive.narrow([1 << (gradient_bits(10**5) - 1)], gradient_bits(10**5), packing.bits)
+    (r,), (h,) = naive.narrow([1 << (GRADIENT_BITS - 1)], GRADIENT_BITS, packing.bits)
     assert (8 * r) ** 2 / (8 * h) * packing.gain_unit(0.123, 0.456) == 8.0
     assert Packing.of(9).gain_unit(0.5, 7.0) == 0.25
     assert Packing.of(9, given=True).gain_unit(0.5, 0.125) == 2.0

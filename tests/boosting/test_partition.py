@@ -13,22 +13,22 @@ from tests.reference.grow import features_of
 from tests.reference.split import sides
 
 
-def check_tree(p, nodes, entries, chosen):
+def check_tree(p, nodes, ws, chosen):
     """Every node's rows are on the side its bins say, in order; leaves share nothing and miss nobody."""
     features = features_of(p.binned)
     rows_of = {0: list(chosen)}
     taken = []
     for i, node in enumerate(nodes):
         rows = rows_of[i]
-        assert node["end"] - node["begin"] == len(rows)
+        assert node["count"] == len(rows)
         if node["left"] >= 0:
             parts = sides(features[node["feature"]], rows, int(node["bin"]), bool(node["missing_left"]))
             rows_of[int(node["left"])], rows_of[int(node["right"])] = parts
             continue
-        places = np.arange(node["begin"], node["end"])
+        places = np.arange(*ws.places[i, :2])
         taken.extend(places)
-        assert (entries[places] >> 32).tolist() == rows  # stable all the way down: ascending rows
-        assert np.array_equal(p.q[rows], entries[places].astype(np.int32))
+        assert (ws.entries[places] >> 32).tolist() == rows  # stable all the way down: ascending rows
+        assert np.array_equal(p.q[rows], ws.entries[places].astype(np.int32))
     assert len(set(taken)) == len(rows_of[0])
 
 
@@ -39,7 +39,7 @@ def test_partitions_keep_order_and_follow_bins(case, num_leaves, some):
     rows = np.flatnonzero(np.random.default_rng(case[0]).random(p.rows) < 0.6).astype(np.int64)
     chosen = rows if some and len(rows) else NONE
     nodes, ws, _ = p.grow(num_leaves, rows=chosen)
-    check_tree(p, nodes, ws.entries, chosen.tolist() or range(p.rows))
+    check_tree(p, nodes, ws, chosen.tolist() or range(p.rows))
 
 
 def test_wide_partitions():
@@ -50,7 +50,7 @@ def test_wide_partitions():
     assert p.binned.bins.wide
     nodes, ws, _ = p.grow(20, 5)
     assert len(nodes) == 39
-    check_tree(p, nodes, ws.entries, range(p.rows))
+    check_tree(p, nodes, ws, range(p.rows))
 
 
 @pytest.mark.parametrize("rows", [[], [0, 3, 4]])

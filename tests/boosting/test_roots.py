@@ -7,7 +7,7 @@ import pytest
 
 from mcrank.boosting.packing import Packing
 from mcrank.boosting.roots import SharedRoots
-from mcrank.losses.quantize import gradient_bits
+from mcrank.losses.quantize import GRADIENT_BITS
 from tests.boosting.growing import plot
 from tests.reference.histogram import packed
 from tests.reference.packing import narrow
@@ -21,8 +21,8 @@ def everything(task, items):
 def check(roots, packing, columns, q, features):
     for k in range(len(q)):
         values, lane = q[k], None
-        if packing.lanes == 2:
-            values, lane = narrow(q[k], gradient_bits(q.shape[1]), packing.bits)
+        if packing.second:
+            values, lane = narrow(q[k], GRADIENT_BITS, packing.bits)
         hist = np.full(features * 256 * packing.lanes + 9, 77, dtype=np.int64)
         roots.copy(k, hist)
         assert (hist[-9:] == 77).all()
@@ -38,9 +38,9 @@ def test_roots_equal_plain_sums(features, outputs, parts, derived):
     rows = 700
     stream = np.random.default_rng(features)
     p = plot(stream.integers(0, 40, (rows, features)), np.zeros(rows))
-    one = 1 << gradient_bits(rows)
-    packing = Packing.of(rows, derived=derived)
-    for balanced in (False, True):
+    one = 1 << GRADIENT_BITS
+    for balanced, many in ((False, False), (True, False), (True, True)):
+        packing = Packing.of(10**9 if many else rows, derived=derived)
         roots = SharedRoots(p.grounds, packing, outputs, balanced)
         for _ in range(2):  # nothing stays behind from the round before
             q = stream.integers(-one // outputs, one // outputs, (outputs, rows)).astype(np.int32)
@@ -56,7 +56,7 @@ def test_many_rows(derived):
     rows = 140_000
     stream = np.random.default_rng(0)
     X = np.stack([np.zeros(rows), stream.integers(0, 9, rows), stream.integers(0, 200, rows)], axis=1)
-    one = 1 << gradient_bits(rows)
+    one = 1 << GRADIENT_BITS
     q = np.stack([np.full(rows, one), np.full(rows, -one), np.full(rows, one // 2), np.zeros(rows)])
     q = np.concatenate([q, stream.integers(-one, one, (1, rows))]).astype(np.int32)
     p = plot(X, np.zeros(rows))
@@ -67,7 +67,7 @@ def test_many_rows(derived):
     for k in range(5):
         values, lane = q[k].astype(np.int64), np.zeros(rows, dtype=np.int64)
         if derived:
-            values, lane = narrow(q[k], gradient_bits(rows), packing.bits)
+            values, lane = narrow(q[k], GRADIENT_BITS, packing.bits)
         hist = np.zeros(3 * 256 * packing.lanes, dtype=np.int64)
         roots.copy(k, hist)
         for f, part in enumerate(hist.reshape(3, 256, packing.lanes)):

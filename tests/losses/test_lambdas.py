@@ -13,7 +13,7 @@ from mcrank import MAP, NDCG, Dataset, parse_measure
 from mcrank.errors import MeasureError
 from mcrank.losses.lambdas import LambdaLoss, fill_lambdas, lambda_gradients, measure_arrays
 from mcrank.losses.pairs import make_space, sum_in_lanes
-from mcrank.losses.quantize import LANE_BITS, gradient_bits
+from mcrank.losses.quantize import GRADIENT_BITS, LANE_BITS
 from mcrank.metrics.dialects import DIALECTS
 from tests.reference import lambdas as naive
 from tests.reference import measures
@@ -146,7 +146,7 @@ def test_the_loss_rounds_lambdas_and_curvatures(split, weighted):
     slopes, curves = lambda_gradients(NDCG(k=10).on(data), scores, 1.5)
     if weighted:
         slopes, curves = slopes * weight, curves * weight
-    assert np.abs(gradients.q).max() == 2 ** gradient_bits(500)
+    assert np.abs(gradients.q).max() == 2**GRADIENT_BITS
     assert np.abs(gradients.q[0] * gradients.unit - slopes).max() <= 0.5001 * gradients.unit
     assert np.array_equal(gradients.curvature[0], curves)
     if split == "newton":

@@ -14,7 +14,7 @@ from mcrank.losses.base import LeafRule
 from mcrank.losses.exponential import exp_negative
 from mcrank.losses.multiclass import MulticlassLoss
 from mcrank.losses.ordinal import OrdinalLoss
-from mcrank.losses.quantize import LANE_BITS, gradient_bits
+from mcrank.losses.quantize import GRADIENT_BITS, LANE_BITS
 from mcrank.losses.regression import RegressionLoss, weighted_median
 from tests.reference import losses as naive
 
@@ -68,7 +68,7 @@ def test_gradients_equal_numpy(kind, case):
     gradients = loss.allocate("mse")
     loss.fill(scores, gradients, run)
     g, _ = KINDS[kind](scores, classes)
-    one = 2.0 ** gradient_bits(rows)
+    one = 2.0**GRADIENT_BITS
     assert gradients.unit == 1 / one
     # Half a unit of rounding each; the last class balances the roundings of all the others.
     allowed = 0.5 * n_classes + 1e-3 if kind is MulticlassLoss else 0.5 + 1e-3
@@ -99,7 +99,7 @@ def test_weighted_gradients_equal_numpy(kind, split, case, scale):
         0.5 * n_classes + 1e-3
     )
     assert gradients.curvature == pytest.approx(weight * h, rel=1e-9, abs=1e-12 * weight.max())
-    assert np.abs(gradients.q.astype(np.int64)).max() <= 2 ** gradient_bits(rows) + n_classes
+    assert np.abs(gradients.q.astype(np.int64)).max() <= 2**GRADIENT_BITS + n_classes
     for k in range(loss.n_outputs):
         lane = gradients.weights_of(k)
         wanted = weight if split == "mse" else gradients.curvature[k]
@@ -141,7 +141,7 @@ def test_regression_gradients(kind, weighted, seed, rows, scale):
     g = target - scores[0] if kind == "l2" else np.sign(target - scores[0])
     g = g if weight is None else weight * g
     assert np.abs(gradients.q[0] * gradients.unit - g).max() <= 0.5001 * gradients.unit
-    assert np.abs(gradients.q.astype(np.int64)).max() <= 2 ** gradient_bits(rows)
+    assert np.abs(gradients.q.astype(np.int64)).max() <= 2**GRADIENT_BITS
     rows_of = np.arange(rows)
     assert np.array_equal(loss.residuals(scores, 0, rows_of), target - scores[0])
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mcrank.losses.hinges import SquaredHinge, ViolationTargets
 from mcrank.losses.pairs import make_space
 from mcrank.losses.pairwise import FidelityLoss, PairwiseLogistic, logistic_query, pair_arrays
-from mcrank.losses.quantize import gradient_bits
+from mcrank.losses.quantize import GRADIENT_BITS
 from tests.reference import pairwise as naive
 from tests.reference.lambdas import better_pairs
 
@@ -141,7 +141,7 @@ def test_losses_round_their_slopes_whatever_the_order_of_blocks(kind, split):
     assert np.array_equal(one.q, other.q)
     assert np.array_equal(one.weights, other.weights)
     slopes, curves = slopes_of(loss, scores[0])
-    assert np.abs(one.q).max() == 2 ** gradient_bits(20_000)
+    assert np.abs(one.q).max() == 2**GRADIENT_BITS
     assert np.abs(one.q[0] * one.unit - slopes).max() <= 0.5001 * one.unit
     assert np.array_equal(one.curvature[0], curves)
 

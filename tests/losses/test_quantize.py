@@ -7,10 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcrank.losses.quantize import (
-    MOST_BITS,
     Gradients,
-    count_bits,
-    gradient_bits,
     round_gradients,
     round_lane,
     starts,
@@ -28,13 +25,6 @@ def test_rounding_to_a_unit(values, unit):
     lane = np.empty(len(g), dtype=np.int64)
     round_lane(g, unit, lane)
     assert np.array_equal(lane, q)
-
-
-@given(st.integers(1, 10**8))
-def test_bits_of_counts_and_gradients(rows):
-    assert 2 ** (count_bits(rows) - 1) <= rows < 2 ** count_bits(rows)
-    assert 4 <= gradient_bits(rows) <= MOST_BITS
-    assert 2 * count_bits(rows) + gradient_bits(rows) <= 62
 
 
 @given(st.integers(1, 200_000))

@@ -17,16 +17,12 @@ def histogram(column, rows, q, lane=None):
 
 
 def packed(column, rows, q, n_bins, count_bits, lane=None):
-    """The same as the flat 64-bit counters the engine keeps."""
-    lanes = 1 if lane is None else 2
-    out = np.zeros((n_bins, lanes), dtype=np.int64)
+    """The same as the flat 64-bit counters the engine keeps; without ``count_bits`` counts come last."""
+    out = np.zeros((n_bins, 1 + (lane is not None) + (count_bits == 0)), dtype=np.int64)
     for b, (total, count, second) in histogram(column, rows, q, lane).items():
-        out[b, 0] = (total << count_bits) + count
+        out[b, 0] = (total << count_bits) + (count if count_bits else 0)
         if lane is not None:
             out[b, 1] = second
+        if not count_bits:
+            out[b, -1] = count
     return out.ravel()
-
-
-def unpack(counter, count_bits):
-    """Sum and count of one counter."""
-    return int(counter) >> count_bits, int(counter) & ((1 << count_bits) - 1)

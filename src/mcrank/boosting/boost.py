@@ -323,13 +323,13 @@ class Booster:
             k,
             self.scores,
             nodes,
+            ws.places,
             ws.entries,
             options.learning_rate,
             options.max_leaf_value,
         )
         move_rows(
-            nodes["left"].astype(np.int64), nodes["begin"].copy(), nodes["end"].copy(), ws.entries, values,
-            self.scores[k],
+            nodes["left"].astype(np.int64), ws.places, ws.entries, values, self.scores[k],
         )  # fmt: skip
         unit = self.rules.packing.gain_unit(gradients.unit, gradients.lane_unit)
         tree = tree_arrays(nodes, self.grounds, self.bins.edges, unit)

@@ -16,7 +16,7 @@ from mcrank.boosting.binning import BLOCK, BinnedDataset
 from mcrank.boosting.histogram import node_histogram
 from mcrank.boosting.packing import Packing, aligned, fill_packs
 from mcrank.boosting.partition import fill_entries, partition, partition_root
-from mcrank.boosting.split import NODE, best_split
+from mcrank.boosting.split import NODE, best_split, bin_sums
 from mcrank.kernels import kernel, step
 
 FLOAT32_MAX = np.finfo(np.float32).max
@@ -64,22 +64,28 @@ class Rules(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Memory one thread needs for a node: prefix sums of a feature, and counters of a block in triples."""
+    """Memory one thread needs for a node: prefix sums of a feature, and the counters of a chunk of rows."""
 
     work: npt.NDArray[np.float64]
-    triples: npt.NDArray[np.int64]
+    chunk: npt.NDArray[np.int64]
 
     @classmethod
     def allocate(cls, grounds: Grounds, packing: Packing) -> Scratch:
         """Return memory for nodes on these grounds."""
         longest = int(grounds.n_bins.max())
-        return cls(np.empty((4, longest)), aligned(BLOCK * 256 if packing.chunk_bits else 0))
+        counters = BLOCK * 256 * packing.pack_lanes if packing.chunk_bits else 0
+        return cls(np.empty((4, longest)), aligned(counters))
 
 
 class Workspace(NamedTuple):
-    """Memory one growing tree needs, allocated once per thread."""
+    """Memory one growing tree needs, allocated once per thread.
+
+    ``places`` tells where the rows of each node are: entries from the first number up to the second are its
+    own, and as many from the third on are room for them (`mcrank.boosting.partition`).
+    """
 
     nodes: npt.NDArray[Any]
+    places: npt.NDArray[np.int64]
     hists: npt.NDArray[np.int64]
     entries: npt.NDArray[np.int64]
     packs: npt.NDArray[np.int64]
@@ -92,6 +98,7 @@ class Workspace(NamedTuple):
         counters = int(grounds.bin_start[-1]) + (0 if grounds.wide_columns.shape[0] else 4 * 256)
         return cls(
             np.zeros(2 * rules.num_leaves - 1, dtype=NODE),
+            np.zeros((2 * rules.num_leaves - 1, 3), dtype=np.int64),
             aligned(max(1, rules.num_leaves - 1), counters * packing.lanes),
             np.empty(2 * rows, dtype=np.int64),
             np.empty(packing.pack_lanes * rows, dtype=np.int64),
@@ -100,13 +107,12 @@ class Workspace(NamedTuple):
 
 
 @step()
-def _start_node(nodes, at, begin, end, other, total, weight, slot):  # type: ignore[no-untyped-def]
+def start_node(nodes, at, total, weight, count, slot):  # type: ignore[no-untyped-def]
+    """Begin the record of a node that has no split yet."""
     node = nodes[at]
-    node.begin = begin
-    node.end = end
-    node.other = other
     node.total = total
     node.weight = weight
+    node.count = count
     node.slot = slot
     node.gain = 0.0
     node.terms = 0.0
@@ -124,19 +130,23 @@ def start_root(rules, gradients, rows, weights, ready, ws):  # type: ignore[no-u
     if not ready:
         fill_entries(gradients, rows, ws.entries)
         fill_packs(ws.entries, none, n, rules.packing, weights, ws.packs)
-    _start_node(ws.nodes, none, none, n, n, none, none, none)
+    ws.places[0, 0] = 0
+    ws.places[0, 1] = n
+    ws.places[0, 2] = n
+    start_node(ws.nodes, none, none, none, n, none)
 
 
 @njit(inline="always")
 def _sum_root(grounds, rules, f, hist, root):  # type: ignore[no-untyped-def]
     """Sums of the root's rows: those of the bins of any feature."""
-    lanes = rules.packing.lanes
     root.total = 0
     root.weight = 0
+    root.count = 0
     for b in range(grounds.bin_start[f], grounds.bin_start[f + 1]):
-        root.total += hist[b * lanes]
-        if lanes == 2:
-            root.weight += hist[b * 2 + 1]
+        total, weight, count = bin_sums(hist, b * rules.packing.lanes, rules.packing)
+        root.total += total
+        root.weight += weight
+        root.count += count
 
 
 @njit(inline="always")
@@ -155,51 +165,58 @@ def _best_leaf(nodes, n_nodes):  # type: ignore[no-untyped-def]
 # a first run.
 
 
-@njit(inline="always")
-def _divide(grounds, rules, at, n_nodes, slot, gradients, from_root, ws):  # type: ignore[no-untyped-def]
-    """Split leaf ``at`` into nodes ``n_nodes`` and ``n_nodes + 1``; return the smaller of the two.
+@step()
+def start_children(nodes, at, n_nodes, slot):  # type: ignore[no-untyped-def]
+    """Begin the records of the two sides of a split, ``n_nodes`` and the next; return the smaller of them.
 
     The larger child takes over the parent's histogram (from which the smaller one's is then subtracted).
     """
-    node = ws.nodes[at]
-    f = node.feature
-    skip = 1 if grounds.missing[f] and not node.missing_left else 0
-    n_left = node.left_total & ((np.int64(1) << rules.packing.count_bits) - 1)
-    middle = node.begin + n_left
-    right = node.other + n_left
-    if from_root:
-        partition_root(grounds.columns[f], node.bin, skip, gradients, right, ws.entries)
-    elif grounds.wide_columns.shape[0] > 0:
-        partition(grounds.wide_columns[f], node.bin, skip, node.begin, node.end, right, ws.entries)
-    else:
-        partition(grounds.columns[f], node.bin, skip, node.begin, node.end, right, ws.entries)
+    node = nodes[at]
     node.left = n_nodes
     node.right = n_nodes + 1
-    left_is_small = 2 * n_left <= node.end - node.begin
-    _start_node(
-        ws.nodes, n_nodes, node.begin, middle, node.other, node.left_total, node.left_weight,
+    left_is_small = 2 * node.left_count <= node.count
+    start_node(
+        nodes, n_nodes, node.left_total, node.left_weight, node.left_count,
         slot if left_is_small else node.slot,
     )  # fmt: skip
-    _start_node(
-        ws.nodes, n_nodes + 1, right, right + node.end - middle, middle, node.total - node.left_total,
-        node.weight - node.left_weight, node.slot if left_is_small else slot,
+    start_node(
+        nodes, n_nodes + 1, node.total - node.left_total, node.weight - node.left_weight,
+        node.count - node.left_count, node.slot if left_is_small else slot,
     )  # fmt: skip
     return n_nodes if left_is_small else n_nodes + 1
 
 
 @njit(inline="always")
-def _count(grounds, rules, node, low, high, scratch, ws):  # type: ignore[no-untyped-def]
+def divide_rows(grounds, node, places, at, n_nodes, gradients, from_root, entries):  # type: ignore[no-untyped-def]
+    """Send the rows of leaf ``at`` to nodes ``n_nodes`` and ``n_nodes + 1``."""
+    f = node.feature
+    skip = 1 if grounds.missing[f] and not node.missing_left else 0
+    begin, end, other = places[at, 0], places[at, 1], places[at, 2]
+    if from_root:
+        stay = partition_root(grounds.columns[f], node.bin, skip, gradients, other, entries)
+    elif grounds.wide_columns.shape[0] > 0:
+        stay = partition(grounds.wide_columns[f], node.bin, skip, begin, end, other, entries)
+    else:
+        stay = partition(grounds.columns[f], node.bin, skip, begin, end, other, entries)
+    go = end - begin - stay
+    left, right = places[n_nodes], places[n_nodes + 1]
+    left[0], left[1], left[2] = begin, begin + stay, other + go
+    right[0], right[1], right[2] = other, other + go, begin + stay
+
+
+@njit(inline="always")
+def _count(grounds, rules, at, low, high, scratch, ws):  # type: ignore[no-untyped-def]
     """Histogram of a node for features ``low`` up to ``high``."""
     node_histogram(
-        grounds.columns, grounds.wide_columns, grounds.blocks, grounds.bin_start, low, high,
-        ws.entries, node.begin, node.end, rules.packing, ws.packs, scratch.triples, ws.hists[node.slot],
+        grounds, low, high, ws.entries, ws.places[at, 0], ws.places[at, 1], rules.packing, ws.packs,
+        scratch.chunk, ws.hists[ws.nodes[at].slot],
     )  # fmt: skip
 
 
 @njit(inline="always")
 def _child_histograms(grounds, rules, small, large, low, high, scratch, ws):  # type: ignore[no-untyped-def]
     """Histograms of two siblings for some features: count the smaller, subtract it for the larger."""
-    _count(grounds, rules, ws.nodes[small], low, high, scratch, ws)
+    _count(grounds, rules, small, low, high, scratch, ws)
     hist = ws.hists[ws.nodes[small].slot]
     other = ws.hists[ws.nodes[large].slot]
     lanes = rules.packing.lanes
@@ -209,12 +226,8 @@ def _child_histograms(grounds, rules, small, large, low, high, scratch, ws):  # 
 
 @njit(inline="always")
 def _find_split(grounds, rules, features, first, last, hist, work, node):  # type: ignore[no-untyped-def]
-    if node.end - node.begin >= 2 * rules.min_rows:
-        best_split(
-            hist, grounds.bin_start, grounds.n_bins, grounds.missing, features, first, last, grounds.lowest,
-            grounds.highest, grounds.value_start, rules.packing.lanes, rules.packing.count_bits,
-            rules.min_rows, work, node,
-        )  # fmt: skip
+    if node.count >= 2 * rules.min_rows:
+        best_split(hist, grounds, features, first, last, rules, work, node)
 
 
 @kernel()
@@ -229,7 +242,7 @@ def search_part(grounds, rules, features, part, small, large, ready, ws, scratch
     if small != large:
         _child_histograms(grounds, rules, small, large, low, high, scratch, ws)
     elif not ready:
-        _count(grounds, rules, ws.nodes[small], low, high, scratch, ws)
+        _count(grounds, rules, small, low, high, scratch, ws)
     for i in range(1 if small == large else 2):
         child = small if i == 0 else large
         found[i] = ws.nodes[child]
@@ -282,7 +295,7 @@ def grow(grounds, rules, gradients, rows, weights, features, ready, ws):  # type
 @kernel()
 def worth_searching(rules, n_nodes, large):  # type: ignore[no-untyped-def]
     """Whether children may be split further: there is a leaf to spend and the larger one has the rows."""
-    return n_nodes < 2 * rules.num_leaves - 1 and large.end - large.begin >= 2 * rules.min_rows
+    return n_nodes < 2 * rules.num_leaves - 1 and large.count >= 2 * rules.min_rows
 
 
 @kernel()
@@ -294,10 +307,9 @@ def split_best(grounds, rules, n_nodes, gradients, weights, ready, ws):  # type:
     at = _best_leaf(ws.nodes, n_nodes)
     if at < 0:
         return -1
-    slot = (n_nodes + 1) // 2
-    small = _divide(grounds, rules, at, n_nodes, slot, gradients, ready and at == 0, ws)
-    node = ws.nodes[small]
-    fill_packs(ws.entries, node.begin, node.end, rules.packing, weights, ws.packs)
+    small = start_children(ws.nodes, at, n_nodes, (n_nodes + 1) // 2)
+    divide_rows(grounds, ws.nodes[at], ws.places, at, n_nodes, gradients, ready and at == 0, ws.entries)
+    fill_packs(ws.entries, ws.places[small, 0], ws.places[small, 1], rules.packing, weights, ws.packs)
     return small
 
 
@@ -325,5 +337,5 @@ def tree_arrays(
         "left": np.ascontiguousarray(nodes["left"]),
         "right": np.ascontiguousarray(nodes["right"]),
         "gain": np.where(inner, nodes["gain"] * unit, 0.0),
-        "rows": nodes["end"] - nodes["begin"],
+        "rows": nodes["count"].copy(),
     }

@@ -4,8 +4,9 @@ A gradient is rounded to an integer ``q`` (`mcrank.losses.quantize`), and one 64
 ``(q << count_bits) + 1``: sum and count in one add, exact, whatever the order of rows. So a histogram, and
 with it the tree, is the same for any number of threads.
 
-A second lane (a curvature or a row weight) lies beside the first (`mcrank.boosting.packing`). Lane ``l`` of
-bin ``b`` of feature ``f`` is ``hist[(bin_start[f] + b) * lanes + l]``.
+Further lanes (a curvature or a row weight; counts of many rows) lie beside the first
+(`mcrank.boosting.packing`). Lane ``l`` of bin ``b`` of feature ``f`` is
+``hist[(bin_start[f] + b) * lanes + l]``.
 
 The rows of a node are *entries*: 64-bit integers with the row in the upper half and ``q`` in the lower.
 """
@@ -82,6 +83,16 @@ def _one(column, entries, begin, end, first, lanes, packs, hist):  # type: ignor
 
 
 @step()
+def _one_in_three(column, entries, begin, end, packs, hist):  # type: ignore[no-untyped-def]
+    """`_one` for three lanes: bins of 16 bits, and too many rows for counts to share a lane."""
+    for i in range(uint64(begin), uint64(end)):
+        place = uint64(3) * uint64(column[_row(entries[i])])
+        pack = uint64(3) * (i - uint64(begin))
+        for lane in range(uint64(3)):
+            hist[place + lane] += packs[pack + lane]
+
+
+@step()
 def _two(columns, entries, begin, end, first, packs, hist):  # type: ignore[no-untyped-def]
     """Count the rows of two features from their columns, one lane."""
     a, b = columns[0], columns[1]
@@ -115,9 +126,7 @@ def _some(columns, blocks, low, high, entries, begin, end, span, lanes, packs, h
 
 
 @step()
-def node_histogram(  # type: ignore[no-untyped-def]
-    columns, wide_columns, blocks, bin_start, low, high, entries, begin, end, packing, packs, triples, hist,
-):  # fmt: skip
+def node_histogram(grounds, low, high, entries, begin, end, packing, packs, chunk, hist):  # type: ignore[no-untyped-def]
     """Fill the part of ``hist`` that belongs to features ``low`` up to ``high``.
 
     Blocks are read whole or by halves of eight features; ``low`` must begin a half, or be past the last
@@ -125,18 +134,23 @@ def node_histogram(  # type: ignore[no-untyped-def]
     ``hist``); fewer come from their columns, since a block of a few moves as much memory as a full one.
     Wide data (16-bit bins) has no blocks.
 
-    ``packs`` holds what each entry from ``begin`` on adds; ``triples`` is room for the counters of a block.
+    ``packs`` holds what each entry from ``begin`` on adds; ``chunk`` is room for the counters of a block.
     """
-    # IN: all but triples and hist  OUT: hist
+    # IN: all but chunk and hist  OUT: hist
     lanes = packing.lanes
-    if wide_columns.shape[0] > 0:
-        for f in range(low, high):
+    columns, blocks, bin_start = grounds.columns, grounds.blocks, grounds.bin_start
+    if begin == end or grounds.wide_columns.shape[0] > 0:
+        hist[bin_start[low] * lanes : bin_start[high] * lanes] = 0
+        for f in range(low, high if begin < end else low):
             part = hist[bin_start[f] * lanes : bin_start[f + 1] * lanes]
-            part[:] = 0
-            _one(wide_columns[f], entries, begin, end, begin, lanes, packs, part)
+            if lanes == 3:
+                _one_in_three(grounds.wide_columns[f], entries, begin, end, packs, part)
+            else:
+                _one(grounds.wide_columns[f], entries, begin, end, begin, lanes, packs, part)
         return
     span = (begin, end - 1)
-    one = np.int64(1)
+    # Counters of a chunk: one for a triple or a sum with its count, two with a lane that is given.
+    in_chunk = np.int64(1 if packing.bits > 0 else 1 + packing.second)
     f = low
     while f < high:
         stop = min(f // 16 * 16 + 16, high)
@@ -145,10 +159,10 @@ def node_histogram(  # type: ignore[no-untyped-def]
             part[: (stop - f) * 256 * lanes] = 0
             _some(columns, blocks, f, stop, entries, begin, end, span, lanes, packs, part)
         else:
-            counters = triples[: (stop - f) * 256]
+            counters = chunk[: (stop - f) * 256 * in_chunk]
             counters[:] = 0
-            step = chunk_rows(packing.chunk_bits)
+            step = chunk_rows(packing)
             for i in range(begin, end, step):
-                _some(columns, blocks, f, stop, entries, i, min(i + step, end), span, one, packs, triples)
+                _some(columns, blocks, f, stop, entries, i, min(i + step, end), span, in_chunk, packs, chunk)
                 spread(counters, packing, i > begin, part)
         f = stop

@@ -23,6 +23,7 @@ def leaf_values(
     output: int,
     scores: FloatArray,
     nodes: npt.NDArray[Any],
+    places: npt.NDArray[np.int64],
     entries: npt.NDArray[np.int64],
     learning_rate: float,
     limit: float,
@@ -31,12 +32,12 @@ def leaf_values(
     values = np.zeros(len(nodes))
     if loss.rule is LeafRule.MEDIAN:
         for i in np.flatnonzero(nodes["left"] < 0):
-            rows = entries[nodes["begin"][i] : nodes["end"][i]] >> 32
+            rows = entries[places[i, 0] : places[i, 1]] >> 32
             weight = None if len(gradients.curvature) == 0 else gradients.curvature_of(output)[rows]
             values[i] = weighted_median(loss.residuals(scores, output, rows), weight)
     else:
         newton_values(
-            nodes["left"].astype(np.int64), nodes["begin"].copy(), nodes["end"].copy(), entries,
+            nodes["left"].astype(np.int64), places, entries,
             gradients.unit, int(loss.rule), gradients.curvature_of(output), gradients.curvature_unit, values,
         )  # fmt: skip
         values *= loss.leaf_factor
@@ -47,14 +48,14 @@ def leaf_values(
 
 @kernel(
     types.void(
-        types.int64[::1], types.int64[::1], types.int64[::1], types.int64[::1],
+        types.int64[::1], types.int64[:, ::1], types.int64[::1],
         types.float64, types.int64, READ_ONLY, types.float64, types.float64[::1],
     ),
     error_model="numpy",
 )  # fmt: skip
-def newton_values(left, begin, end, entries, unit, rule, curvature, step, values):  # type: ignore[no-untyped-def]
+def newton_values(left, places, entries, unit, rule, curvature, step, values):  # type: ignore[no-untyped-def]
     """Σg / Σh of every leaf, from sums of integers: the same for every order of its rows."""
-    # IN: left, begin, end, entries, unit, rule, curvature, step (curvatures are added up in steps of it)
+    # IN: left, places, entries, unit, rule, curvature, step (curvatures are added up in steps of it)
     # OUT: values
     one = int64(np.rint(1 / unit)) if rule == 0 else int64(0)
     bits = 0
@@ -62,7 +63,7 @@ def newton_values(left, begin, end, entries, unit, rule, curvature, step, values
         bits += 1
     rows = int64(0)
     for node in range(len(left)):
-        rows += end[node] - begin[node] if left[node] < 0 else int64(0)
+        rows += places[node, 1] - places[node, 0] if left[node] < 0 else int64(0)
     count_bits = 1
     while rows >> count_bits > 0:
         count_bits += 1
@@ -70,41 +71,42 @@ def newton_values(left, begin, end, entries, unit, rule, curvature, step, values
     for node in range(len(left)):
         if left[node] >= 0:
             continue
+        begin, end = places[node, 0], places[node, 1]
         total = int64(0)
         mass = 0.0
         if rule == 0:
             # |g|(1 - |g|) in integers, shifted just enough for the sum to fit: no chain of float additions
             # to wait for.
             heap = int64(0)
-            for i in range(begin[node], end[node]):
+            for i in range(begin, end):
                 q = int64(int32(entries[i]))
                 total += q
                 heap += (abs(q) * (one - abs(q))) >> drop
             mass = max(heap, 0) * (unit * unit * float(int64(1) << drop))
         elif rule == 1:
             heap = int64(0)
-            for i in range(begin[node], end[node]):
+            for i in range(begin, end):
                 total += int64(int32(entries[i]))
                 heap += int64(np.rint(curvature[uint64(entries[i]) >> uint64(32)] / step))
             mass = heap * step
         else:
-            for i in range(begin[node], end[node]):
+            for i in range(begin, end):
                 total += int64(int32(entries[i]))
-            mass = float(end[node] - begin[node])
+            mass = float(end - begin)
         if mass > 0:
             values[node] = total * unit / (mass + _TINY)
         else:
             values[node] = 0.0
 
 
-@kernel("void(int64[::1], int64[::1], int64[::1], int64[::1], float64[::1], float64[::1])")
-def move_rows(left, begin, end, entries, values, scores):  # type: ignore[no-untyped-def]
+@kernel("void(int64[::1], int64[:, ::1], int64[::1], float64[::1], float64[::1])")
+def move_rows(left, places, entries, values, scores):  # type: ignore[no-untyped-def]
     """Add to each row's score the value of the leaf that holds it."""
-    # IN: left, begin, end, entries, values  OUT: scores
+    # IN: left, places, entries, values  OUT: scores
     for node in range(len(left)):
         if left[node] < 0:
             value = values[node]
-            for i in range(begin[node], end[node]):
+            for i in range(places[node, 0], places[node, 1]):
                 scores[uint64(entries[i]) >> uint64(32)] += value
 
 

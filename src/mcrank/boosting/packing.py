@@ -1,13 +1,14 @@
 """What a row adds to a counter: gradient, perhaps a second lane, and the count of one row, as integers.
 
-With one lane a counter takes ``(q << count_bits) + 1``. A second lane that is given (row weights, curvatures
-of any size) has a counter of its own beside the first.
+A gradient has 24 bits, so up to half a million rows a sum and a count share one 64-bit counter: a row adds
+``(q << count_bits) + 1``. A second lane that is given (row weights, curvatures of any size) has a counter of
+its own beside the first. Where there are more rows, counts get a last lane of their own, and rows are counted
+in chunks: the counters of a chunk are shared as before, and are then *spread* over the lanes.
 
 The curvature p(1 - p) of ``split="newton"`` follows from the gradient and is below 1, so gradient, curvature
 and count of a row fit one counter, a *triple*, as long as few rows are added: chunks of some thousand rows
-are counted as triples and then spread over the two lanes. One add instead of two; for half a million rows
-it costs half as much as two lanes (docs/engine.md). The gradient is rounded to fewer bits for it, 13 for all
-but small data; leaf values keep all bits.
+are counted as triples and then spread. One add instead of two; for half a million rows it costs half as much
+as two lanes (docs/engine.md). The gradient is rounded to 13 bits for it; leaf values keep all bits.
 """
 
 from __future__ import annotations
@@ -19,9 +20,13 @@ import numpy.typing as npt
 from numba import int32, int64, njit, uint32, uint64
 
 from mcrank.kernels import kernel, step
-from mcrank.losses.quantize import count_bits, gradient_bits
+from mcrank.losses.quantize import GRADIENT_BITS
 
-_MOST_CHUNK_BITS = 13  # chunks of 7,168 rows: spreading costs a tenth of counting
+# Bits of a count that shares a counter with a sum: what 62 leave when the sum needs as many beyond its terms.
+_PAIR_BITS = (62 - GRADIENT_BITS) // 2
+_DERIVED_BITS = 13  # of a gradient that shares a triple
+_TRIPLE_BITS = 13  # of the count there: chunks of 7,168 rows; spreading costs a tenth of counting
+_DERIVED_PAIR_BITS = (62 - _DERIVED_BITS) // 2
 
 
 class Packing(NamedTuple):
@@ -29,20 +34,23 @@ class Packing(NamedTuple):
 
     Attributes
     ----------
-    count_bits : int
-        Bits of a count in the first lane.
     lanes : int
-        64-bit counters per bin of a histogram.
+        64-bit counters per bin of a histogram: sums of gradients, perhaps of a second lane, perhaps counts.
+    second : int
+        1 where the second lane is a sum of its own (what gains divide by); else they divide by counts.
+    count_bits : int
+        Bits of a count in the first lane; 0 where counts have the last lane.
     drop : int
         Bits a gradient q loses when the second lane is derived from it.
     bits : int
         Bits it has then: r = q >> drop is 2**bits where the gradient is 1, and so is the curvature's unit.
     chunk_bits : int
-        Bits of a count in a triple; 0 where there are none.
+        Bits of a count in the counters of a chunk; 0 where rows are counted straight into the histogram.
     """
 
-    count_bits: int
     lanes: int
+    second: int
+    count_bits: int
     drop: int
     bits: int
     chunk_bits: int
@@ -55,34 +63,37 @@ class Packing(NamedTuple):
         --------
         >>> from mcrank.boosting.packing import Packing
         >>> Packing.of(500_000)
-        Packing(count_bits=19, lanes=1, drop=0, bits=0, chunk_bits=0)
+        Packing(lanes=1, second=0, count_bits=19, drop=0, bits=0, chunk_bits=0)
+        >>> Packing.of(5_000_000)
+        Packing(lanes=2, second=0, count_bits=0, drop=0, bits=0, chunk_bits=19)
         >>> Packing.of(500_000, derived=True)
-        Packing(count_bits=19, lanes=2, drop=11, bits=13, chunk_bits=13)
+        Packing(lanes=2, second=1, count_bits=24, drop=11, bits=13, chunk_bits=13)
         """
-        if not derived:
-            return cls(count_bits(rows), 2 if given else 1, 0, 0, 0)
-        chunk = min(_MOST_CHUNK_BITS, count_bits(rows) + 1)
-        whole = gradient_bits(rows)
-        # Three sums of a chunk and a sign in 64 bits; a curvature, at most 1/4, takes two bits less than a
-        # gradient.
-        bits = min((63 - 3 * chunk - 2) // 2 + 2, whole - 1)
-        return cls(count_bits(rows), 2, whole - bits, bits, 0 if wide else chunk)
+        shared = _DERIVED_PAIR_BITS if derived else _PAIR_BITS
+        apart = rows >= 1 << shared
+        second = given or derived
+        chunk = 0 if wide else _TRIPLE_BITS if derived else _PAIR_BITS if apart else 0
+        bits = _DERIVED_BITS if derived else 0
+        drop = GRADIENT_BITS - bits if derived else 0
+        return cls(1 + second + apart, int(second), 0 if apart else shared, drop, bits, chunk)
 
     @property
     def chunk(self) -> int:
-        """Rows a triple may count: an eighth below its bits, as rounding can make gradients larger than 1."""
-        return 7 << self.chunk_bits >> 3
+        """Rows that counters of a chunk may count."""
+        return int(chunk_rows.py_func(self))
 
     @property
     def pack_lanes(self) -> int:
         """64-bit numbers per row that are added to counters."""
-        return 1 if self.chunk_bits else self.lanes
+        if self.chunk_bits:
+            return 1 if self.bits else 1 + self.second
+        return self.lanes
 
     def gain_unit(self, unit: float, lane_unit: float) -> float:
         """Factor from an integer gain to the loss's own scale, for the units of gradient and given lane."""
         if self.bits:
             return 2.0**-self.bits
-        return unit * unit / (lane_unit if self.lanes == 2 else 1.0)
+        return unit * unit / (lane_unit if self.second else 1.0)
 
 
 def aligned(*shape: int) -> npt.NDArray[np.int64]:
@@ -94,9 +105,14 @@ def aligned(*shape: int) -> npt.NDArray[np.int64]:
 
 
 @njit(inline="always")
-def chunk_rows(chunk_bits):  # type: ignore[no-untyped-def]
-    """`Packing.chunk`, for kernels."""
-    return 7 << chunk_bits >> 3
+def chunk_rows(packing):  # type: ignore[no-untyped-def]
+    """`Packing.chunk`, for kernels.
+
+    An eighth below the bits of a triple's count, as rounding can make gradients larger than 1.
+    """
+    if packing.bits > 0:
+        return 7 << packing.chunk_bits >> 3
+    return (1 << packing.chunk_bits) - 1
 
 
 @njit(inline="always")
@@ -113,24 +129,36 @@ def narrow(q, packing):  # type: ignore[no-untyped-def]
 
 @kernel()
 def fill_packs(entries, begin, end, packing, weights, packs):  # type: ignore[no-untyped-def]
-    """What every entry adds to a counter; one number, or a pair with the given lane ``weights[row]``."""
+    """What every entry adds to counters: one number, or one for each lane, with ``weights[row]`` if given."""
     # IN: entries, begin, end, packing, weights  OUT: packs
-    if packing.chunk_bits > 0:
+    lanes = packing.lanes
+    if packing.bits > 0 and packing.chunk_bits > 0:
         for i in range(begin, end):
             r, h = narrow(int32(entries[i]), packing)
             packs[i - begin] = triple(r, h, packing)
-    elif packing.lanes == 1:
+    elif packing.chunk_bits == 0 and packing.count_bits == 0:
         for i in range(begin, end):
-            packs[i - begin] = (int64(int32(entries[i])) << packing.count_bits) + int64(1)
+            at = lanes * (i - begin)
+            packs[at] = int64(int32(entries[i]))
+            if packing.bits > 0:
+                packs[at], packs[at + 1] = narrow(int32(entries[i]), packing)
+            elif packing.second:
+                packs[at + 1] = weights[uint64(entries[i]) >> uint64(32)]
+            packs[at + lanes - 1] = 1
     elif packing.bits > 0:
         for i in range(begin, end):
             r, h = narrow(int32(entries[i]), packing)
             packs[2 * (i - begin)] = (r << packing.count_bits) + int64(1)
             packs[2 * (i - begin) + 1] = h
     else:
-        for i in range(begin, end):
-            packs[2 * (i - begin)] = (int64(int32(entries[i])) << packing.count_bits) + int64(1)
-            packs[2 * (i - begin) + 1] = weights[uint64(entries[i]) >> uint64(32)]
+        bits = packing.count_bits if packing.count_bits > 0 else packing.chunk_bits
+        if packing.second:
+            for i in range(begin, end):
+                packs[2 * (i - begin)] = (int64(int32(entries[i])) << bits) + int64(1)
+                packs[2 * (i - begin) + 1] = weights[uint64(entries[i]) >> uint64(32)]
+        else:
+            for i in range(begin, end):
+                packs[i - begin] = (int64(int32(entries[i])) << bits) + int64(1)
 
 
 @njit(inline="always")
@@ -142,9 +170,42 @@ def triple(r, h, packing):  # type: ignore[no-untyped-def]
 
 
 @step()
-def spread(triples, packing, add, hist):  # type: ignore[no-untyped-def]
-    """Write counters of triples, or add them, to the two lanes of a histogram, and zero them."""
-    # IN: packing, add  OUT: triples, hist
+def spread(counters, packing, add, hist):  # type: ignore[no-untyped-def]
+    """Write the counters of a chunk, or add them, to the lanes of a histogram, and zero them."""
+    # IN: packing, add  OUT: counters, hist
+    if packing.bits > 0 and packing.count_bits > 0:
+        _spread_triples(counters, packing, add, hist)
+        return
+    if not add:
+        hist[: len(counters) // (1 + (packing.second if packing.bits == 0 else 0)) * packing.lanes] = 0
+    h_at = int64(packing.chunk_bits)
+    r_at = int64(2 * packing.chunk_bits + packing.bits - 2)
+    counts = (int64(1) << h_at) - int64(1)
+    curvatures = (int64(1) << (r_at - h_at)) - int64(1)
+    lanes = packing.lanes
+    if packing.bits > 0:
+        for i in range(len(counters)):
+            t = counters[i]
+            hist[3 * i] += t >> r_at
+            hist[3 * i + 1] += (t >> h_at) & curvatures
+            hist[3 * i + 2] += t & counts
+    elif packing.second:
+        for i in range(len(counters) // 2):
+            t = counters[2 * i]
+            hist[3 * i] += t >> h_at
+            hist[3 * i + 1] += counters[2 * i + 1]
+            hist[3 * i + 2] += t & counts
+    else:
+        for i in range(len(counters)):
+            t = counters[i]
+            hist[lanes * i] += t >> h_at
+            hist[lanes * i + 1] += t & counts
+    counters[:] = 0
+
+
+@njit(inline="always")
+def _spread_triples(triples, packing, add, hist):  # type: ignore[no-untyped-def]
+    """`spread` for two lanes, the first with the count: of all cases the one that runs most often."""
     h_at = int64(packing.chunk_bits)
     r_at = int64(2 * packing.chunk_bits + packing.bits - 2)
     counts = (int64(1) << h_at) - int64(1)
@@ -161,3 +222,11 @@ def spread(triples, packing, add, hist):  # type: ignore[no-untyped-def]
             hist[2 * i] = ((t >> r_at) << packing.count_bits) + (t & counts)
             hist[2 * i + 1] = (t >> h_at) & curvatures
             triples[i] = 0
+
+
+@njit(inline="always")
+def counted(hist, at, packing):  # type: ignore[no-untyped-def]
+    """Rows in a bin; ``at`` is the place of its first lane."""
+    if packing.count_bits > 0:
+        return hist[at] & ((int64(1) << packing.count_bits) - int64(1))
+    return hist[at + packing.lanes - 1]

@@ -4,8 +4,8 @@ Rows keep their order, so a leaf's rows are in ascending order and updating thei
 forwards.
 
 Entries have room for twice the rows. A node's rows lie in one half, and as much of the other half is its own
-to use: the left child stays in place, the right child goes to the other half, and nothing is copied back.
-Where it goes is known before, since the histogram tells how many rows go left.
+to use: the left child stays in place, the right child goes to the other half, and nothing is copied back. How
+many go left is known afterwards; then what was left free is shared out.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ def _entry(row, gradient):  # type: ignore[no-untyped-def]
 @step()
 def partition(column, cut, skip, begin, end, right, entries):  # type: ignore[no-untyped-def]
     """Keep entries whose bin is in ``skip..cut`` at the front, in order; write the others from ``right`` on.
+    Return how many were kept.
 
     ``skip`` is 1 when bin 0 holds missing values that go right: subtracting it in unsigned arithmetic moves
     bin 0 past every other, so one comparison decides.
@@ -41,6 +42,7 @@ def partition(column, cut, skip, begin, end, right, entries):  # type: ignore[no
         entries[left if goes else right] = entry
         left += goes
         right += uint64(1) - goes
+    return int64(left) - begin
 
 
 @njit(inline="always")
@@ -55,6 +57,7 @@ def partition_root(column, cut, skip, gradients, right, entries):  # type: ignor
         entries[left if goes else right] = entry
         left += goes
         right += uint64(1) - goes
+    return int64(left)
 
 
 @kernel("void(int32[::1], int64[::1], int64[::1])")

@@ -35,7 +35,7 @@ class SharedRoots:
     def __init__(self, grounds: Grounds, packing: Packing, outputs: int, balanced: bool) -> None:
         self._columns = grounds.columns
         self._packing = packing
-        self._balanced = balanced and packing.lanes == 1
+        self._balanced = balanced and not packing.second
         # Features the kernel takes in turn: with a fifth output two.
         self._turn = 2 if (outputs - self._balanced) % _TOGETHER == 1 else 4
         features = len(grounds.columns)
@@ -104,24 +104,31 @@ def root_histograms(  # type: ignore[no-untyped-def]
                     for b in range(256):
                         word = sums[f, 4 * b + k] if k < _TOGETHER else fifth[f, b]
                         at = (256 * f + b) * lanes
-                        if lanes == 1:
-                            hist[at] = (word << packing.count_bits) + counts[f, b]
+                        # Rows that share a counter are there once; else the shift and this are nothing.
+                        rows_there = counts[f, b] if packing.count_bits > 0 else 0
+                        if not packing.second:
+                            hist[at] = (word << packing.count_bits) + rows_there
                         elif low == 0:
-                            hist[at] = ((word >> 32) << packing.count_bits) + counts[f, b]
+                            hist[at] = ((word >> 32) << packing.count_bits) + rows_there
                             hist[at + 1] = word & 0xFFFFFFFF
                         else:
                             hist[at] += (word >> 32) << packing.count_bits
                             hist[at + 1] += word & 0xFFFFFFFF
+                        if packing.count_bits == 0:
+                            hist[at + lanes - 1] = counts[f, b]
         output += n
     if balanced:
         for f in range(first, last):
             for b in range(256):
-                at = 256 * f + b
+                at = (256 * f + b) * lanes
                 # Minus the sum of all others, counts aside.
-                total = outputs * counts[f, b]
+                rows_there = counts[f, b] if packing.count_bits > 0 else 0
+                total = outputs * rows_there
                 for k in range(outputs):
                     total -= hists[k, at]
-                hists[outputs, at] = total + counts[f, b]
+                hists[outputs, at] = total + rows_there
+                if packing.count_bits == 0:
+                    hists[outputs, at + lanes - 1] = counts[f, b]
 
 
 @njit(inline="always")

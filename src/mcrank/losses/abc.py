@@ -24,13 +24,13 @@ from mcrank.losses.base import Loss
 from mcrank.losses.classes import SMALLEST_SHARE
 from mcrank.losses.exponential import exp_negative
 from mcrank.losses.quantize import (
+    GRADIENT_BITS,
     LANE_BITS,
     READ_ONLY,
     ROWS_PER_TASK,
     FloatArray,
     Gradients,
     Run,
-    gradient_bits,
     round_lane,
     starts,
 )
@@ -181,7 +181,7 @@ class AdaptiveLoss(Loss):
     def fill(self, scores: FloatArray, gradients: Gradients, run: Run) -> None:
         """Write the gradients of every row and class but the base, of class scores (K x rows)."""
         n = len(self.classes)
-        gradients.unit = 2.0 / (1 << gradient_bits(n))  # |r| may reach 2
+        gradients.unit = 2.0 / (1 << GRADIENT_BITS)  # |r| may reach 2
 
         def part(start: int) -> None:
             base_residuals(

@@ -13,13 +13,13 @@ from numba import types
 from mcrank.exact import exact_sum, exact_sums_by
 from mcrank.losses.base import LeafRule, Loss
 from mcrank.losses.quantize import (
+    GRADIENT_BITS,
     LANE_BITS,
     READ_ONLY,
     ROWS_PER_TASK,
     FloatArray,
     Gradients,
     Run,
-    gradient_bits,
     round_lane,
     starts,
 )
@@ -86,7 +86,7 @@ class ClassLoss(Loss):
         """Write the gradients of every row and output."""
         k, n = gradients.q.shape
         largest = 1.0 if self.weight is None else float(self.weight.max())
-        gradients.unit = largest / (1 << gradient_bits(n))
+        gradients.unit = largest / (1 << GRADIENT_BITS)
 
         def part(start: int) -> None:
             end = min(start + ROWS_PER_TASK, n)

@@ -36,10 +36,10 @@ from mcrank.losses.pairs import (
     weigh_pairs,
 )
 from mcrank.losses.quantize import (
+    GRADIENT_BITS,
     LANE_BITS,
     Gradients,
     Run,
-    gradient_bits,
     round_gradients,
     round_lane,
     starts,
@@ -231,7 +231,7 @@ class QueryLoss(Loss):
         n, slopes, curves = self.n_rows, self._slopes, gradients.curvature[0]
         self.slopes(scores[0], run, slopes, curves)
         # Gradients too small to divide by are nothing to learn from: they round to 0.
-        gradients.unit = _largest(slopes) / (1 << gradient_bits(n))
+        gradients.unit = _largest(slopes) / (1 << GRADIENT_BITS)
         run(
             lambda s: round_gradients(slopes[s : s + STEP], gradients.unit, gradients.q[0, s : s + STEP]),
             starts(n),

@@ -12,11 +12,11 @@ import numpy.typing as npt
 from mcrank.exact import as_integers, exact_mean
 from mcrank.losses.base import LeafRule, Loss
 from mcrank.losses.quantize import (
+    GRADIENT_BITS,
     LANE_BITS,
     FloatArray,
     Gradients,
     Run,
-    gradient_bits,
     round_gradients,
     round_lane,
     starts,
@@ -77,7 +77,7 @@ class RegressionLoss(Loss):
             g *= self.weight
         largest = float(np.abs(g).max())
         # Residuals too small to divide by are nothing to learn from: they round to 0.
-        gradients.unit = (largest if largest > SMALLEST else 1.0) / (1 << gradient_bits(n))
+        gradients.unit = (largest if largest > SMALLEST else 1.0) / (1 << GRADIENT_BITS)
         run(
             lambda s: round_gradients(g[s : s + STEP], gradients.unit, gradients.q[0, s : s + STEP]),
             starts(n),
