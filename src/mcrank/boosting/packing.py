@@ -79,8 +79,11 @@ class Packing(NamedTuple):
 
     @property
     def chunk(self) -> int:
-        """Rows that counters of a chunk may count."""
-        return int(chunk_rows.py_func(self))
+        """Rows that counters of a chunk may count.
+
+        An eighth below the bits of a triple's count, as rounding can make gradients larger than 1.
+        """
+        return 7 << self.chunk_bits >> 3 if self.bits else (1 << self.chunk_bits) - 1
 
     @property
     def pack_lanes(self) -> int:
@@ -106,10 +109,7 @@ def aligned(*shape: int) -> npt.NDArray[np.int64]:
 
 @njit(inline="always")
 def chunk_rows(packing):  # type: ignore[no-untyped-def]
-    """`Packing.chunk`, for kernels.
-
-    An eighth below the bits of a triple's count, as rounding can make gradients larger than 1.
-    """
+    """`Packing.chunk`, for kernels."""
     if packing.bits > 0:
         return 7 << packing.chunk_bits >> 3
     return (1 << packing.chunk_bits) - 1
