@@ -6,11 +6,13 @@ import importlib
 import os
 
 from tests.fuzz.containers import CacheTarget, ModelTarget
+from tests.fuzz.tables import Tables
 from tests.fuzz.target import Target
 from tests.fuzz.texts import Letor, QrelsTarget, RunsTarget, Scores
 
 TARGETS: dict[str, type[Target]] = {
-    target.name: target for target in (ModelTarget, CacheTarget, Letor, QrelsTarget, RunsTarget, Scores)
+    target.name: target
+    for target in (ModelTarget, CacheTarget, Letor, Tables, QrelsTarget, RunsTarget, Scores)
 }
 
 

@@ -1,0 +1,89 @@
+"""Naive reading of tables: the csv module and Python's numbers; ids by the rule in tests/reference/ids.py."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+
+import numpy as np
+
+from tests.reference.ids import of_texts
+from tests.reference.trec import BadLine, read_number
+
+NULLS = {
+    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "N/A", "NA",
+    "NULL", "NaN", "None", "n/a", "nan", "null",
+}  # fmt: skip
+
+
+class Bad(Exception):
+    """Content that must be refused."""
+
+
+def read_csv(content: bytes, delimiter: str):
+    """Return X, y, query ids and document ids (or None) of a CSV file, or raise `Bad`."""
+    try:
+        text = content.decode("utf-8").removeprefix("\ufeff")
+        rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise Bad(str(error)) from None
+    if len(rows) < 2 or any(len(row) != len(rows[0]) for row in rows):
+        raise Bad("rows of other lengths")
+    names = rows[0]
+    if len(set(names)) < len(names):
+        raise Bad("a name twice")
+    columns = {name: [row[at] for row in rows[1:]] for at, name in enumerate(names)}
+    return roles(columns)
+
+
+def roles(columns):
+    """Take texts by column apart into X, y, query ids and document ids."""
+    qid = _only(columns, ("qid", "query_id", "queryid"))
+    label = _only(columns, ("label", "grade", "relevance"))
+    doc = _only(columns, ("doc_id", "docid", "docno", "document_id"), optional=True)
+    features = [name for name in columns if name.lower() not in _ROLES]
+    if not features or "" in columns[qid]:
+        raise Bad("features or ids")
+    y = numbers(columns[label])
+    if not all(math.isfinite(grade) and grade >= 0 for grade in y):
+        raise Bad("grades")
+    with np.errstate(over="ignore"):
+        X = np.array([numbers(columns[name]) for name in features], dtype=np.float64).T.astype(np.float32)
+    if np.isinf(X).any():
+        raise Bad("infinite")
+    return X, y, of_texts(columns[qid]), None if doc is None else _documents(columns[doc])
+
+
+_ROLES = {
+    "qid", "query_id", "queryid", "label", "grade", "relevance", "doc_id", "docid", "docno", "document_id",
+}  # fmt: skip
+
+
+def _only(columns, known, optional=False):
+    found = [name for name in columns if name.lower() in known]
+    if len(found) > 1 or (not found and not optional):
+        raise Bad("roles")
+    return found[0] if found else None
+
+
+def _documents(texts):
+    """An empty text means no id, beside ids of any kind."""
+    given = iter(of_texts([text for text in texts if text]))
+    return [next(given) if text else "" for text in texts]
+
+
+def numbers(texts):
+    """Numbers of a column: all of them numbers or nothing, or all of them true or false."""
+    given = [text for text in texts if text not in NULLS]
+    if given and all(text.lower() in ("true", "false") for text in given):
+        return [math.nan if text in NULLS else float(text.lower() == "true") for text in texts]
+    # C writes some NaN with a word in brackets.
+    brackets = re.compile(r"(?<=nan)\(\w*\)$", re.IGNORECASE)
+    try:
+        return [
+            math.nan if text in NULLS else read_number(brackets.sub("", text.strip(" \t"))) for text in texts
+        ]
+    except BadLine as error:
+        raise Bad(str(error)) from None
