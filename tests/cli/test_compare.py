@@ -119,7 +119,7 @@ def test_two_runs_give_the_same_files(cli, tmp_path):
         (["train.txt", "mcrnk", "--out", "x"], 2, "did you mean mcrank"),
         (["train.txt", "mcrank:num_leaves=1", "--out", "x"], 2, "num_leaves of McRank"),
         (["train.txt", "best-feature", "--valid", "valid.txt", "--out", "x"], 2, "without --test"),
-        (["train.txt", "best-feature", "--plan", "p.toml", "--out", "x"], 2, "not both"),
+        (["train.txt", "best-feature", "--plan", "train.txt", "--out", "x"], 2, "not both"),
         (["train.txt", "best-feature", "--fail-if", "map", "--out", "x"], 2, "fail-if must look like"),
         (
             ["train.txt", "best-feature", "--baseline", "b", "--out", "x"],
@@ -132,9 +132,9 @@ def test_two_runs_give_the_same_files(cli, tmp_path):
             "breaks ties by document",
         ),
         (["nowhere", "best-feature", "--out", "x"], 3, "nowhere does not exist"),
-        (["train.txt", "best-feature", "-m", "ndgc", "--out", "x"], 3, "did you mean ndcg"),
-        (["--plan", "nowhere.toml"], 3, "nowhere.toml cannot be read"),
-        (["train.txt", "best-feature", "--out", "train.txt"], 3, "is a file"),
+        (["train.txt", "best-feature", "-m", "ndgc", "--out", "x"], 2, "did you mean ndcg"),
+        (["--plan", "nowhere.toml"], 3, "nowhere.toml does not exist"),
+        (["train.txt", "best-feature", "--out", "train.txt"], 2, "is not a folder"),
     ],
 )
 def test_bad_use(cli, args, code, words):

@@ -62,7 +62,7 @@ def test_evaluate_json(files, capsys):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["-m", "ndgc@10"], 3, "did you mean ndcg@10?"),
+        (["-m", "ndgc@10"], 2, "did you mean ndcg@10?"),
         (["-m", "ndcg@10[letor4;gain=0/1]"], 3, "line "),
         (["--bogus"], 2, "--bogus"),
     ],

@@ -81,7 +81,7 @@ def test_threads_change_nothing(mcrank_cli):
     ("arguments", "code", "words"),
     [
         (["test.txt", "test.txt"], 3, "test.txt is not a mcrank model file"),
-        (["missing.mcrank", "test.txt"], 3, "missing.mcrank cannot be read: No such file"),
+        (["missing.mcrank", "test.txt"], 3, "missing.mcrank does not exist"),
         (["model.mcrank", "missing.txt"], 3, "missing.txt"),
         (["model.mcrank", "test.txt", "--relevance", "high"], 2, "must be grade, gain or numbers"),
         (["model.mcrank", "test.txt", "--relevance", "1,2"], 2, "relevance of McRank.predict must be"),

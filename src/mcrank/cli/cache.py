@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import sys
+import errno
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from mcrank.cli.inputs import InputPath
 from mcrank.cli.main import json_option, print_facts, print_json
+from mcrank.cli.options import jobs_option
 from mcrank.cli.progress import announce_compilation
-from mcrank.errors import DataError
+from mcrank.cli.volume import can_move, detail, is_quiet
 from mcrank.texts import printable
+
+if TYPE_CHECKING:
+    from mcrank.data.dataset import Dataset
 
 Unjudged = Literal["error", "zero", "drop"]
 unjudged_option = click.option(
@@ -27,8 +32,8 @@ unjudged_option = click.option(
 
 @contextmanager
 def reading(label: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Give `mcrank.read` a progress callback that draws a bar, or none when standard error is no terminal."""
-    if not sys.stderr.isatty():
+    """Give `mcrank.read` a progress callback that draws a bar, or none where it cannot be drawn."""
+    if not can_move():
         yield None
         return
     from rich.console import Console
@@ -45,40 +50,55 @@ def reading(label: str) -> Iterator[Callable[[int, int], None] | None]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
+def read_telling(path: str, called: str | None = None, **options: Any) -> Dataset:
+    """Read a data file with a bar, and with --verbose tell what it holds; the user has ``called`` it so."""
+    from mcrank.data.read import read
+
+    start = time.perf_counter()
+    with reading(called or path) as progress:
+        data = read(path, progress=progress, **options)
+    detail(
+        f"read {called or path}: {data.n_rows:,} rows, {data.n_queries:,} queries, {data.n_features} "
+        f"features, {time.perf_counter() - start:.2f} s"
+    )
+    return data
+
+
 @click.command("cache")
-@click.argument("data", nargs=-1, required=True)
+@click.argument("data", nargs=-1, required=True, type=InputPath(pattern=True, standard=False))
 @click.option(
     "--verify", is_flag=True, help="Check every byte of caches that are there; rebuild damaged ones."
 )
 @click.option("--remove", is_flag=True, help="Delete the caches instead.")
 @unjudged_option
+@jobs_option("Threads that read LETOR text")
 @json_option
-def command(data: tuple[str, ...], verify: bool, remove: bool, unjudged: Unjudged, as_json: bool) -> None:
+def command(
+    data: tuple[str, ...], verify: bool, remove: bool, unjudged: Unjudged, n_jobs: int | None, as_json: bool
+) -> None:
     """Keep the parsed form of each DATA file beside it, where `read(..., cache=True)` finds it.
 
     A cache that fits its file is left alone; one that is stale or damaged is made again.
     """
     announce_compilation()
-    results = [_drop(path) if remove else _cache(path, verify, unjudged) for path in data]
+    results = [_drop(path) if remove else _cache(path, verify, unjudged, n_jobs) for path in data]
     if as_json:
         print_json(results)
         return
-    for result in results:
+    for result in results if not is_quiet() else ():
         print_facts(result)
 
 
-def _cache(path: str, verify: bool, unjudged: Unjudged) -> dict[str, Any]:
+def _cache(path: str, verify: bool, unjudged: Unjudged, n_jobs: int | None) -> dict[str, Any]:
     from mcrank.data.cache import cache_path
-    from mcrank.data.read import read
     from mcrank.data.sources import find_files
 
     target = cache_path(find_files(path))
     before = target.stat() if target.exists() else None
     start = time.perf_counter()
-    with reading(path) as progress:
-        rows = read(path, cache="verify" if verify else True, unjudged=unjudged, progress=progress)
+    rows = read_telling(path, cache="verify" if verify else True, unjudged=unjudged, n_jobs=n_jobs)
     if not target.exists():
-        raise DataError(f"{target} could not be written; check the directory's permissions.")
+        raise OSError(errno.EACCES, "cannot be written; check the directory's permissions", str(target))
     after = target.stat()
     fits = before is not None and (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
     return {

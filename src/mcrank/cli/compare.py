@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import glob
 import shlex
-import sys
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from mcrank.cli.main import echo, json_option, print_json
+from mcrank.cli.echo import echo
+from mcrank.cli.exits import CONDITION_MET
+from mcrank.cli.inputs import InputPath, check_there
+from mcrank.cli.main import json_option, print_json
+from mcrank.cli.options import DialectName, MeasureName, jobs_option
+from mcrank.cli.outputs import OutputFolder
 from mcrank.cli.progress import announce_compilation
+from mcrank.cli.volume import can_move, say
 from mcrank.errors import OptionError
 from mcrank.texts import printable
 
@@ -20,22 +26,34 @@ if TYPE_CHECKING:
     from mcrank.compare.crew import Progress
     from mcrank.compare.result import Comparison
 
-FAILED_CONDITION = 4
-
 
 @click.command("compare")
-@click.argument("data", required=False)
-@click.argument("entries", nargs=-1)
+@click.argument("data", required=False, type=click.Path())
+@click.argument("entries", nargs=-1, type=click.Path())
 @click.option(
-    "--plan", metavar="FILE", help="A TOML file that describes the comparison, instead of DATA and ENTRIES."
+    "--plan",
+    metavar="FILE",
+    type=InputPath(standard=False),
+    help="A TOML file that describes the comparison, instead of DATA and ENTRIES.",
 )
-@click.option("--valid", metavar="FILE", help="Validation data; DATA is then the training file.")
-@click.option("--test", metavar="FILE", help="Test data; DATA is then the training file.")
+@click.option(
+    "--valid",
+    metavar="FILE",
+    type=InputPath(pattern=True, standard=False),
+    help="Validation data; DATA is then the training file.",
+)
+@click.option(
+    "--test",
+    metavar="FILE",
+    type=InputPath(pattern=True, standard=False),
+    help="Test data; DATA is then the training file.",
+)
 @click.option("--folds", type=click.IntRange(min=3), help="Folds to cut a single file into.  [default: 5]")
 @click.option(
     "-m",
     "--measure",
     "measures",
+    type=MeasureName(),
     multiple=True,
     help="Measure; repeat for several, the main one first.  [default: ndcg@10, map]",
 )
@@ -43,22 +61,25 @@ FAILED_CONDITION = 4
     "-d",
     "--dialect",
     "dialects",
+    type=DialectName(),
     multiple=True,
     help="Dialect to give every measure in as well; repeat for several.",
 )
 @click.option(
     "--train-dialect",
     "train_dialects",
+    type=DialectName(),
     multiple=True,
     help="Train every ranker towards this dialect; repeat for several.",
 )
 @click.option(
-    "--out", metavar="FOLDER", help="Where everything goes; a killed comparison goes on from there."
+    "--out",
+    metavar="FOLDER",
+    type=OutputFolder(),
+    help="Where everything goes; a killed comparison goes on from there.",
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of cuts and rankers.  [default: 0]")
-@click.option(
-    "--n-jobs", type=click.IntRange(min=1), help="Rankers trained at a time.  [default: every core]"
-)
+@jobs_option("Rankers trained at a time")
 @click.option("--baseline", metavar="KEY", help="What --fail-if compares with.  [default: the first entry]")
 @click.option(
     "--fail-if",
@@ -113,7 +134,7 @@ def command(
     for words in failures:
         echo(f"failed: {words}", err=True)
     if failures:
-        ctx.exit(FAILED_CONDITION)
+        ctx.exit(CONDITION_MET)
 
 
 def _arguments(
@@ -140,6 +161,8 @@ def _arguments(
         raise click.UsageError(
             "name the data and at least one entry, such as: mcrank compare MQ2008 mcrank lambdamart"
         )
+    if not glob.has_magic(data):
+        check_there(data, folder=None)
     where: Any = data
     if given["test"] is not None:
         where = {"train": data, "test": given["test"]} | ({"valid": given["valid"]} if given["valid"] else {})
@@ -196,7 +219,7 @@ def _print(comparison: Comparison, written: list[str]) -> None:
         if system.kind == "scores":
             echo(f"{system.key}: {system.source}")
     for note in comparison.notes:
-        echo(f"note: {note}", err=True)
+        say(f"note: {note}")
     for path in written:
         echo(f"report: {path}")
 
@@ -225,7 +248,7 @@ class CompareProgress:
 
     def __enter__(self) -> Self:
         self._exit = ExitStack()
-        if sys.stderr.isatty():
+        if can_move():
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn
 
@@ -256,7 +279,7 @@ class CompareProgress:
         tenths = 10 * progress.done // max(1, progress.cells)
         if tenths != self._tenths:
             self._tenths = tenths
-            echo(f"{progress.done}/{progress.cells} done{f', {left}' if left else ''}", err=True)
+            say(f"{progress.done}/{progress.cells} done{f', {left}' if left else ''}")
 
 
 def _duration(seconds: float) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mcrank.cli.options import JobsValue
 from mcrank.errors import OptionError
 from mcrank.options import Option
 
@@ -91,6 +92,8 @@ class RankerCommand(click.Command):
         try:
             return ranker_class(names[-1] if names else str(default))
         except OptionError as error:
+            if ctx.resilient_parsing:  # a shell completes a line that is not finished
+                return ranker_class(str(default))
             raise click.UsageError(str(error), ctx) from None
 
 
@@ -101,6 +104,11 @@ def declared_params(ranker: type[Any]) -> Iterable[click.Option]:
         if declared.kind is bool:
             flag = f"{flag}/--no-{name.replace('_', '-')}"
         default = "none" if declared.default is None else declared.default
+        if name == "n_jobs":
+            yield click.Option(
+                [flag, PREFIX + name], type=JobsValue(), help=f"{declared.help}  [default: every core]"
+            )
+            continue
         yield click.Option(
             [flag, PREFIX + name],
             type=None if declared.kind is bool else DeclaredValue(declared, ranker.__name__),

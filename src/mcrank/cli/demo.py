@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcrank.cli.describe import describe
-from mcrank.cli.main import INTERRUPTED, echo, json_option, print_json
+from mcrank.cli.echo import echo
+from mcrank.cli.exits import INTERRUPTED
+from mcrank.cli.main import json_option, print_json
+from mcrank.cli.options import jobs_option
+from mcrank.cli.outputs import OutputFolder
 from mcrank.cli.progress import TrainingProgress, announce_compilation
 from mcrank.models.file import ranker_class
 
@@ -56,7 +60,15 @@ class Entry:
     "--learning-rate", type=float, default=0.1, show_default=True, help="Shrinkage of each tree (nu)."
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the data.")
-@click.option("--out", default="demo", show_default=True, metavar="FOLDER", help="Where the models go.")
+@click.option(
+    "--out",
+    default="demo",
+    show_default=True,
+    metavar="FOLDER",
+    type=OutputFolder(),
+    help="Where the models go.",
+)
+@jobs_option()
 @json_option
 @click.pass_context
 def command(
@@ -67,6 +79,7 @@ def command(
     learning_rate: float,
     seed: int,
     out: str,
+    n_jobs: int | None,
     as_json: bool,
 ) -> None:
     """Train the rankers of the McRank paper on artificial data and show who wins, as in its Table 1."""
@@ -76,16 +89,17 @@ def command(
     announce_compilation()
     data = make_artificial(n_train=queries, n_valid=queries // 4, n_test=max(queries // 2, 1), seed=seed)
     options: dict[str, Any] = {"n_estimators": rounds, "learning_rate": learning_rate}
+    jobs = {} if n_jobs is None else {"n_jobs": n_jobs}
     settings = _settings(data, rounds, learning_rate)
     if not as_json:
         echo(f"artificial data: {settings['data']}\nboosting: {settings['boosting']}\n")
     for name in CONTENDERS.values():  # one round each, so that the seconds below are without compilation
-        ranker_class(name)(**options | {"n_estimators": 1}).fit(data.train, valid=data.valid).predict(
+        ranker_class(name)(**options | jobs | {"n_estimators": 1}).fit(data.train, valid=data.valid).predict(
             data.valid
         )
     entries = []
     for title, name in CONTENDERS.items():
-        entry = _train(title, name, options, data, Path(out))
+        entry = _train(title, name, options | jobs, data, Path(out))
         if entry is None:
             ctx.exit(INTERRUPTED)
         entries.append(entry)

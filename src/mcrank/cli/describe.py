@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcrank.cli.main import echo, json_option, print_facts, print_json
+from mcrank.cli.echo import echo
+from mcrank.cli.inputs import InputPath, local_file
+from mcrank.cli.main import json_option, print_facts, print_json
 
 if TYPE_CHECKING:
     from mcrank.rankers.base import Ranker
 
 
 @click.command("describe")
-@click.argument("model")
+@click.argument("model", type=InputPath())
 @click.option(
     "--top", type=click.IntRange(min=0), default=10, show_default=True, help="How many features to list."
 )
@@ -22,7 +24,7 @@ def command(model: str, top: int, as_json: bool) -> None:
     """Show the ranker in MODEL: its options, trees, training history, most useful features and provenance."""
     from mcrank.models.file import load
 
-    ranker = load(model)
+    ranker = load(local_file(model))
     facts = describe(ranker, top)
     if as_json:
         print_json({"model": model, **facts})

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from mcrank.cli.main import echo, json_option, print_json
+from mcrank.cli.echo import echo
+from mcrank.cli.inputs import InputPath
+from mcrank.cli.main import json_option, print_json
+from mcrank.cli.options import MeasureName, jobs_option
 
 
 @click.command()
-@click.argument("data", type=click.Path(exists=True, dir_okay=False))
-@click.argument("scores", type=click.Path(exists=True, dir_okay=False))
+@click.argument("data", type=InputPath(pattern=True))
+@click.argument("scores", type=InputPath())
 @click.option(
-    "-m", "--measure", "measures", multiple=True, default=("ndcg@10",), show_default=True,
+    "-m", "--measure", "measures", type=MeasureName(), multiple=True, default=("ndcg@10",), show_default=True,
     help="A measure such as ndcg@10, map, ndcg@10[yahoo]; may be given again.",
 )  # fmt: skip
 @click.option("-q", "--per-query", is_flag=True, help="Also print the value of every query.")
@@ -20,6 +25,7 @@ from mcrank.cli.main import echo, json_option, print_json
     "-c", "--complete", is_flag=True, help="Count judged queries missing from the run, as 0 (qrels)."
 )
 @click.option("-J", "--judged-only", is_flag=True, help="Take unjudged documents out of the run (qrels).")
+@jobs_option()
 @json_option
 def command(
     data: str,
@@ -29,11 +35,13 @@ def command(
     band: bool,
     complete: bool,
     judged_only: bool,
+    n_jobs: int | None,
     as_json: bool,
 ) -> None:
     """Measure SCORES against the grades of DATA.
 
     DATA is LETOR text, a table or a cache with SCORES one number per line; or TREC qrels with SCORES a run.
+    One of them may be -, standard input.
     """
     from mcrank.metrics.measure import parse_measure
 
@@ -42,12 +50,15 @@ def command(
     from mcrank.cli.files import read_grades, read_scores_for, with_line
     from mcrank.metrics.evaluate import evaluate
 
-    grades = read_grades(data)
+    file, grades = read_grades(data, n_jobs)
     values = read_scores_for(scores, grades)
-    result = with_line(
-        data,
-        lambda: evaluate(values, grades, wanted, band=band, complete=complete, judged_only=judged_only),
-    )
+    options: dict[str, Any] = {
+        "band": band,
+        "complete": complete,
+        "judged_only": judged_only,
+        "n_jobs": n_jobs or -1,
+    }
+    result = with_line(file, lambda: evaluate(values, grades, wanted, **options))
     if as_json:
         print_json(result.to_dict(per_query=per_query))
         return

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from mcrank.cli.cache import read_telling
+from mcrank.cli.inputs import STANDARD, local_file
 from mcrank.data.dataset import Dataset
 from mcrank.data.sources import open_text
 from mcrank.data.table_files import table_format
@@ -13,13 +15,15 @@ from mcrank.data.trec import Qrels, Run
 from mcrank.errors import DataError, McrankError
 
 
-def read_grades(path: str) -> Dataset | Qrels:
-    """Read a data file: TREC qrels when its first line looks like a judgment, else anything `read` takes."""
-    if looks_like_qrels(path):
-        return Qrels.read(path)
-    from mcrank.data.read import read
+def read_grades(path: str, n_jobs: int | None = None) -> tuple[str, Dataset | Qrels]:
+    """Read a data file: TREC qrels when its first line looks like a judgment, else anything `read` takes.
 
-    return read(path)
+    Returned with the file itself, which is a copy where a pipe was given.
+    """
+    file = local_file(path, table=True)
+    if looks_like_qrels(file):
+        return file, Qrels.read(file)
+    return file, read_telling(file, path, n_jobs=n_jobs)
 
 
 def looks_like_qrels(path: str) -> bool:
@@ -49,6 +53,7 @@ def _is_number(text: str) -> bool:
 
 def read_scores_for(path: str, data: Dataset | Qrels) -> Any:
     """Read the scores that go with data: a run for qrels, else one score per row."""
+    path = local_file(path)
     if isinstance(data, Qrels):
         return Run.read(path)
     from mcrank.data.scores import read_scores
@@ -86,7 +91,7 @@ def _line_of_row(path: str, row: int) -> int | None:
 
 def system_names(paths: tuple[str, ...]) -> list[str]:
     """Name systems after their files; the whole path where file names meet."""
-    names = [Path(path).name for path in paths]
+    names = ["standard input" if path == STANDARD else Path(path).name for path in paths]
     if len(set(names)) == len(names):
         return names
     if len(set(paths)) < len(paths):

@@ -1,11 +1,11 @@
-"""The `mcrank` command: a table of commands loaded when called, and one place where errors become exit codes.
+"""The `mcrank` command: a table of commands loaded when called, and one place where errors become messages.
 
-Exit codes: 0 fine, 1 failure, 2 usage, 3 bad data or model file,
-4 a condition of `compare --fail-if` is met; 130 after Ctrl-C.
+Exit codes are in `mcrank.cli.exits`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import json
@@ -14,16 +14,19 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from mcrank import __version__
-from mcrank.errors import DataError, McrankError, MeasureError, ModelFileError, OptionError
+from mcrank.cli.echo import echo
+from mcrank.cli.exits import FINE, INTERRUPTED, PIPE_CLOSED, SUMMARY, code_of
+from mcrank.cli.inputs import as_called
+from mcrank.cli.volume import Volume, say, set_volume, volume_options
+from mcrank.errors import McrankError
 from mcrank.texts import printable, unshown_as_json
-
-FAILURE, USAGE, BAD_FILE, INTERRUPTED = 1, 2, 3, 130
 
 # Command -> (module that holds `command`, its line in `mcrank --help`). No module here is imported before its
 # command is called, which keeps `mcrank --help` instant.
@@ -42,7 +45,20 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cache": ("mcrank.cli.cache", "Keep the parsed form of a data file, which loads at once."),
     "reproduce": ("mcrank.cli.reproduce", "Make the tables and figures of the two papers again."),
     "warmup": ("mcrank.cli.warmup", "Compile and cache every kernel, for container images."),
+    "completion": ("mcrank.cli.completion", "Print the script with which a shell completes mcrank."),
 }
+
+
+class PipeClosed(Exception):
+    """Whoever read standard output has closed it. Not an OSError: click would take that for a failure."""
+
+
+@contextlib.contextmanager
+def _pipe_noticed() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise PipeClosed from error
 
 
 class CommandTable(click.Group):
@@ -52,6 +68,16 @@ class CommandTable(click.Group):
         """Return the names of the commands, in the order of the table."""
         return list(COMMANDS)
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Parse the command line; printing help is part of it."""
+        with _pipe_noticed():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        with _pipe_noticed():
+            return super().invoke(ctx)
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one command."""
         if cmd_name not in COMMANDS:
@@ -59,7 +85,17 @@ class CommandTable(click.Group):
         command = importlib.import_module(COMMANDS[cmd_name][0]).command
         if not isinstance(command, click.Command):
             raise TypeError(f"command of {COMMANDS[cmd_name][0]} must be a click.Command, got {command!r}.")
-        return command
+        return with_volume(command)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete a command from the table alone, and options as click does."""
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        return [
+            CompletionItem(name, help=line)
+            for name, (_, line) in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -78,11 +114,18 @@ class CommandTable(click.Group):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
+def with_volume(command: click.Command) -> click.Command:
+    """Return a command with the options --quiet and --verbose, which all of them have."""
+    taken = {flag for param in command.params for flag in param.opts}
+    if "--quiet" not in taken:
+        command.params += volume_options(taken)
+    return command
+
+
 @click.group(
     cls=CommandTable,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Results go to standard output, progress to standard error. "
-    "Exit codes: 0 fine, 1 failure, 2 usage, 3 bad data or model file, 4 a condition of compare is met.",
+    epilog=f"Results go to standard output, progress and notes to standard error. {SUMMARY}",
 )
 @click.version_option(__version__, prog_name="mcrank")
 @click.option(
@@ -93,6 +136,9 @@ class CommandTable(click.Group):
 )
 def group() -> None:
     """Learning to rank with calibrated grades, and evaluation that every tool would sign."""
+
+
+with_volume(group)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -108,12 +154,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = list(sys.argv[1:] if argv is None else argv)
     with_traceback = "--traceback" in args or bool(os.environ.get("MCRANK_TRACEBACK"))
     args = [arg for arg in args if arg != "--traceback"] or ["--help"]
+    set_volume(Volume.NORMAL)
+    _show_anything()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             code = group.main(args, prog_name="mcrank", standalone_mode=False)
-        sys.stdout.flush()  # so that a closed pipe shows itself here, not while the interpreter ends
-    except click.Abort:
+        if sys.stdout is not None:
+            sys.stdout.flush()  # so that a closed pipe shows itself here, not while the interpreter ends
+    except (click.Abort, KeyboardInterrupt):
         echo("stopped.", err=True)
         return INTERRUPTED
     except click.ClickException as error:
@@ -121,26 +170,28 @@ def main(argv: Sequence[str] | None = None) -> int:
             echo(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help' for help.\n", err=True)
         echo(f"error: {error.format_message()}", err=True)
         return error.exit_code
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILURE
+    except (PipeClosed, BrokenPipeError):
+        _drop_output()
+        return PIPE_CLOSED
     except Exception as error:
+        if isinstance(error, OSError) and error.filename == "standard output":
+            _drop_output()  # what a full disk did not take is not tried again while the interpreter ends
         return report(error, with_traceback)
-    return code if isinstance(code, int) else 0
+    return code if isinstance(code, int) else FINE
 
 
-def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
-    """Print a line or a page; the one way in which commands write, so that no text acts on the terminal.
+def _show_anything() -> None:
+    """Let a stream whose encoding lacks a character show its number: a name must not end a command."""
+    for stream in (sys.stdout, sys.stderr):
+        if getattr(stream, "errors", None) == "strict":
+            with contextlib.suppress(AttributeError, ValueError):
+                stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
 
-    Names, ids and paths come from files of strangers: control characters in them are written out.
 
-    Examples
-    --------
-    >>> from mcrank.cli.main import echo
-    >>> echo("feature \x1b[31mbm25")
-    feature \\x1b[31mbm25
-    """
-    click.echo(printable(text, lines=True), err=err, nl=nl)
+def _drop_output() -> None:
+    """Let what is still to be written to standard output go nowhere."""
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def report(error: Exception, with_traceback: bool) -> int:
@@ -148,22 +199,20 @@ def report(error: Exception, with_traceback: bool) -> int:
     if with_traceback:
         echo("".join(traceback.format_exception(error)), err=True, nl=False)
     if isinstance(error, McrankError):
-        echo(f"error: {error}", err=True)
+        words = str(error)
     elif isinstance(error, OSError):
-        echo(f"error: {_os_words(error)}", err=True)
+        words = _os_words(error)
     elif isinstance(error, MemoryError):
-        echo("error: not enough memory for this.", err=True)
+        words = "not enough memory for this."
     else:
-        words = " ".join(str(error).split())
         hint = "" if with_traceback else " Add --traceback (or set MCRANK_TRACEBACK=1) to see where."
-        echo(f"error: unexpected {type(error).__name__}: {words}.{hint}", err=True)
-    if isinstance(error, OptionError):
-        return USAGE
-    return BAD_FILE if isinstance(error, (DataError, MeasureError, ModelFileError)) else FAILURE
+        words = f"unexpected {type(error).__name__}: {' '.join(str(error).split())}.{hint}"
+    echo(f"error: {as_called(words)}", err=True)
+    return code_of(error)
 
 
 def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
-    echo(f"warning: {message}", err=True)
+    say(f"warning: {as_called(str(message))}")
 
 
 def _os_words(error: OSError) -> str:
@@ -193,13 +242,14 @@ def print_json(value: Any) -> None:
 
 
 def json_text(value: Any) -> str:
-    """Return what `print_json` prints."""
-    text = json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+    """Return what `print_json` prints; in ASCII where standard output has no other letters."""
+    plain = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
+    text = json.dumps(_plain(value), indent=2, ensure_ascii=plain, allow_nan=False)
     # What is left after JSON's own escapes, such as half a character: in JSON's spelling, so nothing is lost.
     return unshown_as_json(text)
 
 
-def print_facts(facts: Mapping[str, Any]) -> None:
+def print_facts(facts: Mapping[str, Any], err: bool = False) -> None:
     """Print names and values, one a line, in two columns.
 
     Examples
@@ -212,7 +262,7 @@ def print_facts(facts: Mapping[str, Any]) -> None:
     width = max(map(len, facts), default=0) + 2
     for name, value in facts.items():
         words = f"{value:.5g}" if isinstance(value, float) else printable(str(value))
-        echo(f"{printable(name):<{width}}{words}")
+        echo(f"{printable(name):<{width}}{words}", err=err)
 
 
 def _plain(value: Any) -> Any:

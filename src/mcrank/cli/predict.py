@@ -7,9 +7,13 @@ from typing import Any
 
 import click
 
+from mcrank.cli.echo import standard_output, write_all
+from mcrank.cli.inputs import STANDARD, InputPath, local_file
 from mcrank.cli.main import json_option, json_text
+from mcrank.cli.options import jobs_option
+from mcrank.cli.outputs import check_target
 from mcrank.cli.progress import announce_compilation
-from mcrank.cli.train import check_target, read_as_wide
+from mcrank.cli.train import read_as_wide
 from mcrank.errors import OptionError
 
 # Lines written at a time: enough to be fast, few enough to stay small.
@@ -17,9 +21,14 @@ _BLOCK = 65536
 
 
 @click.command("predict")
-@click.argument("model")
-@click.argument("data")
-@click.option("--out", metavar="FILE", help="Write there instead of standard output.")
+@click.argument("model", type=InputPath())
+@click.argument("data", type=InputPath(pattern=True))
+@click.option(
+    "--out",
+    metavar="FILE",
+    type=click.Path(),
+    help="Write there instead of standard output, which is also -.",
+)
 @click.option(
     "--proba", is_flag=True, help="Write the probability of each grade, lowest grade first, tab-separated."
 )
@@ -28,7 +37,7 @@ _BLOCK = 65536
     metavar="grade|gain|NUMBERS",
     help="What a grade is worth: itself (grade), 2^grade-1 (gain), or one number per grade, like 0,1,3,7,15.",
 )
-@click.option("--n-jobs", type=click.IntRange(min=1), help="Threads.")
+@jobs_option()
 @json_option
 def command(
     model: str,
@@ -39,18 +48,21 @@ def command(
     n_jobs: int | None,
     as_json: bool,
 ) -> None:
-    """Score every row of DATA with MODEL: one score a line, in the file's row order."""
+    """Score every row of DATA with MODEL: one score a line, in the file's row order; either may be -."""
     from mcrank.models.file import load, replace_file
 
-    if out is not None:
+    if out is None or out == STANDARD:
+        out = STANDARD
+        standard_output()  # a closed one is an error now, not when all is computed
+    else:
         check_target(out)
     if proba and relevance is not None:
         raise click.UsageError("--proba and --relevance do not go together: probabilities have no relevance.")
     announce_compilation()
-    ranker = load(model)
+    ranker = load(local_file(model))
     if n_jobs is not None:
         ranker.set_params(n_jobs=n_jobs)
-    rows = read_as_wide(data, ranker.n_features_in_, "zero")  # scoring needs no grades
+    rows = read_as_wide(data, ranker.n_features_in_, "zero", n_jobs)  # scoring needs no grades
     if proba:
         values = _with_probabilities(ranker).predict_proba(rows)
     elif relevance is not None:
@@ -58,11 +70,11 @@ def command(
     else:
         values = ranker.predict(rows)
     lines = [json_text({"probabilities" if proba else "scores": values}), "\n"] if as_json else _lines(values)
-    if out is not None:
+    if out != STANDARD:
         replace_file(out, "".join(lines).encode("ascii"))
         return
     for block in lines:
-        click.echo(block, nl=False)
+        write_all(block.encode("ascii"))
 
 
 def _with_probabilities(ranker: Any) -> Any:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import signal
-import sys
 from contextlib import ExitStack
 from functools import cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 
-from mcrank.cli.main import echo
+from mcrank.cli.volume import can_move, detail, is_verbose, say
 
 if TYPE_CHECKING:
     from mcrank.boosting.boost import RoundEvent
@@ -29,7 +28,7 @@ def announce_compilation() -> None:
             cached = not isinstance(getattr(event.data["dispatcher"], "_cache", None), NullCache | None)
             if cached and not Once.said:
                 Once.said = True
-                echo(f"compiling kernels, {_how_often()}", err=True)
+                say(f"compiling kernels, {_how_often()}")
 
         def on_end(self, event: object) -> None:
             """Nothing to say."""
@@ -48,8 +47,9 @@ def _how_often() -> str:
 class TrainingProgress:
     """The callback for a ranker's ``fit``, used in a ``with`` block.
 
-    It draws a bar when standard error is a terminal, and turns a first Ctrl-C into "stop after this round",
-    so that what has been learned can be saved; a second one does not wait for the round.
+    It draws a bar when standard error is a terminal, or tells every round with --verbose, and turns a first
+    Ctrl-C into "stop after this round", so that what has been learned can be saved; a second one does not
+    wait for the round.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class TrainingProgress:
         self._exit = ExitStack()
         before = signal.signal(signal.SIGINT, self._on_ctrl_c)
         self._exit.callback(signal.signal, signal.SIGINT, before)
-        if sys.stderr.isatty():
+        if can_move() and not is_verbose():
             self._bar = self._exit.enter_context(_bar())
             self._task = self._bar.add_task(self._label, total=None, scores="")
         return self
@@ -76,8 +76,9 @@ class TrainingProgress:
 
     def __call__(self, event: RoundEvent) -> bool:
         """Show a round; the answer is whether to stop."""
+        scores = "  ".join(f"{name} {value:.4f}" for name, value in event.scores.items())
+        detail(f"{self._label} round {event.round}/{event.rounds}  {scores}".rstrip())
         if self._bar is not None:
-            scores = "  ".join(f"{name} {value:.4f}" for name, value in event.scores.items())
             self._bar.update(self._task, completed=event.round, total=event.rounds, scores=scores)
         return self.stopped
 
@@ -87,7 +88,7 @@ class TrainingProgress:
         self.stopped = True
         words = "stopping after this round; Ctrl-C again to stop at once"
         if self._bar is None:
-            echo(words, err=True)
+            say(words)
         else:
             self._bar.console.print(words)  # above the bar, which is drawn again
 

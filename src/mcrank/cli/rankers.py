@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcrank.cli.main import echo, json_option, print_facts, print_json
+from mcrank.cli.echo import echo
+from mcrank.cli.main import json_option, print_facts, print_json
+from mcrank.cli.options import RankerName
 
 if TYPE_CHECKING:
     from mcrank.options import Option
@@ -21,7 +23,7 @@ _WIDE = 120  # from here on the class has a column of its own
 
 
 @click.command("rankers")
-@click.argument("name", required=False)
+@click.argument("name", required=False, type=RankerName())
 @json_option
 def command(name: str | None, as_json: bool) -> None:
     """List every ranker: its family, loss and scorer, whether it trains on the measure, and its options.

@@ -6,13 +6,17 @@ from pathlib import Path
 
 import click
 
-from mcrank.cli.main import echo, json_option, print_facts, print_json
+from mcrank.cli.echo import echo
+from mcrank.cli.inputs import STANDARD, InputPath
+from mcrank.cli.main import json_option, print_facts, print_json
+from mcrank.cli.outputs import OutputFolder, check_target
 from mcrank.cli.progress import announce_compilation
+from mcrank.cli.volume import is_quiet
 
 
 @click.command("report")
-@click.argument("folder")
-@click.option("--out", metavar="FILE", help="The page; by default report.html in FOLDER.")
+@click.argument("folder", type=InputPath(folder=True, standard=False))
+@click.option("--out", metavar="FILE", type=click.Path(), help="The page; by default report.html in FOLDER.")
 @click.option("--title", default="Comparison of rankers", show_default=True, help="Heading of the page.")
 @click.option(
     "--documents",
@@ -22,8 +26,18 @@ from mcrank.cli.progress import announce_compilation
     help="Queries whose documents are in the page.",
 )
 @click.option("--times/--no-times", default=True, show_default=True, help="Show seconds.")
-@click.option("--tables", metavar="FOLDER", help="Also write every table as Markdown, LaTeX and CSV.")
-@click.option("--figures", metavar="FOLDER", help="Also write every figure as a file (needs matplotlib).")
+@click.option(
+    "--tables",
+    metavar="FOLDER",
+    type=OutputFolder(),
+    help="Also write every table as Markdown, LaTeX and CSV.",
+)
+@click.option(
+    "--figures",
+    metavar="FOLDER",
+    type=OutputFolder(),
+    help="Also write every figure as a file (needs matplotlib).",
+)
 @click.option(
     "--format",
     "formats",
@@ -51,6 +65,9 @@ def command(
     from mcrank.compare.result import Comparison
     from mcrank.compare.tables import write_tables
 
+    if out == STANDARD:
+        raise click.BadParameter("the page is a file; name it.", param_hint="--out")
+    check_target(out or str(Path(folder) / "report.html"))
     announce_compilation()
     comparison = Comparison.load(folder)
     target = out or Path(folder) / "report.html"
@@ -67,6 +84,8 @@ def command(
         print_json(
             {"report": str(page), "bytes": page.stat().st_size, "files": [str(path) for path in written]}
         )
+        return
+    if is_quiet():
         return
     echo(comparison.verdict())
     print_facts({"report": page, "bytes": page.stat().st_size})

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from mcrank.cli.main import echo, json_option, print_json
+from mcrank.cli.echo import echo
+from mcrank.cli.inputs import InputPath
+from mcrank.cli.main import json_option, print_json
+from mcrank.cli.options import JobsValue
+from mcrank.cli.outputs import OutputFolder
 from mcrank.cli.progress import announce_compilation
+from mcrank.cli.volume import can_move, say
 from mcrank.texts import printable
 
 if TYPE_CHECKING:
@@ -20,8 +24,14 @@ TARGETS = ("table1", "figure1", "figure3", "apples")
 
 @click.command("reproduce")
 @click.argument("target", type=click.Choice(TARGETS))
-@click.argument("data", required=False, type=click.Path(exists=True, file_okay=False))
-@click.option("--out", metavar="FOLDER", required=True, help="Folder for the outcome and what was trained.")
+@click.argument("data", required=False, type=InputPath(folder=True, standard=False))
+@click.option(
+    "--out",
+    metavar="FOLDER",
+    type=OutputFolder(),
+    required=True,
+    help="Folder for the outcome and what was trained.",
+)
 @click.option("--quick", is_flag=True, help="Small sizes: minutes instead of the papers' sizes.")
 @click.option(
     "--rounds",
@@ -29,7 +39,9 @@ TARGETS = ("table1", "figure1", "figure3", "apples")
     help="Boosting rounds on the artificial data; 1000, or 100 if quick.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of everything.")
-@click.option("--jobs", type=click.IntRange(min=1), help="Rankers trained at a time; all cores by default.")
+@click.option(
+    "--n-jobs", "--jobs", type=JobsValue(), help="Rankers trained at a time.  [default: every core]"
+)
 @json_option
 def command(
     target: str,
@@ -38,7 +50,7 @@ def command(
     quick: bool,
     rounds: int | None,
     seed: int,
-    jobs: int | None,
+    n_jobs: int | None,
     as_json: bool,
 ) -> None:
     """Make TARGET again, beside the paper's numbers, and judge the paper's claims.
@@ -56,13 +68,13 @@ def command(
     if rounds is not None and target == "apples":
         raise click.UsageError("--rounds is for the artificial data; apples has settings of its own.")
     made = reproduce(
-        target, data, out=out, quick=quick, rounds=rounds, seed=seed, n_jobs=jobs, callback=_Teller()
+        target, data, out=out, quick=quick, rounds=rounds, seed=seed, n_jobs=n_jobs, callback=_Teller()
     )
     if as_json:
         print_json(made.to_dict())
         return
     echo(made.to_markdown())
-    echo(f"written: {out}/{target}.md", err=True)
+    say(f"written: {out}/{target}.md")
 
 
 class _Teller:
@@ -75,9 +87,9 @@ class _Teller:
         """Show how things stand."""
         left = "" if progress.seconds_left is None else f", about {progress.seconds_left:.0f} s left"
         words = f"{progress.done} of {progress.cells} trained{left}"
-        if sys.stderr.isatty():
+        if can_move():
             running = printable("; ".join(progress.running))
             click.echo(f"\r\x1b[K{words}  {running}"[:160], nl=progress.done == progress.cells, err=True)
         elif progress.done != self._done:
-            echo(words, err=True)
+            say(words)
         self._done = progress.done

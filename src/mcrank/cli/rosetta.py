@@ -3,26 +3,49 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import click
 
-from mcrank.cli.main import echo, json_option, print_json
+from mcrank.cli.echo import echo
+from mcrank.cli.inputs import InputPath
+from mcrank.cli.main import json_option, print_json
+from mcrank.cli.options import MeasureName, jobs_option
 
 
 @click.command()
-@click.argument("data", type=click.Path(exists=True, dir_okay=False))
-@click.argument("scores", type=click.Path(exists=True, dir_okay=False))
-@click.option("-m", "--measure", default="ndcg@10", show_default=True, help="The measure to translate.")
+@click.argument("data", type=InputPath(pattern=True))
+@click.argument("scores", type=InputPath())
+@click.option(
+    "-m",
+    "--measure",
+    type=MeasureName(),
+    default="ndcg@10",
+    show_default=True,
+    help="The measure to translate.",
+)
 @click.option("--value", help="A number someone printed: name the dialects that print it.")
 @click.option(
     "-c", "--complete", is_flag=True, help="Count judged queries missing from the run, as 0 (qrels)."
 )
 @click.option("-J", "--judged-only", is_flag=True, help="Take unjudged documents out of the run (qrels).")
+@jobs_option()
 @json_option
 def command(
-    data: str, scores: str, measure: str, value: str | None, complete: bool, judged_only: bool, as_json: bool
+    data: str,
+    scores: str,
+    measure: str,
+    value: str | None,
+    complete: bool,
+    judged_only: bool,
+    n_jobs: int | None,
+    as_json: bool,
 ) -> None:
-    """Show the ranking of DATA by SCORES in the dialect of every tool, and why the numbers differ."""
+    """Show the ranking of DATA by SCORES in the dialect of every tool, and why the numbers differ.
+
+    DATA is LETOR text, a table or a cache with SCORES one number per line; or TREC qrels with SCORES a run.
+    One of them may be -, standard input.
+    """
     from mcrank.metrics.measure import parse_measure
 
     wanted = parse_measure(measure)
@@ -30,10 +53,10 @@ def command(
     from mcrank.cli.files import read_grades, read_scores_for, with_line
     from mcrank.metrics.rosetta import rosetta
 
-    grades = read_grades(data)
+    file, grades = read_grades(data, n_jobs)
     values = read_scores_for(scores, grades)
-    ask = partial(rosetta, values, grades, wanted, value=value, complete=complete, judged_only=judged_only)
-    table = with_line(data, ask)
+    options: dict[str, Any] = {"complete": complete, "judged_only": judged_only, "n_jobs": n_jobs or -1}
+    table = with_line(file, partial(rosetta, values, grades, wanted, value=value, **options))
     if value is not None:
         table.matches(value)  # a value that is no number is an error before anything is printed
     if not as_json:

@@ -7,13 +7,23 @@ from typing import Any
 
 import click
 
-from mcrank.cli.main import echo, json_option, print_json
+from mcrank.cli.echo import echo
+from mcrank.cli.inputs import InputPath
+from mcrank.cli.main import json_option, print_json
+from mcrank.cli.options import MeasureName, jobs_option
 
 
 @click.command()
-@click.argument("data", type=click.Path(exists=True, dir_okay=False))
-@click.argument("systems", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
-@click.option("-m", "--measure", default="ndcg@10", show_default=True, help="The measure to compare by.")
+@click.argument("data", type=InputPath(pattern=True))
+@click.argument("systems", nargs=-1, required=True, type=InputPath())
+@click.option(
+    "-m",
+    "--measure",
+    type=MeasureName(),
+    default="ndcg@10",
+    show_default=True,
+    help="The measure to compare by.",
+)
 @click.option(
     "--test", type=click.Choice(["t", "randomization", "wilcoxon"]), default="t", show_default=True,
     help="Paired test against the first system; p-values are corrected by Holm's rule.",
@@ -29,6 +39,7 @@ from mcrank.cli.main import echo, json_option, print_json
 @click.option("--rounds", type=int, default=10_000, show_default=True, help="Draws of randomized methods.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of randomized methods.")
 @click.option("-c", "--complete", is_flag=True, help="Count judged queries missing from a run, as 0 (qrels).")
+@jobs_option()
 @json_option
 def command(
     data: str,
@@ -41,11 +52,12 @@ def command(
     rounds: int,
     seed: int,
     complete: bool,
+    n_jobs: int | None,
     as_json: bool,
 ) -> None:
     """Compare SYSTEMS with the first of them on the grades of DATA.
 
-    SYSTEMS are score files, or runs when DATA is TREC qrels.
+    SYSTEMS are score files, or runs when DATA is TREC qrels. One of the files may be -, standard input.
     """
     if len(systems) < 2:
         raise click.UsageError("give at least two systems to compare.")
@@ -57,11 +69,12 @@ def command(
     from mcrank.cli.files import read_grades, read_scores_for, system_names, with_line
     from mcrank.metrics.evaluate import evaluate
 
-    grades = read_grades(data)
+    file, grades = read_grades(data, n_jobs)
     values: dict[str, stats.Values] = {}
     for name, path in zip(system_names(systems), systems, strict=True):
         scores = read_scores_for(path, grades)
-        result = with_line(data, partial(evaluate, scores, grades, wanted, complete=complete))
+        options: dict[str, Any] = {"complete": complete, "n_jobs": n_jobs or -1}
+        result = with_line(file, partial(evaluate, scores, grades, wanted, **options))
         values[name] = result.by_query(wanted, counted=True)
     rows = stats.compare(values, test=test, alternative=alternative, level=level, rounds=rounds, seed=seed)
     queries, _ = stats.align(*values.values())

@@ -3,27 +3,44 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcrank.cli.cache import Unjudged, reading, unjudged_option
+from mcrank.cli.cache import Unjudged, read_telling, unjudged_option
 from mcrank.cli.declared import RankerCommand, given_options
-from mcrank.cli.main import INTERRUPTED, json_option, print_facts, print_json
+from mcrank.cli.echo import write_all
+from mcrank.cli.exits import INTERRUPTED
+from mcrank.cli.inputs import STANDARD, InputPath, local_file
+from mcrank.cli.main import json_option, print_facts, print_json
+from mcrank.cli.options import RankerName
+from mcrank.cli.outputs import check_target
 from mcrank.cli.progress import TrainingProgress, announce_compilation
+from mcrank.cli.volume import is_quiet
+from mcrank.errors import MeasureError
 
 if TYPE_CHECKING:
     from mcrank.data.dataset import Dataset
 
 
 @click.command("train", cls=RankerCommand)
-@click.argument("data")
-@click.option("--ranker", default="mcrank", show_default=True, help="Which ranker to train.")
+@click.argument("data", type=InputPath(pattern=True))
 @click.option(
-    "--valid", metavar="DATA", help="Validation data: measured each round, and the best round is kept."
+    "--ranker", type=RankerName(), default="mcrank", show_default=True, help="Which ranker to train."
 )
-@click.option("--out", required=True, metavar="FILE", help="Where to save the model.")
+@click.option(
+    "--valid",
+    metavar="DATA",
+    type=InputPath(pattern=True),
+    help="Validation data: measured each round, and the best round is kept.",
+)
+@click.option(
+    "--out",
+    required=True,
+    metavar="FILE",
+    type=click.Path(),
+    help="Where to save the model; - is standard output, and what is said goes to standard error.",
+)
 @unjudged_option
 @json_option
 @click.pass_context
@@ -38,26 +55,37 @@ def command(
     as_json: bool,
     **declared: Any,
 ) -> None:
-    """Train a ranker on DATA (LETOR text with qid, or a table file) and save it as a model file.
+    """Train a ranker on DATA (LETOR text with qid, or a table file; - is standard input) and save the model.
 
     Options of the chosen ranker are listed below; `--ranker NAME --help` lists another one's. Ctrl-C ends
     training after the round under way and saves the model as it is then.
     """
-    from mcrank.data.read import read
+    from mcrank.models.file import to_bytes
+    from mcrank.models.suffix import check_suffix
     from mcrank.rankers.base import measure_of
 
-    check_target(out)
+    check_suffix(out)
+    check_target(out, binary=True)
+    if as_json and out == STANDARD:
+        raise click.UsageError("--json and --out - both want standard output; save the model to a file.")
     untrained = ctx.meta["mcrank.ranker"](**given_options(declared, ctx))
-    measure_of(untrained.checked_options())  # a wrong name should not have to wait until the data are read
+    options = untrained.checked_options()
+    try:
+        measure_of(options)  # a wrong name should not have to wait until the data are read
+    except MeasureError as error:
+        raise click.UsageError(str(error), ctx) from None
     announce_compilation()
-    with reading(data) as progress:
-        train_data = read(data, unjudged=unjudged, progress=progress)
-    valid_data = None if valid is None else read_as_wide(valid, train_data.n_features, unjudged)
+    n_jobs = options["n_jobs"]
+    train_data = read_telling(local_file(data, table=True), data, unjudged=unjudged, n_jobs=n_jobs)
+    valid_data = None if valid is None else read_as_wide(valid, train_data.n_features, unjudged, n_jobs)
     start = time.perf_counter()
     with TrainingProgress(ranker) as rounds:
         trained = untrained.fit(train_data, valid=valid_data, callback=rounds)
     seconds = time.perf_counter() - start
-    trained.save(out)
+    if out == STANDARD:
+        write_all(to_bytes(trained))
+    else:
+        trained.save(out)
     best, measure = trained.best_round_, trained.options_["measure"]
     watched = trained.history_.get(measure, [])
     facts = {
@@ -72,25 +100,18 @@ def command(
     }
     if as_json:
         print_json({name.replace(" ", "_"): value for name, value in facts.items()})
-    else:
-        print_facts(facts)
+    elif not is_quiet():
+        print_facts(facts, err=out == STANDARD)
     if rounds.stopped:
         ctx.exit(INTERRUPTED)
 
 
-def check_target(out: str) -> None:
-    """Refuse a place that cannot be written before hours are spent on what should go there."""
-    folder = Path(out).parent
-    if not folder.is_dir():
-        raise click.BadParameter(f"the folder {str(folder)!r} does not exist.", param_hint="--out")
-    if Path(out).exists() and not Path(out).is_file():
-        raise click.BadParameter(f"{out!r} exists and is not a regular file.", param_hint="--out")
-
-
-def read_as_wide(path: str, n_features: int, unjudged: Unjudged) -> Dataset:
+def read_as_wide(path: str, n_features: int, unjudged: Unjudged, n_jobs: int | None = None) -> Dataset:
     """Read a data file; where its rows all leave out their last features, as LETOR text may, they are 0."""
     from mcrank.data.read import read
 
-    with reading(path) as progress:
-        data = read(path, unjudged=unjudged, progress=progress)
-    return data if data.n_features >= n_features else read(path, n_features=n_features, unjudged=unjudged)
+    file = local_file(path, table=True)
+    data = read_telling(file, path, unjudged=unjudged, n_jobs=n_jobs)
+    if data.n_features >= n_features:
+        return data
+    return read(file, n_features=n_features, unjudged=unjudged, n_jobs=n_jobs)

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 import click
 
 from mcrank.cli.main import json_option, print_facts, print_json
+from mcrank.cli.options import jobs_option
+from mcrank.cli.volume import is_quiet
 from mcrank.cores import available_cores
 from mcrank.errors import KernelError
 
@@ -29,7 +31,7 @@ _SMALL: dict[str, Any] = {"n_estimators": 2, "num_leaves": 3, "min_samples_leaf"
 
 
 @click.command("warmup")
-@click.option("--n-jobs", type=click.IntRange(min=1), help="Areas compiled at a time.  [default: every core]")
+@jobs_option("Areas compiled at a time")
 @json_option
 def command(n_jobs: int | None, as_json: bool) -> None:
     """Compile every kernel and keep it on disk; run it while building a container image.
@@ -47,7 +49,7 @@ def command(n_jobs: int | None, as_json: bool) -> None:
     total = round(time.perf_counter() - start, 3)
     if as_json:
         print_json({"seconds": seconds, "total": total, "folder": folder})
-    else:
+    elif not is_quiet():
         times = {area: f"{value:7.2f} s" for area, value in {**seconds, "total": total}.items()}
         print_facts({**times, "folder": folder})
 

@@ -18,7 +18,7 @@ from typing import Any
 from mcrank.compare.foreign import is_model
 from mcrank.compare.names import check_name, same_name
 from mcrank.compare.result import System
-from mcrank.errors import McrankError, OptionError
+from mcrank.errors import DataError, McrankError, OptionError
 from mcrank.metrics.dialects import Dialect, find_dialect
 from mcrank.metrics.measure import Measure, parse_measure
 from mcrank.models.file import ranker_class
@@ -151,6 +151,8 @@ def ranker_named(name: str) -> type[Ranker]:
     try:
         return ranker_class(name)
     except OptionError as error:
+        if {"/", "\\", ".", "{"} & set(name):  # no ranker is called so: it is meant as a file
+            raise DataError(f"{name} does not exist, and no ranker is called so.") from None
         raise OptionError(f"{name!r} is neither a file nor a ranker. {error}") from None
 
 

@@ -94,7 +94,7 @@ class Evaluation:
         return "\n".join(lines)
 
     def __str__(self) -> str:
-        width = max(len(name) for name in self.mean)
+        width = max(len("measure"), *(len(name) for name in self.mean))
         lines = [f"{'measure':<{width}}  {'mean':>8}  definition"]
         for name, value in self.mean.items():
             worst_best = (

@@ -16,6 +16,7 @@ from mcrank.metrics.dialects import DIALECTS, Dialect, find_dialect
 from mcrank.metrics.evaluate import graded_rows
 from mcrank.metrics.layout import FloatArray, Graded, Layout
 from mcrank.metrics.measure import Measure, parse_measure
+from mcrank.threads import check_jobs
 
 # What a dialect refuses, one may still want to see counted the way the tool's source code would.
 _ANYWAY = (
@@ -136,6 +137,7 @@ def rosetta(
     value: float | str | None = None,
     complete: bool = False,
     judged_only: bool = False,
+    n_jobs: int = -1,
 ) -> Rosetta:
     """Show one ranking in the dialect of every known tool, with the reason for each difference.
 
@@ -152,8 +154,9 @@ def rosetta(
     asked = parse_measure(measure)
     if value is not None:
         _printed(value)  # what is no number is refused before anything is computed
+    jobs = check_jobs(n_jobs, "rosetta")
     graded, row_scores = graded_rows(scores, data, complete, judged_only)
-    layout = Layout.of(graded)
+    layout = Layout.of(graded, jobs)
     used = checked_scores(row_scores, layout)
     definition = replace(asked, dialect=DIALECTS["standard"])
     names = list(DIALECTS)

@@ -18,6 +18,7 @@ import numpy as np
 
 from mcrank.container import Arrays, canonical, pack, read_file, unpack
 from mcrank.errors import KernelError, McrankError, ModelFileError, OptionError
+from mcrank.models.suffix import check_suffix
 from mcrank.texts import check_texts
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def save(ranker: Ranker, path: str | os.PathLike[str]) -> None:
     ranker : Ranker
         A fitted ranker.
     path : path
-        Where to write; an existing file is replaced.
+        Where to write; an existing file is replaced. A name that promises a format of somebody else, such as
+        ``m.onnx`` or ``m.json``, is an `OptionError`.
 
     Examples
     --------
@@ -46,6 +48,7 @@ def save(ranker: Ranker, path: str | os.PathLike[str]) -> None:
     ...     mcrank.load(f"{folder}/model.mcrank")
     RegressionRanker(n_estimators=2)
     """
+    check_suffix(path)
     replace_file(path, to_bytes(ranker))
 
 

@@ -1,0 +1,42 @@
+"""Files a command writes: refused before the work when they cannot be written; `-` is standard output."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mcrank.cli.echo import standard_output
+from mcrank.cli.inputs import STANDARD
+
+
+class OutputFolder(click.Path):
+    """A folder to write into; refused before the work when it cannot be one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse `-`, and what is there and is no folder."""
+        if value == STANDARD:
+            self.fail("several files are written: name a folder, not standard output.", param, ctx)
+        if os.path.lexists(value) and not os.path.isdir(value):
+            self.fail(f"{value!r} exists and is not a folder.", param, ctx)
+        return value
+
+
+def check_target(out: str, *, binary: bool = False) -> None:
+    """Refuse a place that cannot be written before hours are spent on what should go there."""
+    if out == STANDARD:
+        if binary and standard_output().isatty():
+            raise click.BadParameter(
+                "a model is not for a terminal to show; name a file, or pipe it on.", param_hint="--out"
+            )
+        return
+    target = Path(out)
+    folder = target.parent
+    if not folder.is_dir():
+        raise click.BadParameter(f"the folder {str(folder)!r} does not exist.", param_hint="--out")
+    if target.exists() and not target.is_file():
+        raise click.BadParameter(f"{out!r} exists and is not a regular file.", param_hint="--out")
+    if not os.access(folder, os.W_OK):
+        raise click.BadParameter(f"the folder {str(folder)!r} cannot be written to.", param_hint="--out")

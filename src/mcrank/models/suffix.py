@@ -1,0 +1,43 @@
+"""Names under which a model is not saved: those that promise a format of somebody else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from mcrank.errors import OptionError
+
+SUFFIX = ".mcrank"
+# What a suffix promises. Whoever opens such a file would refuse it, or worse, take it for what it is not.
+_PROMISES = {
+    "a model of another format": ".onnx .ort .pmml .mlmodel .mlpackage .tflite .safetensors .gguf .pb .skops",
+    "a model of another boosting library": ".cbm .ubj .lgb .xgb",
+    "pickled Python objects": ".pkl .pickle .p .joblib .dill .cloudpickle",
+    "arrays of another library": ".npy .npz .h5 .hdf5 .keras .pt .pth .ckpt .mat .rds .rdata",
+    "JSON, or text of another known form": ".json .jsonl .ndjson .yaml .yml .toml .xml .html .htm .svg .ini",
+    "text": ".txt .text .md .rst .log .tex .py .c .cc .cpp .h .hpp .java .js .rs .go .r .sql .sh",
+    "a table": ".csv .tsv .parquet .pq .arrow .feather .ipc .orc .avro .xls .xlsx .db .sqlite",
+    "a compressed file": ".gz .bz2 .xz .zst .zip .tar .tgz .7z .lz4 .br",
+    "a picture or a document": ".png .jpg .jpeg .gif .pdf",
+}
+_PROMISED = {suffix: promise for promise, suffixes in _PROMISES.items() for suffix in suffixes.split()}
+
+
+def check_suffix(path: str | os.PathLike[str]) -> None:
+    """Raise `OptionError` for a name that promises another format than that of a model file.
+
+    Examples
+    --------
+    >>> from mcrank.models.suffix import check_suffix
+    >>> check_suffix("model.mcrank")
+    >>> check_suffix("model.onnx")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    mcrank.errors.OptionError: a model cannot be saved as model.onnx: .onnx is a model of another format, ...
+    """
+    target = Path(path)
+    promise = _PROMISED.get(target.suffix.lower())
+    if promise is not None:
+        raise OptionError(
+            f"a model cannot be saved as {target}: {target.suffix} is {promise}, and what is saved is a "
+            f"model of mcrank; name it {target.with_suffix(SUFFIX)}."
+        )
