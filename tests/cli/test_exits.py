@@ -122,13 +122,7 @@ def completed(words, number):
     asked = {"_MCRANK_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(number)}
     done = subprocess.run(
         [sys.executable, "-m", "mcrank"],
-        env={
-            **os.environ,
-            "_MCRANK_COMPLETE": "bash_complete",
-            "COMP_WORDS": words,
-            "COMP_CWORD": str(number),
-            **env,
-        },
+        env={**os.environ, **asked},
         capture_output=True,
         text=True,
         check=False,
