@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from mcrank.cli.inputs import InputPath
+from mcrank.cli.inputs import STANDARD, InputPath
 from mcrank.cli.main import json_option, print_facts, print_json
 from mcrank.cli.options import jobs_option
 from mcrank.cli.progress import announce_compilation
@@ -55,10 +55,11 @@ def read_telling(path: str, called: str | None = None, **options: Any) -> Datase
     from mcrank.data.read import read
 
     start = time.perf_counter()
-    with reading(called or path) as progress:
+    name = "standard input" if called == STANDARD else called or path
+    with reading(name) as progress:
         data = read(path, progress=progress, **options)
     detail(
-        f"read {called or path}: {data.n_rows:,} rows, {data.n_queries:,} queries, {data.n_features} "
+        f"read {name}: {data.n_rows:,} rows, {data.n_queries:,} queries, {data.n_features} "
         f"features, {time.perf_counter() - start:.2f} s"
     )
     return data

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
-from mcrank.cli.main import echo
+from mcrank.cli.volume import can_move, say
 
 if TYPE_CHECKING:
     from mcrank.compare.report import Step
@@ -24,7 +23,7 @@ class PageProgress:
 
     def __enter__(self) -> Self:
         self._exit = ExitStack()
-        if sys.stderr.isatty():
+        if can_move():
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn
 
@@ -49,4 +48,4 @@ class PageProgress:
             self._bar.update(self._task, completed=step.done, total=step.of, description=step.words)
         elif time.monotonic() - self._said > _PATIENCE:
             self._said = time.monotonic()
-            echo(f"page: {100 * step.done // step.of}%, {step.words}", err=True)
+            say(f"page: {100 * step.done // step.of}%, {step.words}")
