@@ -90,7 +90,7 @@ def fitted(text: str, pixels: float, bold: bool = False) -> str:
     --------
     >>> from mcrank.compare.names import fitted
     >>> fitted("mean_of_many_features_7", 80.0), fitted("f7", 80.0)
-    ('mean_…res_7', 'f7')
+    ('mean…res_7', 'f7')
     """
     most = len(text)
     short = text
