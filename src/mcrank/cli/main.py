@@ -259,10 +259,11 @@ def print_facts(facts: Mapping[str, Any], err: bool = False) -> None:
     rows     1000
     ndcg@10  0.12346
     """
-    width = max(map(len, facts), default=0) + 2
-    for name, value in facts.items():
+    shown = {printable(name): value for name, value in facts.items()}
+    width = max(map(len, shown), default=0) + 2
+    for name, value in shown.items():
         words = f"{value:.5g}" if isinstance(value, float) else printable(str(value))
-        echo(f"{printable(name):<{width}}{words}", err=err)
+        echo(f"{name:<{width}}{words}", err=err)
 
 
 def _plain(value: Any) -> Any:
