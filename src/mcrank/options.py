@@ -5,8 +5,8 @@ A class that takes options lists them as annotated attributes::
     class McRank(Ranker):
         num_leaves: int = option(default=10, low=2, help="leaves of each tree (J)")
 
-The keyword-only constructor, its checks, ``get_params``, the command line, the model file and the
-reference pages are all derived from that line; no option is ever described twice.
+The keyword-only constructor, its checks, ``get_params``, the class's docstring, the command line, the model
+file and the reference pages are all derived from that line; no option is ever described twice.
 """
 
 from __future__ import annotations
@@ -15,12 +15,22 @@ import difflib
 import inspect
 import math
 import numbers
+import re
+import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, dataclass_transform, get_type_hints
 
 import numpy as np
 
 from mcrank.errors import OptionError
+
+# What an option is about: the model (kept in its file), the run (threads: not kept), or the run as only a
+# caller in Python sees it (not kept, and no flag of the command line).
+Scope = Literal["model", "run", "python"]
+
+# Bounds from here on only keep numbers within what a kernel counts in; nobody needs to read them.
+_FAR = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,34 @@ class Option:
     high: float | None = None
     open_low: bool = False
     choices: tuple[str, ...] = ()
+    scope: Scope = "model"
+    hint: Any = object  # the annotation as written
+    takes_bool: bool = False  # True counts as 1: the annotation is ``int | bool``
+
+    @property
+    def words(self) -> str:
+        """The option as a docstring lists it: name, type, default, meaning and bounds.
+
+        Examples
+        --------
+        >>> from mcrank.options import Option
+        >>> print(Option(10, "leaves of each tree", name="num_leaves", kind=int, hint=int, low=2).words)
+        num_leaves : int, default 10
+            leaves of each tree; at least 2
+        """
+        kind = "{" + ", ".join(map(repr, self.choices)) + "}" if self.choices else _type_words(self.hint)
+        about = "; ".join(filter(None, [self.help, self._bounds()]))
+        body = textwrap.fill(about, 100, initial_indent="    ", subsequent_indent="    ")
+        return f"{self.name} : {kind}, default {self.default!r}\n{body}"
+
+    def _bounds(self) -> str:
+        """Bounds in words, where they are near enough to matter."""
+        found = []
+        if self.low is not None:
+            found.append(f"{'above' if self.open_low else 'at least'} {_short(self.low)}")
+        if self.high is not None and self.high < _FAR:
+            found.append(f"at most {_short(self.high)}")
+        return ", ".join(found)
 
     @property
     def requirement(self) -> str:
@@ -65,6 +103,8 @@ class Option:
         """Return ``value`` as this option's plain Python type, or raise `OptionError`."""
         if value is None and self.optional:
             return None
+        if self.takes_bool and isinstance(value, (bool, np.bool_)):
+            value = int(value)
         plain = self._plain(value)
         if plain is None or not self._in_bounds(plain):
             raise OptionError(f"{self.name} of {owner} must be {self.requirement}, got {value!r}.")
@@ -99,6 +139,15 @@ class Option:
         return self.high is None or value <= self.high
 
 
+def _type_words(hint: Any) -> str:
+    """An annotation as readers say it."""
+    kinds = getattr(hint, "__args__", None) if not isinstance(hint, type) else None
+    names = [
+        "None" if k is type(None) else k.__name__ if isinstance(k, type) else str(k) for k in kinds or (hint,)
+    ]
+    return " or ".join(re.sub(r"\w+(\.\w+)*\.|\[.*\]", "", name) for name in names)
+
+
 def _short(bound: float) -> str:
     """A bound as people write it: integers in full."""
     return str(bound) if isinstance(bound, int) else f"{bound:g}"
@@ -112,6 +161,7 @@ def option(
     high: float | None = None,
     open_low: bool = False,
     choices: tuple[str, ...] = (),
+    scope: Scope = "model",
 ) -> Any:
     """Declare one option of an `Optioned` class; see `mcrank.options`.
 
@@ -123,7 +173,7 @@ def option(
     >>> Example(depth=5).get_params()
     {'depth': 5}
     """
-    return Option(default, help, low=low, high=high, open_low=open_low, choices=choices)
+    return Option(default, help, low=low, high=high, open_low=open_low, choices=choices, scope=scope)
 
 
 class _Fitted:
@@ -170,17 +220,13 @@ class Optioned:
         hints = get_type_hints(cls) if own else {}
         options = dict(cls.declared_options)
         for name, declared in own.items():
-            kinds = [k for k in getattr(hints[name], "__args__", (hints[name],)) if k is not type(None)]
-            optional = len(kinds) < len(getattr(hints[name], "__args__", (None,)))
-            kind = kinds[0] if len(kinds) == 1 and isinstance(kinds[0], type) else object
-            options[name] = replace(declared, name=name, kind=kind, optional=optional)
+            options[name] = _with_hint(replace(declared, name=name), hints[name])
             delattr(cls, name)
         cls.declared_options = options
-        parameters = [
-            inspect.Parameter(o.name, inspect.Parameter.KEYWORD_ONLY, default=o.default)
-            for o in options.values()
-        ]
-        cls.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        if "__init__" not in vars(cls):
+            cls.__init__ = _constructor(cls)  # type: ignore[method-assign]
+        if cls.__doc__ is not None and "__doc__" in vars(cls):
+            cls.__doc__ = _with_parameters(cls.__doc__, options)
 
     def __init__(self, **params: Any) -> None:
         self._reject_unknown(params)
@@ -215,3 +261,40 @@ class Optioned:
         defaults = {name: o.default for name, o in self.declared_options.items()}
         changed = [f"{n}={v!r}" for n, v in self.get_params().items() if v != defaults[n]]
         return f"{type(self).__name__}({', '.join(changed)})"
+
+
+def _with_hint(declared: Option, hint: Any) -> Option:
+    """Take from an annotation what an option may be."""
+    kinds = [k for k in getattr(hint, "__args__", (hint,)) if k is not type(None)]
+    optional = len(kinds) < len(getattr(hint, "__args__", (None,)))
+    takes_bool = set(kinds) == {int, bool}
+    kind = int if takes_bool else kinds[0] if len(kinds) == 1 and isinstance(kinds[0], type) else object
+    return replace(declared, kind=kind, optional=optional, hint=hint, takes_bool=takes_bool)
+
+
+def _constructor(cls: type[Optioned]) -> Callable[..., None]:
+    """Return an ``__init__`` whose signature names every option, as readers and scikit-learn look for it."""
+
+    def __init__(self: Any, **params: Any) -> None:
+        Optioned.__init__(self, **params)
+
+    keyword, itself = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    options = [
+        inspect.Parameter(o.name, keyword, default=o.default, annotation=o.hint)
+        for o in cls.declared_options.values()
+    ]
+    __init__.__signature__ = inspect.Signature([inspect.Parameter("self", itself), *options])  # type: ignore[attr-defined]
+    __init__.__qualname__ = f"{cls.__qualname__}.__init__"
+    __init__.__module__ = cls.__module__
+    __init__.__doc__ = "Take the options; they are checked when they are used."
+    return __init__
+
+
+def _with_parameters(doc: str, options: dict[str, Option]) -> str:
+    """Return a class's docstring with its options as the section Parameters, before any other section."""
+    text = inspect.cleandoc(doc)
+    heading = re.search(r"^\w+( \w+)?\n-{3,}$", text, flags=re.MULTILINE)
+    at = len(text) if heading is None else heading.start()
+    listed = "\n".join(o.words for o in options.values())
+    parts = [text[:at].rstrip(), f"Parameters\n----------\n{listed}" if options else "", text[at:]]
+    return "\n\n".join(part for part in parts if part) + "\n"

@@ -8,7 +8,7 @@ import mcrank
 from mcrank.compare.assemble import Outcome, assemble, measures_in
 from mcrank.compare.result import Choice, FoldFacts, System, Timing
 from mcrank.models.file import ranker_class, to_bytes
-from mcrank.rankers.base import provenance
+from mcrank.rankers.provenance import provenance
 
 OPTIONS = {"n_estimators": 8, "num_leaves": 4, "min_samples_leaf": 5, "n_jobs": 1}
 

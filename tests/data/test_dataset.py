@@ -64,7 +64,7 @@ def test_grouping_equals_a_dictionary(qid):
         ),
         (([[1.0], [2.0]], [1, 1], [[1], [2]]), r"qid of Dataset has list \[1\] at row 0"),
         (([[1.0]], [1], [1], [-1.0]), "weight of Dataset has -1.0 at position 0"),
-        (([[1.0]], [1], [1], [0.0]), "weight of Dataset is 0 everywhere"),
+        (([[1.0]], [1], [1], [0.0]), "weight of Dataset is zero everywhere"),
         (([[1.0]], [1], [1], ["x"]), "weight of Dataset must be numbers"),
         (([[1.0]], [1], [1], None, {2: 1.0}), "no weight for query 1"),
         (([[1.0]], [1], [1], None, [1.0, 2.0]), "query_weight of Dataset must have 1 values"),

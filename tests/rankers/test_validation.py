@@ -159,7 +159,7 @@ def test_validation_that_is_no_data(valid):
 def test_validation_with_other_columns():
     train, valid = overfitting()
     other = Dataset(valid.X[:, :2], valid.y, valid.qid)
-    with pytest.raises(DataError, match="valid of McRank has 2 features, the training data 4"):
+    with pytest.raises(DataError, match="valid of McRank has 2 features, but the ranker is expecting 4"):
         McRank(**QUICK).fit(train, valid=other)
 
 

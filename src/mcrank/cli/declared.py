@@ -100,6 +100,8 @@ class RankerCommand(click.Command):
 def declared_params(ranker: type[Any]) -> Iterable[click.Option]:
     """Yield one click option for each declared option of a ranker class."""
     for name, declared in ranker.declared_options.items():
+        if declared.scope == "python":
+            continue
         flag = f"--{name.replace('_', '-')}"
         if declared.kind is bool:
             flag = f"{flag}/--no-{name.replace('_', '-')}"

@@ -172,7 +172,7 @@ def _report(entries: list[Entry], data: Any, options: dict[str, Any], seed: int,
     from mcrank.compare.assemble import assemble, measures_in
     from mcrank.compare.report import write_report
     from mcrank.compare.result import FoldFacts, System
-    from mcrank.rankers.base import provenance
+    from mcrank.rankers.provenance import provenance
 
     systems = [
         System(

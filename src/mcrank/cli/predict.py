@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,8 +13,11 @@ from mcrank.cli.main import json_option, json_text
 from mcrank.cli.options import jobs_option
 from mcrank.cli.outputs import check_target
 from mcrank.cli.progress import announce_compilation
-from mcrank.cli.train import read_as_wide
+from mcrank.cli.train import read_alike
 from mcrank.errors import OptionError
+
+if TYPE_CHECKING:
+    from mcrank.models.file import LoadedRanker
 
 # Lines written at a time: enough to be fast, few enough to stay small.
 _BLOCK = 65536
@@ -62,7 +65,7 @@ def command(
     ranker = load(local_file(model))
     if n_jobs is not None:
         ranker.set_params(n_jobs=n_jobs)
-    rows = read_as_wide(data, ranker.n_features_in_, "zero", n_jobs)  # scoring needs no grades
+    rows = read_alike(data, ranker, "zero", n_jobs)  # scoring needs no grades
     if proba:
         values = _with_probabilities(ranker).predict_proba(rows)
     elif relevance is not None:
@@ -77,7 +80,7 @@ def command(
         write_all(block.encode("ascii"))
 
 
-def _with_probabilities(ranker: Any) -> Any:
+def _with_probabilities(ranker: LoadedRanker) -> LoadedRanker:
     if not hasattr(ranker, "predict_proba"):
         raise OptionError(
             f"--proba and --relevance need a ranker with probabilities; {ranker.name} has none."

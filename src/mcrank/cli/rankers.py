@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -60,10 +60,15 @@ def facts_of(ranker: type[Ranker]) -> dict[str, Any]:
     """
     options = {
         name: {"default": o.default, "must_be": o.requirement, "help": o.help}
-        for name, o in ranker.declared_options.items()
+        for name, o in _told(ranker.declared_options).items()
     }
     about = {"name": ranker.name, "class": ranker.__name__, "about": _about(ranker)}
     return about | ranker.card._asdict() | {"options": options}
+
+
+def _told(options: Mapping[str, Option]) -> dict[str, Option]:
+    """Options that the command line has too."""
+    return {name: o for name, o in options.items() if o.scope != "python"}
 
 
 def _about(ranker: type[Ranker]) -> str:
@@ -111,7 +116,7 @@ def _print_one(ranker: type[Ranker]) -> None:
     )
     echo("")
     rows = [["option", "default", "meaning"]]
-    for name, o in ranker.declared_options.items():
+    for name, o in _told(ranker.declared_options).items():
         bounds = "" if o.kind is object else f" ({o.requirement})"
         rows.append([name, _folded(_words(o.default)), f"{o.help}{bounds}"])
     for line in table(rows, width):
@@ -138,7 +143,7 @@ def option_groups(rankers: Sequence[type[Ranker]]) -> dict[str, list[str]]:
     for ranker in rankers:
         before: dict[str, Option] = {}
         for level in reversed(ranker.__mro__):
-            options = vars(level).get("declared_options", {})
+            options = _told(vars(level).get("declared_options", {}))
             own = [f"{n}={_spaced(_words(o.default))}" for n, o in options.items() if before.get(n) != o]
             title = level.name if level is ranker else _title(level, rankers)
             if own and level is not ranker and set(own) <= set(groups.get(title, [])):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,6 +22,7 @@ from mcrank.errors import MeasureError
 
 if TYPE_CHECKING:
     from mcrank.data.dataset import Dataset
+    from mcrank.rankers.base import Ranker
 
 
 @click.command("train", cls=RankerCommand)
@@ -77,7 +79,7 @@ def command(
     announce_compilation()
     n_jobs = options["n_jobs"]
     train_data = read_telling(local_file(data, table=True), data, unjudged=unjudged, n_jobs=n_jobs)
-    valid_data = None if valid is None else read_as_wide(valid, train_data.n_features, unjudged, n_jobs)
+    valid_data = None if valid is None else read_alike(valid, train_data, unjudged, n_jobs)
     start = time.perf_counter()
     with TrainingProgress(ranker) as rounds:
         trained = untrained.fit(train_data, valid=valid_data, callback=rounds)
@@ -106,12 +108,23 @@ def command(
         ctx.exit(INTERRUPTED)
 
 
-def read_as_wide(path: str, n_features: int, unjudged: Unjudged, n_jobs: int | None = None) -> Dataset:
-    """Read a data file; where its rows all leave out their last features, as LETOR text may, they are 0."""
-    from mcrank.data.read import read
+def read_alike(path: str, model: Dataset | Ranker, unjudged: Unjudged, n_jobs: int | None = None) -> Dataset:
+    """Read a data file with the features of other data, or those a ranker was trained on.
 
+    Of a table only the columns with their names are looked at, if there are names. Where all rows of LETOR
+    text leave out their last features, they are 0.
+    """
+    from mcrank.data.dataset import Dataset
+    from mcrank.data.read import read
+    from mcrank.data.table_files import table_format
+
+    if isinstance(model, Dataset):
+        names, named = model.feature_names, model.named
+    else:
+        names, named = model.feature_names_, hasattr(model, "feature_names_in_")
     file = local_file(path, table=True)
-    data = read_telling(file, path, unjudged=unjudged, n_jobs=n_jobs)
-    if data.n_features >= n_features:
+    wanted = names if named and table_format(Path(file)) is not None else None
+    data = read_telling(file, path, unjudged=unjudged, n_jobs=n_jobs, features=wanted)
+    if data.named or data.n_features >= len(names):
         return data
-    return read(file, n_features=n_features, unjudged=unjudged, n_jobs=n_jobs)
+    return read(file, n_features=len(names), unjudged=unjudged, n_jobs=n_jobs)

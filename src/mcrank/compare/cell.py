@@ -26,7 +26,8 @@ from mcrank.compare.store import json_bytes, read_json, write_file
 from mcrank.container import pack, read_file
 from mcrank.errors import DataError, McrankError, ModelFileError
 from mcrank.models.file import load, ranker_class, to_bytes
-from mcrank.rankers.base import Ranker, measure_of, provenance
+from mcrank.rankers.base import Ranker, measure_of
+from mcrank.rankers.provenance import provenance
 
 FORMAT = 1
 # Folders whose code decides what a ranker learns and what its scores are.
@@ -74,7 +75,8 @@ def cell_name(plan: CellPlan, facts: Mapping[str, Any], features: tuple[str, ...
     }
     if plan.ranker is not None:
         ranker = ranker_class(plan.ranker)(**plan.options)
-        options = {name: value for name, value in ranker.checked_options().items() if name != "n_jobs"}
+        declared = ranker.declared_options
+        options = {n: value for n, value in ranker.checked_options().items() if declared[n].scope == "model"}
         what |= {
             "ranker": plan.ranker,
             "options": options,

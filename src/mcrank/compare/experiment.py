@@ -32,6 +32,7 @@ from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError, OptionError
 from mcrank.metrics.measure import Measure, parse_measure
 from mcrank.models.file import ranker_class
+from mcrank.rankers.columns import aligned
 
 DEFAULT_MEASURES = ("ndcg@10", "map")
 
@@ -157,17 +158,17 @@ class Stage:
         """Look at every fold once."""
         facts: list[FoldFacts] = []
         tests: list[Dataset] = []
+        first: Dataset | None = None  # whose features all parts must have
         for number, name in enumerate(source.names):
             parts = source.fold(number)
             facts.append(FoldFacts(name, **facts_of(parts)))  # type: ignore[arg-type]
+            if first is None:
+                first = parts.test if parts.train is None else parts.train
+            names = first.feature_names
             for part, data in parts._asdict().items():
-                first = parts.test.feature_names if not tests else tests[0].feature_names
-                if data is not None and data.feature_names != first:
-                    raise DataError(
-                        f"the {part} part of {name} has {data.n_features} features, not {len(first)} as the "
-                        "first fold, or under other names; all parts must have the same."
-                    )
-            tests.append(parts.test)
+                if data is not None:
+                    found = aligned(data, names, first.named, f"the {part} part of {name}", "compare")
+            tests.append(found)
         return Stage(facts, tests)
 
 

@@ -119,7 +119,7 @@ def _same_width(files: Mapping[str, str], options: Mapping[str, Any]) -> Parts:
     parts = {part: read(path, **options) for part, path in files.items()}
     width = max(data.n_features for data in parts.values())
     for part, path in files.items():
-        if parts[part].n_features < width:
+        if parts[part].n_features < width and not parts[part].named:
             parts[part] = read(path, **{**options, "n_features": width})
     return Parts(parts.get("train"), parts.get("valid"), parts["test"])
 

@@ -84,7 +84,7 @@ def check_weights(values: npt.ArrayLike, name: str, expected: int) -> FloatArray
             f"{name} of Dataset has {float(weights[at])!r} at position {at}; weights must be finite and >= 0."
         )
     if not weights.any():
-        raise DataError(f"{name} of Dataset is 0 everywhere; at least one weight must be positive.")
+        raise DataError(f"{name} of Dataset is zero everywhere; at least one weight must be positive.")
     return weights
 
 

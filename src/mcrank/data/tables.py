@@ -8,6 +8,7 @@ their own columns; anything else that speaks Arrow needs pyarrow. Whatever goes 
 from __future__ import annotations
 
 import contextlib
+import difflib
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -129,9 +130,9 @@ class Table:
     def place(self, name: str) -> int:
         """Place of the column with this name."""
         if name not in self._places:
-            raise DataError(
-                f"{self.where} has no column {name!r}; it has {', '.join(map(repr, self.shown[:20]))}."
-            )
+            near = difflib.get_close_matches(name, self.shown, n=1)
+            has = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(map(repr, self.shown[:20]))}."
+            raise DataError(f"{self.where} has no column {name!r}; {has}")
         return self._places[name]
 
     def column(self, place: int) -> Column:
@@ -336,7 +337,7 @@ def _of_array(X: Any, where: str) -> npt.NDArray[np.float32]:
 
 
 def _not_2d(where: str, found: int) -> DataError:
-    hint = "; reshape your data: X.reshape(-1, 1) makes one feature of it" if found == 1 else ""
+    hint = ". Reshape your data: X.reshape(-1, 1) makes one feature of it" if found == 1 else ""
     return DataError(f"{where} must have 2 dimensions (rows, features), got {found}{hint}.")
 
 

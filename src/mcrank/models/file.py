@@ -12,7 +12,7 @@ import importlib
 import os
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -22,7 +22,22 @@ from mcrank.models.suffix import check_suffix
 from mcrank.texts import check_texts
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from mcrank.data.dataset import Dataset
     from mcrank.rankers.base import Ranker
+
+    class LoadedRanker(Ranker):
+        """A ranker of a class that only its file knows: type checkers let it be asked for probabilities."""
+
+        def predict(self, X: Dataset | npt.ArrayLike, relevance: Any = "grade") -> npt.NDArray[np.float64]:
+            """Return one score per row; ``relevance`` is for rankers with probabilities."""
+
+        def predict_proba(self, X: Dataset | npt.ArrayLike) -> npt.NDArray[np.float64]:
+            """Return the probability of each grade; rankers without probabilities have no such method."""
+
+
+R = TypeVar("R", bound="Ranker")
 
 
 def save(ranker: Ranker, path: str | os.PathLike[str]) -> None:
@@ -52,13 +67,23 @@ def save(ranker: Ranker, path: str | os.PathLike[str]) -> None:
     replace_file(path, to_bytes(ranker))
 
 
-def load(path: str | os.PathLike[str]) -> Ranker:
+@overload
+def load(path: str | os.PathLike[str]) -> LoadedRanker: ...
+
+
+@overload
+def load(path: str | os.PathLike[str], kind: type[R]) -> R: ...
+
+
+def load(path: str | os.PathLike[str], kind: type[R] | None = None) -> Any:
     """Load a ranker saved with `save`; a damaged, hostile or newer file raises `ModelFileError`.
 
     Parameters
     ----------
     path : path
         A model file.
+    kind : class of rankers, optional
+        Which class it must be of, `mcrank.McRank` for one; type checkers then know the class of the result.
 
     Returns
     -------
@@ -72,7 +97,11 @@ def load(path: str | os.PathLike[str]) -> Ranker:
     Traceback (most recent call last):
     mcrank.errors.ModelFileError: no-such-file.mcrank cannot be read: No such file or directory.
     """
-    return _ranker(*read_file(path), os.fspath(path))
+    where = os.fspath(path)
+    ranker = _ranker(*read_file(path), where)
+    if kind is not None and not isinstance(ranker, kind):
+        raise ModelFileError(f"{where} holds a {type(ranker).__name__}, and a {kind.__name__} was asked for.")
+    return ranker
 
 
 def to_bytes(ranker: Ranker) -> bytes:

@@ -4,10 +4,8 @@ hold.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
-import platform
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,14 +14,20 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-import mcrank
 from mcrank.cores import available_cores
 from mcrank.data.checks import check_names
-from mcrank.data.dataset import Dataset, check_features
-from mcrank.errors import DataError, NotFittedError, OptionError
+from mcrank.data.dataset import Dataset
+from mcrank.data.tables import as_features
+from mcrank.errors import DataError, MeasureError, OptionError
 from mcrank.metrics.dialects import Dialect, find_dialect
-from mcrank.metrics.measure import NDCG, Measure, parse_measure
+from mcrank.metrics.measure import Measure, parse_measure
 from mcrank.options import Optioned, fitted, option
+from mcrank.rankers.columns import aligned, check_count, names_look_made_up
+from mcrank.rankers.cross_validation import query_ids_under_way
+from mcrank.rankers.estimator import Estimator
+from mcrank.rankers.inputs import Given, as_dataset, held_out
+from mcrank.rankers.progress import Lines
+from mcrank.rankers.provenance import provenance
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -59,7 +63,7 @@ def stopping_option(default: int | None = None, rounds: str = "rounds") -> Any:
     )
 
 
-class Ranker(Optioned, ABC):
+class Ranker(Optioned, Estimator, ABC):
     """Base of all rankers, following scikit-learn's conventions.
 
     A subclass declares its options, sets `name` (its word on the command line and in model files) and `card`,
@@ -73,6 +77,10 @@ class Ranker(Optioned, ABC):
         Rounds trained.
     history_ : dict of list
         Value of each measure on the validation data after each round.
+    feature_names_ : tuple of str
+        One name per feature, made up (f1, f2, ...) where none were given.
+    feature_names_in_ : ndarray of str
+        The names that were given, as in scikit-learn; only there if they were.
     """
 
     name: ClassVar[str]
@@ -90,12 +98,28 @@ class Ranker(Optioned, ABC):
     n_rounds_: int = fitted()
     history_: dict[str, list[float]] = fitted()
     feature_names_: tuple[str, ...] = fitted()
+    feature_names_in_: npt.NDArray[np.object_] = fitted()
     n_features_in_: int = fitted()
     provenance_: dict[str, Any] = fitted()
     options_: dict[str, Any] = fitted()
 
     n_jobs: int | None = option(
-        default=None, low=1, high=1024, help="threads; None for every core; never changes the model"
+        default=None,
+        low=1,
+        high=1024,
+        scope="run",
+        help="threads; None for every core; never changes the model",
+    )
+    verbose: int | bool = option(
+        default=0,
+        low=0,
+        scope="python",
+        help="write a line to standard error every so many rounds; True is 1, 0 is silent",
+    )
+    one_query: bool = option(
+        default=False,
+        scope="python",
+        help="take rows without query ids as one single query, where fit and score would refuse them",
     )
 
     def fit(
@@ -108,6 +132,10 @@ class Ranker(Optioned, ABC):
         weight: npt.ArrayLike | None = None,
         query_weight: npt.ArrayLike | None = None,
         callback: Callable[[Any], Any] | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+        groups: npt.ArrayLike | None = None,
+        verbose: int | bool | None = None,
     ) -> Self:
         """Train on rows grouped by query.
 
@@ -123,6 +151,14 @@ class Ranker(Optioned, ABC):
             Row and query weights, when ``X`` is a matrix; see `Dataset`.
         callback : callable, optional
             Called after each round with a `RoundEvent`; a true answer ends training.
+        sample_weight : array-like of shape (rows,), optional
+            scikit-learn's word for ``weight``.
+        group : array-like of shape (queries,), optional
+            Instead of ``qid``, as in LightGBM: rows of each query, queries lying one behind another.
+        groups : array-like of shape (rows,), optional
+            scikit-learn's word for ``qid``.
+        verbose : int or bool, optional
+            For this call instead of the option ``verbose``.
 
         Returns
         -------
@@ -132,26 +168,38 @@ class Ranker(Optioned, ABC):
         options = self.checked_options()
         options["measure"] = measure_of(options)
         options["n_jobs"] = options["n_jobs"] or available_cores()
-        data = as_dataset(X, y, qid, weight, query_weight, type(self).__name__)
+        name = type(self).__name__
+        one_query = options["one_query"]
+        given = Given(y, qid, weight, query_weight, sample_weight, group, groups)
+        data = as_dataset(X, given, name, one_query=one_query)
         if callback is not None and not callable(callback):
-            raise OptionError(f"callback of {type(self).__name__}.fit must be callable, got {callback!r}.")
-        held_out = None if valid is None else _held_out(valid, f"valid of {type(self).__name__}")
-        if held_out is not None and held_out.n_features != data.n_features:
-            raise DataError(
-                f"valid of {type(self).__name__} has {held_out.n_features} features, the training data "
-                f"{data.n_features}; give both the same columns."
-            )
+            raise OptionError(f"callback of {name}.fit must be callable, got {callback!r}.")
+        watched = None if valid is None else held_out(valid, data, f"valid of {name}", one_query)
+        if verbose is not None:
+            options["verbose"] = self.declared_options["verbose"].check(verbose, f"{name}.fit")
+        if options["verbose"]:
+            callback = Lines(name, options["verbose"], callback)
         # A twin is trained and taken over when it is done, so that a failed fit leaves this ranker as it was.
         twin = type(self)(**self.get_params())
-        twin._fit(data, held_out, options, callback)
-        twin.feature_names_ = data.feature_names
-        twin.n_features_in_ = data.n_features
+        twin._fit(data, watched, options, callback)
+        twin._take_names(data.feature_names, data.named)
         twin.provenance_ = provenance(data)
-        twin.options_ = _as_trained(options)
+        twin.options_ = self._as_trained(options)
         for name in [n for n in vars(self) if n.endswith("_")]:
             delattr(self, name)
         vars(self).update(vars(twin))
         return self
+
+    def _take_names(self, names: tuple[str, ...], named: bool) -> None:
+        self.feature_names_ = names
+        self.n_features_in_ = len(names)
+        if named:
+            self.feature_names_in_ = np.array(names, dtype=object)
+
+    @property
+    def _named(self) -> bool:
+        """Whether the names of the features were given, so that columns go by them."""
+        return hasattr(self, "feature_names_in_")
 
     @abstractmethod
     def _fit(
@@ -177,12 +225,47 @@ class Ranker(Optioned, ABC):
         """Return one score per row, in the caller's row order; within a query, higher ranks first."""
 
     def score(
-        self, X: Dataset | npt.ArrayLike, y: npt.ArrayLike | None = None, qid: npt.ArrayLike | None = None
+        self,
+        X: Dataset | npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
+        qid: npt.ArrayLike | None = None,
+        *,
+        query_weight: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+        groups: npt.ArrayLike | None = None,
     ) -> float:
-        """Return the mean NDCG@10 of the ranking on ``X``."""
+        """Return the mean of the ranker's own measure (options ``measure`` and ``dialect``) on ``X``.
+
+        Parameters
+        ----------
+        X : Dataset or array-like of shape (rows, features)
+            A `Dataset`, or a matrix with ``y`` and ``qid`` beside it.
+        y, qid : array-like of shape (rows,)
+            Grades and query ids, when ``X`` is a matrix.
+        query_weight : array-like, optional
+            Weights of the queries in the mean, when ``X`` is a matrix; see `Dataset`.
+        sample_weight : array-like of shape (rows,), optional
+            Taken because scikit-learn passes it on; as in a `Dataset`, weights of rows act in a loss, and
+            have no part in a measure.
+        group, groups : array-like, optional
+            Instead of ``qid``, as in `fit`.
+        """
         self._check_fitted()
-        data = as_dataset(X, y, qid, None, None, f"{type(self).__name__}.score")
-        return float(NDCG(k=10).on(data).mean(data.to_grouped(self.predict(data))))
+        options = self.checked_options()
+        measure, where = measure_of(options), f"{type(self).__name__}.score"
+        given = Given(y, qid, None, query_weight, sample_weight, group, groups)
+        if not isinstance(X, Dataset) and not given.names_queries:
+            given = given._replace(qid=query_ids_under_way(y))
+        wanted = self.feature_names_ if self._named else None
+        data = as_dataset(X, given, where, wanted=wanted, one_query=options["one_query"])
+        value = float(measure.on(data).mean(data.to_grouped(self.predict(data))))
+        if np.isnan(value):
+            raise MeasureError(
+                f"{measure.name} of {where} has no value on this data (no query counts); choose another "
+                "measure or other data."
+            )
+        return value
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save as one file; see `mcrank.load`."""
@@ -194,37 +277,22 @@ class Ranker(Optioned, ABC):
     def _features(self, X: Dataset | npt.ArrayLike, what: str) -> npt.NDArray[np.float32]:
         """Feature matrix of what a caller wants scored, in grouped order for a `Dataset`."""
         self._check_fitted()
-        where = f"X of {type(self).__name__}.{what}"
-        features = X.X if isinstance(X, Dataset) else check_features(X, where)
-        if features.shape[1] != self.n_features_in_:
-            raise DataError(
-                f"{where} has {features.shape[1]} features; this ranker was trained on {self.n_features_in_}."
-            )
+        name = type(self).__name__
+        where = f"X of {name}.{what}"
+        if isinstance(X, Dataset):
+            return aligned(X, self.feature_names_, self._named, where, name).X
+        features = as_features(X, where, self.feature_names_ if self._named else None).values
+        check_count(features.shape[1], self.n_features_in_, where, name)
         return features
-
-    def _check_fitted(self) -> None:
-        if not self.__sklearn_is_fitted__():
-            raise NotFittedError(f"This {type(self).__name__} is not fitted yet; call fit first.")
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "n_features_in_")
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import InputTags, Tags, TargetTags
-
-        return Tags(
-            estimator_type=None,
-            target_tags=TargetTags(required=True),
-            transformer_tags=None,
-            classifier_tags=None,
-            regressor_tags=None,
-            input_tags=InputTags(allow_nan=True),
-        )
 
     def _common_state(self) -> dict[str, Any]:
         """JSON part that every ranker has."""
-        return {
-            "feature_names": list(self.feature_names_),
+        names = self.feature_names_
+        # Whether names were given is written only where they do not tell by themselves, so that models say
+        # the same bytes as they did before it could be written.
+        told = {} if self._named != names_look_made_up(names) else {"named": self._named}
+        return told | {
+            "feature_names": list(names),
             "options": self.options_,
             "provenance": self.provenance_,
             "training": {
@@ -239,12 +307,14 @@ class Ranker(Optioned, ABC):
         ranker = cls(**meta["options"])
         options = ranker.checked_options()
         options["measure"] = measure_of(options)
-        ranker.options_ = _as_trained(options)
+        ranker.options_ = cls._as_trained(options)
         names = meta["feature_names"]
         if not isinstance(names, list) or not names or not all(isinstance(n, str) for n in names):
             raise DataError("feature_names must be a list of texts.")
-        ranker.feature_names_ = check_names(names, len(names))
-        ranker.n_features_in_ = len(names)
+        named = meta.get("named", not names_look_made_up(names))
+        if not isinstance(named, bool):
+            raise DataError("named must be true or false.")
+        ranker._take_names(check_names(names, len(names)), named)
         ranker.provenance_ = dict(meta["provenance"])
         if not all(isinstance(part, dict) for part in ranker.provenance_.values()):
             raise DataError("provenance must be an object of objects.")
@@ -252,6 +322,16 @@ class Ranker(Optioned, ABC):
         ranker.n_rounds_, ranker.best_round_ = int(training["rounds"]), int(training["best_round"])
         ranker.history_ = _history(training["history"])
         return ranker
+
+    @classmethod
+    def _as_trained(cls, options: dict[str, Any]) -> dict[str, Any]:
+        """Options as a model file keeps them: those of the model, not those of the run."""
+        kept = {n: value for n, value in options.items() if cls.declared_options[n].scope == "model"}
+        dialect = options["dialect"]
+        return kept | {
+            "measure": options["measure"].name,
+            "dialect": None if dialect is None else find_dialect(dialect).name,
+        }
 
 
 def _history(values: dict[str, Any]) -> dict[str, list[float]]:
@@ -268,98 +348,12 @@ def pairs_option(default: int, what: str) -> Any:
         default=default,
         low=1,
         high=2**62,
+        scope="run",
         help=f"most {what} of one query; more are refused before training starts; never changes the model",
     )
-
-
-def _as_trained(options: dict[str, Any]) -> dict[str, Any]:
-    """Options as a model file keeps them; threads and limits are a matter of the machine, not the model."""
-    kept = {name: value for name, value in options.items() if name not in ("n_jobs", "max_pairs")}
-    dialect = options["dialect"]
-    return kept | {
-        "measure": options["measure"].name,
-        "dialect": None if dialect is None else find_dialect(dialect).name,
-    }
 
 
 def measure_of(options: dict[str, Any]) -> Measure:
     """Return the measure of a ranker's options, in the dialect they ask for."""
     measure = parse_measure(options["measure"])
     return measure if options["dialect"] is None else replace(measure, dialect=options["dialect"])
-
-
-def as_dataset(
-    X: Any, y: Any, qid: Any, weight: Any = None, query_weight: Any = None, where: str = "fit"
-) -> Dataset:
-    """Return ``X`` itself when it is a `Dataset`, or one made of the parts."""
-    if isinstance(X, Dataset):
-        given = {"y": y, "qid": qid, "weight": weight, "query_weight": query_weight}
-        extra = [name for name, value in given.items() if value is not None]
-        if extra:
-            raise OptionError(f"{where} got a Dataset and also {', '.join(extra)}; a Dataset has its own.")
-        return X
-    if y is None or qid is None:
-        raise OptionError(f"{where} needs y and qid beside a matrix, or a Dataset.")
-    return Dataset(X, y, qid, weight, query_weight)
-
-
-def _held_out(valid: Any, where: str) -> Dataset:
-    if isinstance(valid, Dataset):
-        return valid
-    if not isinstance(valid, (tuple, list)) or len(valid) != 3:
-        found = (
-            f"{type(valid).__name__} of {len(valid)}" if hasattr(valid, "__len__") else type(valid).__name__
-        )
-        raise OptionError(f"{where} must be a Dataset or a tuple (X, y, qid), got a {found}.")
-    return as_dataset(valid[0], valid[1], valid[2], where=where)
-
-
-def provenance(data: Dataset) -> dict[str, Any]:
-    """Where a model comes from: versions and a fingerprint of its training data; no times, no places."""
-    import numba
-
-    return {
-        "data": {
-            "features": data.n_features,
-            "fingerprint": fingerprint(data),
-            "queries": data.n_queries,
-            "rows": data.n_rows,
-        },
-        "versions": {
-            "mcrank": mcrank.__version__,
-            "numba": numba.__version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-        },
-    }
-
-
-def fingerprint(data: Dataset) -> str:
-    """Digest of a data set that does not depend on the order of its queries, nor on the files they came in.
-
-    Each query has a digest of its id, rows, grades and weights, in the order of its rows; the sum of all says
-    which queries there are.
-
-    Examples
-    --------
-    >>> from mcrank import Dataset
-    >>> from mcrank.rankers.base import fingerprint
-    >>> one = Dataset([[1.0], [2.0], [3.0]], y=[0, 1, 2], qid=["a", "b", "b"])
-    >>> fingerprint(one) == fingerprint(one.select([1, 0])), fingerprint(one) == fingerprint(one.select([0]))
-    (True, False)
-    """
-    total = 0
-    head = str((data.n_features, data.weight is None, data.query_weight is None)).encode()
-    bounds = data.offsets.tolist()
-    for q, name in enumerate(data.qids.tolist()):
-        rows = slice(bounds[q], bounds[q + 1])
-        digest = hashlib.blake2b(f"{name}\0{rows.stop - rows.start}\0".encode(), digest_size=16)
-        digest.update(head)
-        digest.update(data.X[rows].data)
-        digest.update(data.y[rows].data)
-        if data.weight is not None:
-            digest.update(data.weight[rows].data)
-        if data.query_weight is not None:
-            digest.update(data.query_weight[q : q + 1].data)
-        total += int.from_bytes(digest.digest(), "little")
-    return f"{total % 2**128:032x}"

@@ -17,6 +17,7 @@ from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError, ModelFileError, OptionError
 from mcrank.options import fitted, option
 from mcrank.rankers.base import Card, FloatArray, Ranker
+from mcrank.rankers.columns import aligned, columns_of
 from mcrank.rankers.mixing import STANDARDS, Standard, mixing_weights
 from mcrank.rankers.rounds import Rounds
 
@@ -122,17 +123,27 @@ class Blend(Ranker):
 
     def predict(self, X: Dataset | npt.ArrayLike) -> FloatArray:
         """Return one score per row, in the caller's row order; within a query, higher ranks first."""
-        features = self._features(X, "predict")
         if not isinstance(X, Dataset):
+            features = self._features(X, "predict")
             if self.standard_.kind == "query":
                 raise DataError(
                     "X of Blend.predict is a matrix, and standard='query' needs to know the queries; "
                     "give a Dataset."
                 )
-            scores = np.array([member.predict(features) for member in self.members_])
-            return self._sum(scores, None)
-        scores = np.array([X.to_grouped(member.predict(X)) for member in self.members_])
-        return np.asarray(X.to_caller(self._sum(scores, X)))
+            scores = [member.predict(self._for_member(member, features)) for member in self.members_]
+            return self._sum(np.array(scores), None)
+        self._check_fitted()
+        # Under the blend's own names, members that were trained on another order or fewer find their columns.
+        rows = aligned(X, self.feature_names_, self._named, "X of Blend.predict", "Blend")
+        scores = [X.to_grouped(member.predict(rows)) for member in self.members_]
+        return np.asarray(X.to_caller(self._sum(np.array(scores), X)))
+
+    def _for_member(self, member: Ranker, features: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """The columns of a member among those of the blend."""
+        if not (self._named and member._named) or member.feature_names_ == self.feature_names_:
+            return features
+        places = columns_of(self.feature_names_, member.feature_names_, "a member of Blend")
+        return np.take(features, places, axis=1)
 
     def _sum(self, scores: FloatArray, data: Dataset | None) -> FloatArray:
         return np.asarray(np.einsum("m,mr->r", self.weights_, self.standard_.apply(scores, data)))
@@ -169,7 +180,7 @@ class Blend(Ranker):
             if packed.dtype != np.uint8 or packed.ndim != 1:
                 raise ModelFileError(f"member {number} must be the bytes of a model file.")
             ranker.packed_.append(packed.tobytes())
-            ranker.members_.append(_unpacked(ranker.packed_[-1], number, ranker.n_features_in_))
+            ranker.members_.append(_unpacked(ranker.packed_[-1], number, ranker))
         return ranker
 
 
@@ -177,7 +188,7 @@ def _array_name(number: int) -> str:
     return f"member_{number:04d}"
 
 
-def _unpacked(packed: bytes, number: int, n_features: int) -> Ranker:
+def _unpacked(packed: bytes, number: int, blend: Blend) -> Ranker:
     """Return the member in the bytes of a model file."""
     from mcrank.container import unpack
     from mcrank.models.file import from_bytes
@@ -187,8 +198,12 @@ def _unpacked(packed: bytes, number: int, n_features: int) -> Ranker:
     if unpack(packed, where)[0].get("ranker") == Blend.name:
         raise ModelFileError(f"{where} is a blend itself.")
     member = from_bytes(packed, where)
-    if member.n_features_in_ != n_features:
-        raise ModelFileError(f"{where} takes {member.n_features_in_} features, the blend {n_features}.")
+    if member._named and blend._named:
+        columns_of(blend.feature_names_, member.feature_names_, f"the blend of {where}")
+    elif member.n_features_in_ != blend.n_features_in_:
+        raise ModelFileError(
+            f"{where} takes {member.n_features_in_} features, the blend {blend.n_features_in_}."
+        )
     return member
 
 
@@ -262,7 +277,9 @@ def _check_members(kinds: list[Ranker], data: Dataset, valid: Dataset | None) ->
                 f"members of Blend has a fitted {type(kind).__name__}, and there is no valid to weigh it on; "
                 "give valid, or name members that are not fitted."
             )
-        if kind.n_features_in_ != data.n_features:
+        if kind._named and data.named:
+            columns_of(data.feature_names, kind.feature_names_, "The training data of Blend")
+        elif kind.n_features_in_ != data.n_features:
             raise DataError(
                 f"members of Blend has a {type(kind).__name__} of {kind.n_features_in_} features, the "
                 f"training data {data.n_features}."

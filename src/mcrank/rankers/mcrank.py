@@ -158,17 +158,11 @@ class McRank(GradeRanker):
     """McRank by multiple classification (Algorithm 1 of the paper): softmax boosting, one tree per grade
     and round.
 
-    Parameters
-    ----------
-    base_class : {"none", "adaptive"}
-        "adaptive" is ABC-boost: scores sum to zero, a base grade (chosen by trial, see ``base_search`` and
-        ``base_gap``) has no tree, and the others' trees are fitted against it; one tree fewer a round.
-        With two grades it is the same model as "none".
-    sequential : bool
-        Refresh the probabilities before each class tree, as Algorithm 1 is printed, rather than once a
-        round, as Friedman's algorithm (and everyone's implementation) does.
-    others
-        See ``McRank.declared_options`` or ``mcrank train --ranker mcrank --help``.
+    ``base_class="adaptive"`` is ABC-boost: scores sum to zero, a base grade (chosen by trial, see
+    ``base_search`` and ``base_gap``) has no tree, and the others' trees are fitted against it; one tree fewer
+    a round. With two grades it is the same model as "none". ``sequential=True`` refreshes the probabilities
+    before each class tree, as Algorithm 1 is printed, rather than once a round, as Friedman's algorithm (and
+    everyone's implementation) does.
 
     Examples
     --------
