@@ -16,6 +16,7 @@ import resource
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from mcrank.errors import DataError, MeasureError
 from report import machine, write
 
 FEW: dict[str, Any] = {"n_jobs": 1, "n_estimators": 3, "epochs": 2, "restarts": 1, "max_sweeps": 2}
+MEMBERS = [mcrank.RegressionRanker(n_estimators=3, n_jobs=1), mcrank.BestFeature(n_jobs=1)]
 RANKERS: dict[str, tuple[str, dict[str, Any]]] = {
     "McRank": ("mcrank", {}),
     "McRank, adaptive base": ("mcrank", {"base_class": "adaptive"}),
@@ -57,8 +59,8 @@ RANKERS: dict[str, tuple[str, dict[str, Any]]] = {
     "CoordinateAscent, ndcg@100": ("coordinate-ascent", {"measure": "ndcg@100"}),
     "CoordinateAscent, ndcg": ("coordinate-ascent", {"measure": "ndcg"}),
     "CoordinateAscent, map, RankLib's steps": ("coordinate-ascent", {"measure": "map", "search": "grid"}),
-    "Blend, ascent": ("blend", {"members": "regression,ranksvm"}),
-    "Blend, least squares": ("blend", {"members": "regression,ranksvm", "method": "nnls"}),
+    "Blend, ascent": ("blend", {"members": MEMBERS}),
+    "Blend, least squares": ("blend", {"members": MEMBERS, "method": "nnls"}),
 }
 OTHERS = ("evaluate, all measures", "evaluate, all measures, all rows tied", "rosetta", "doctor")
 MANY = (
@@ -90,7 +92,7 @@ def work(way: str, data: Dataset) -> None:
         word, options = RANKERS[name]
         kind = ranker_class(word)
         few = {key: value for key, value in FEW.items() if key in kind.declared_options}
-        valid = one_query(1000, False) if word == "blend" else None
+        valid = data if word == "blend" else None
         kind(**few | options).fit(data, valid=valid)
     elif name.startswith("evaluate"):
         from mcrank.metrics.measure import MEASURES
@@ -128,15 +130,11 @@ def child(way: str, sizes: list[int]) -> None:
         print(json.dumps({"rows": rows, "seconds": spent, "peak MB": peak, "refused": refused}), flush=True)
 
 
-def measured(way: str, sizes: list[int], limit: float) -> dict[str, Any]:
+def measured(way: str, sizes: list[int], limit: int) -> dict[str, Any]:
     """One row of the table."""
-    command = [sys.executable, __file__, "--child", way, "--sizes", *map(str, sizes)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
-        printed, ended = done.stdout, done.returncode
-    except subprocess.TimeoutExpired as error:
-        printed, ended = (error.stdout or b"").decode(), -1
-    runs = [json.loads(line) for line in printed.splitlines()]
+    command = [sys.executable, __file__, "--child", way, "--sizes", *map(str, sizes), "--limit", str(limit)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    runs = [json.loads(line) for line in done.stdout.splitlines()]
     row: dict[str, Any] = {"way": way}
     for rows in sizes:
         run = next((r for r in runs if r["rows"] == rows), None)
@@ -153,28 +151,31 @@ def measured(way: str, sizes: list[int], limit: float) -> dict[str, Any]:
     row["bytes a row more"] = None
     if len(runs) > 1:
         row["bytes a row more"] = (runs[-1]["peak MB"] - runs[0]["peak MB"]) * 2**20 / runs[-1]["rows"]
-    row["runs"] = [*runs, {"ended": ended}]
+    row["runs"] = runs
     return row
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 3000, 10_000, 30_000, 100_000])
-    parser.add_argument("--ways", nargs="+", help="only those whose names begin so")
-    parser.add_argument("--limit", type=float, default=300, help="seconds of each way")
+    parser.add_argument("--ways", nargs="+", help="only those whose names begin so; OUT keeps its others")
+    parser.add_argument("--limit", type=int, default=300, help="CPU seconds of each way")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--out", help="write OUT.json and OUT.md")
     args = parser.parse_args()
     if args.child:
+        resource.setrlimit(resource.RLIMIT_CPU, (args.limit, args.limit))
         child(args.child, args.sizes)
         return
     ways = [*RANKERS, *(f"{name}, many grades" for name in MANY), *OTHERS]
-    if args.ways:
-        ways = [way for way in ways if way.startswith(tuple(args.ways))]
-    rows = []
-    for way in ways:
-        rows.append(measured(way, args.sizes, args.limit))
-        print({key: value for key, value in rows[-1].items() if key != "runs"}, flush=True)
+    chosen = [way for way in ways if not args.ways or way.startswith(tuple(args.ways))]
+    found = {}
+    if args.ways and args.out and Path(f"{args.out}.json").exists():
+        found = {row["way"]: row for row in json.loads(Path(f"{args.out}.json").read_text())["rows"]}
+    for way in chosen:
+        found[way] = measured(way, args.sizes, args.limit)
+        print({key: value for key, value in found[way].items() if key != "runs"}, flush=True)
+    rows = [found[way] for way in ways if way in found]
     result = {"machine": machine(), "rows": rows, "verdicts": [], "arguments": vars(args)}
     write("One query of many rows: CPU seconds and memory", result, args.out)
 
