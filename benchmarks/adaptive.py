@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import mcrank
-from mcrank.metrics.measure import NDCG
+from mcrank.metrics.dcg import NDCG
 from mcrank.stats import paired_t
 from report import machine, write
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import mcrank
-from mcrank.metrics.measure import NDCG
+from mcrank.metrics.dcg import NDCG
 from mcrank.stats.paired import t_test
 from peers import SYSTEMS, Job, Worker
 from report import machine, write

@@ -42,24 +42,24 @@ _HOMES = {
     "load": "mcrank.models.file",
     "compare": "mcrank.compare",
     "Comparison": "mcrank.compare.result",
-    "NDCG": "mcrank.metrics.measure",
+    "NDCG": "mcrank.metrics.dcg",
     "evaluate": "mcrank.metrics.evaluate",
-    "DCG": "mcrank.metrics.measure",
-    "MeanNDCG": "mcrank.metrics.measure",
-    "Precision": "mcrank.metrics.measure",
-    "Recall": "mcrank.metrics.measure",
-    "MAP": "mcrank.metrics.measure",
-    "MRR": "mcrank.metrics.measure",
-    "ERR": "mcrank.metrics.measure",
-    "RBP": "mcrank.metrics.measure",
-    "Success": "mcrank.metrics.measure",
-    "Kendall": "mcrank.metrics.measure",
-    "PFound": "mcrank.metrics.measure",
-    "Best": "mcrank.metrics.measure",
+    "DCG": "mcrank.metrics.dcg",
+    "MeanNDCG": "mcrank.metrics.dcg",
+    "Precision": "mcrank.metrics.precision",
+    "Recall": "mcrank.metrics.precision",
+    "MAP": "mcrank.metrics.precision",
+    "MRR": "mcrank.metrics.cascade",
+    "ERR": "mcrank.metrics.cascade",
+    "RBP": "mcrank.metrics.precision",
+    "Success": "mcrank.metrics.cascade",
+    "Kendall": "mcrank.metrics.kendall",
+    "PFound": "mcrank.metrics.cascade",
+    "Best": "mcrank.metrics.best",
     "Measure": "mcrank.metrics.measure",
     "parse_measure": "mcrank.metrics.measure",
-    "Dialect": "mcrank.metrics.dialects",
-    "define_dialect": "mcrank.metrics.dialects",
+    "Dialect": "mcrank.metrics.dialect",
+    "define_dialect": "mcrank.metrics.tools",
     "Grades": "mcrank.data.grades",
     "Qrels": "mcrank.data.trec",
     "Run": "mcrank.data.trec",
@@ -99,25 +99,25 @@ if TYPE_CHECKING:
     from mcrank.errors import ModelFileError as ModelFileError
     from mcrank.errors import NotFittedError as NotFittedError
     from mcrank.errors import OptionError as OptionError
-    from mcrank.metrics.dialects import Dialect as Dialect
-    from mcrank.metrics.dialects import define_dialect as define_dialect
+    from mcrank.metrics.best import Best as Best
+    from mcrank.metrics.cascade import ERR as ERR
+    from mcrank.metrics.cascade import MRR as MRR
+    from mcrank.metrics.cascade import PFound as PFound
+    from mcrank.metrics.cascade import Success as Success
+    from mcrank.metrics.dcg import DCG as DCG
+    from mcrank.metrics.dcg import NDCG as NDCG
+    from mcrank.metrics.dcg import MeanNDCG as MeanNDCG
+    from mcrank.metrics.dialect import Dialect as Dialect
     from mcrank.metrics.evaluate import evaluate as evaluate
-    from mcrank.metrics.measure import DCG as DCG
-    from mcrank.metrics.measure import ERR as ERR
-    from mcrank.metrics.measure import MAP as MAP
-    from mcrank.metrics.measure import MRR as MRR
-    from mcrank.metrics.measure import NDCG as NDCG
-    from mcrank.metrics.measure import RBP as RBP
-    from mcrank.metrics.measure import Best as Best
-    from mcrank.metrics.measure import Kendall as Kendall
-    from mcrank.metrics.measure import MeanNDCG as MeanNDCG
+    from mcrank.metrics.kendall import Kendall as Kendall
     from mcrank.metrics.measure import Measure as Measure
-    from mcrank.metrics.measure import PFound as PFound
-    from mcrank.metrics.measure import Precision as Precision
-    from mcrank.metrics.measure import Recall as Recall
-    from mcrank.metrics.measure import Success as Success
     from mcrank.metrics.measure import parse_measure as parse_measure
+    from mcrank.metrics.precision import MAP as MAP
+    from mcrank.metrics.precision import RBP as RBP
+    from mcrank.metrics.precision import Precision as Precision
+    from mcrank.metrics.precision import Recall as Recall
     from mcrank.metrics.rosetta import rosetta as rosetta
+    from mcrank.metrics.tools import define_dialect as define_dialect
     from mcrank.models.file import load as load
     from mcrank.rankers.adarank import AdaRank as AdaRank
     from mcrank.rankers.best_feature import BestFeature as BestFeature

@@ -11,8 +11,9 @@ import pytest
 import mcrank
 from mcrank import Grades, parse_measure
 from mcrank.errors import MeasureError
-from mcrank.metrics.dialects import DIALECTS, Dialect, find_dialect
+from mcrank.metrics.dialect import Dialect
 from mcrank.metrics.rosetta import _words
+from mcrank.metrics.tools import DIALECTS, find_dialect
 
 
 def mean(measure, y, scores, **options):

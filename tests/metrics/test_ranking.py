@@ -10,10 +10,9 @@ from numba import njit
 
 import mcrank
 from mcrank import Grades
-from mcrank.metrics.layout import Layout
-from mcrank.metrics.sorting import sort_columns
-from mcrank.metrics.sums import count_few_levels, count_levels, count_sums, level_sums
-from mcrank.metrics.ties import fill_cut_ties, rank, ties_of
+from mcrank.kernels.sort import sort_columns
+from mcrank.metrics.layout import Layout, count_few_levels, count_levels, count_sums, level_sums
+from mcrank.metrics.ranking import fill_cut_ties, rank, ties_of
 from tests.reference.measures import stable_order
 
 SCORES = {

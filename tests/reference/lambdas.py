@@ -67,3 +67,30 @@ def measure_change(grades: Sequence[float], label: str, k: int | None):
         return measures.swap_change(measures.FORMULAS[label], ranked, k, a, b)
 
     return change
+
+
+def tied_order(prepared, scores: np.ndarray, data) -> np.ndarray:
+    """Rows of every query by falling score as the dialect holds it, equal scores by its tie rule."""
+    rounded = np.float32(scores) if prepared.precision == "float32" else scores
+    worth = prepared.form.worth[prepared.layout.levels]
+    ties = {
+        "file": lambda row: 0,
+        "expected": lambda row: 0,
+        "worst": lambda row: worth[row],
+        "id-descending": lambda row: [-byte for byte in data.doc_ids[row].encode()] + [0],
+    }[prepared.rule]
+    return np.array(
+        sorted(range(len(scores)), key=lambda row: (data.qid[row], -rounded[row], ties(row), row))
+    )
+
+
+def change_of_values(prepared, order: np.ndarray, a: int, b: int) -> float:
+    """Change of a measure when the rows at two places of an order swap, by measuring both orders."""
+    swapped = order.copy()
+    swapped[[a, b]] = swapped[[b, a]]
+    values = []
+    for rows in (order, swapped):
+        falling = np.empty(len(rows))
+        falling[rows] = -np.arange(len(rows))
+        values.append(np.nan_to_num(prepared.per_query(falling)))
+    return float(np.abs(values[1] - values[0]).sum())

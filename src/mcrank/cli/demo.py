@@ -127,7 +127,7 @@ def _settings(data: Any, rounds: int, learning_rate: float) -> dict[str, str]:
 
 def _train(title: str, name: str, options: dict[str, Any], data: Any, folder: Path) -> Entry | None:
     """Train, test and save one ranker; None when Ctrl-C ended it."""
-    from mcrank.metrics.measure import NDCG
+    from mcrank.metrics.dcg import NDCG
 
     start = time.perf_counter()
     with TrainingProgress(title) as progress:

@@ -68,7 +68,7 @@ class DialectName(ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the name as it was given, when it is one."""
-        from mcrank.metrics.dialects import find_dialect
+        from mcrank.metrics.tools import find_dialect
 
         try:
             find_dialect(value)
@@ -80,7 +80,7 @@ class DialectName(ParamType):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Complete names of dialects."""
-        from mcrank.metrics.dialects import DIALECTS
+        from mcrank.metrics.tools import DIALECTS
 
         return [CompletionItem(name) for name in DIALECTS if name.startswith(incomplete)]
 

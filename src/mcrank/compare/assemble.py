@@ -14,9 +14,9 @@ from mcrank.compare.result import Cell, Choice, Comparison, FloatArray, FoldFact
 from mcrank.data.dataset import Dataset
 from mcrank.data.ids import plain_ids
 from mcrank.errors import DataError, MeasureError
-from mcrank.metrics.dialects import find_dialect
 from mcrank.metrics.evaluate import evaluate
 from mcrank.metrics.measure import Measure, parse_measure
+from mcrank.metrics.tools import find_dialect
 
 # Features of the test rows are kept for the look at single queries; more than this costs more than it tells.
 MOST_FEATURE_BYTES = 1 << 30

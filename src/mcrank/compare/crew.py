@@ -25,7 +25,7 @@ from mcrank.compare.cell import CellPlan
 from mcrank.compare.parts import Source
 from mcrank.compare.worker import FoldShelf, run_task
 from mcrank.errors import McrankError
-from mcrank.metrics.dialects import DIALECTS
+from mcrank.metrics.tools import DIALECTS
 
 _PATIENCE = 0.1  # seconds between two calls of the callback while nothing is finished
 

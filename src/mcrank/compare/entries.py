@@ -19,8 +19,9 @@ from mcrank.compare.foreign import is_model
 from mcrank.compare.names import check_name, same_name
 from mcrank.compare.result import System
 from mcrank.errors import DataError, McrankError, OptionError
-from mcrank.metrics.dialects import Dialect, find_dialect
+from mcrank.metrics.dialect import Dialect
 from mcrank.metrics.measure import Measure, parse_measure
+from mcrank.metrics.tools import find_dialect
 from mcrank.models.file import ranker_class
 from mcrank.options import Option
 from mcrank.rankers.base import Ranker, measure_of

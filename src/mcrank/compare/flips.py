@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mcrank.errors import MeasureError
-from mcrank.metrics.bound import Bound
-from mcrank.metrics.dialects import DIALECTS, find_dialect
 from mcrank.metrics.layout import Layout
 from mcrank.metrics.measure import Measure, parse_measure
+from mcrank.metrics.prepared import PreparedMeasure
 from mcrank.metrics.rosetta import Reading, Rosetta, rosetta
+from mcrank.metrics.tools import DIALECTS, find_dialect
 
 if TYPE_CHECKING:
     from mcrank.compare.result import Comparison, FloatArray, IntArray
@@ -83,13 +83,13 @@ def _means(explained: _Explained, number: int, definition: Measure, layout: Layo
     caveats = [explained.of(0).readings[number].refusal]
     means = []
     try:
-        bound = Bound(replace(definition, dialect=find_dialect(name)), layout)
+        prepared = PreparedMeasure(replace(definition, dialect=find_dialect(name)), layout)
     except MeasureError:
-        bound = None
+        prepared = None
     for system, scores in enumerate(explained.comparison.scores):
         try:
-            if bound is not None:
-                means.append(bound.mean(scores))
+            if prepared is not None:
+                means.append(prepared.mean(scores))
                 continue
         except MeasureError:
             pass

@@ -27,8 +27,8 @@ from mcrank.compare.payload import Payload, decimals_for, packed_size, quantize
 from mcrank.compare.shapes import Figure
 from mcrank.compare.tables import Table
 from mcrank.compare.verdict import family
-from mcrank.metrics.dialects import DIALECTS
 from mcrank.metrics.measure import parse_measure
+from mcrank.metrics.tools import DIALECTS
 from mcrank.texts import printable
 
 if TYPE_CHECKING:

@@ -24,7 +24,8 @@ from typing import Any
 from mcrank.compare.cell import CellPlan, run_cell
 from mcrank.compare.parts import Parts, make_fold
 from mcrank.errors import McrankError
-from mcrank.metrics.dialects import Dialect, define_dialect
+from mcrank.metrics.dialect import Dialect
+from mcrank.metrics.tools import define_dialect
 
 _PATIENCE = 0.2  # seconds between two words on the rounds of a cell
 

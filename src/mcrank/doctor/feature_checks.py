@@ -9,9 +9,9 @@ from mcrank.data.dataset import Dataset
 from mcrank.doctor.findings import Finding, listed, percent, share_text
 from mcrank.doctor.row_hash import duplicate_columns
 from mcrank.errors import MeasureError
-from mcrank.metrics.bound import Bound
 from mcrank.metrics.layout import Layout
 from mcrank.metrics.measure import parse_measure
+from mcrank.metrics.prepared import PreparedMeasure
 from mcrank.threads import run_all
 
 # What single features are measured by: pessimistic, for rows with one value are in no order at all.
@@ -150,15 +150,15 @@ def feature_values(data: Dataset, n_jobs: int = 1) -> npt.NDArray[np.float64]:
     >>> feature_values(Dataset([[2.0, 0.0], [1.0, 0.0]], y=[1, 0], qid=[1, 1])).round(4).tolist()
     [[1.0, 0.6309], [0.6309, 0.6309]]
     """
-    bound = Bound(parse_measure(MEASURE), Layout.of(data))
-    bound.mean(np.zeros(data.n_rows))  # what the bound finds out at first use, it finds before the threads
+    prepared = PreparedMeasure(parse_measure(MEASURE), Layout.of(data))
+    prepared.mean(np.zeros(data.n_rows))  # what it finds out at first use, it finds before the threads
     out = np.empty((2, data.n_features))
 
     def measure(feature: int) -> None:
         column = data.X[:, feature].astype(np.float64)
         missing = np.isnan(column)
         for row, sign in enumerate((1.0, -1.0)):
-            out[row, feature] = bound.mean(np.where(missing, -np.inf, sign * column))
+            out[row, feature] = prepared.mean(np.where(missing, -np.inf, sign * column))
 
     run_all(measure, range(data.n_features), n_jobs)
     return out

@@ -14,11 +14,11 @@ import numpy.typing as npt
 from numba import njit
 
 from mcrank.kernels import kernel
+from mcrank.kernels.fenwick import add_at, sum_upto
+from mcrank.kernels.sort import merge_rows
 from mcrank.losses.pairs import FloatArray, IntArray, Space
 from mcrank.losses.pairwise import PairArrays, QueryLoss, pair_arrays
 from mcrank.losses.quantize import Gradients, Run
-from mcrank.metrics.fenwick import add_at, sum_upto
-from mcrank.metrics.sorting import merge_rows
 
 _MANY = 1 << 22  # rows times grades of a query up to which every grade has a walk of its own
 

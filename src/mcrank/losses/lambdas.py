@@ -19,6 +19,7 @@ from numba import njit
 
 from mcrank.errors import MeasureError
 from mcrank.kernels import kernel
+from mcrank.kernels.sort import merge_rows
 from mcrank.losses.pair_limit import refuse_pairs
 from mcrank.losses.pairs import (
     FloatArray,
@@ -33,13 +34,14 @@ from mcrank.losses.pairs import (
     weigh_pairs,
 )
 from mcrank.losses.pairwise import QueryLoss, count_pairs
-from mcrank.metrics.binary import AveragePrecision, BestGrade
-from mcrank.metrics.bound import Bound
+from mcrank.metrics.best import BestGrade
 from mcrank.metrics.cascade import Cascade
 from mcrank.metrics.dcg import DiscountedSum, ideal_sums
 from mcrank.metrics.kendall import KendallTau
-from mcrank.metrics.sorting import merge_rows
-from mcrank.metrics.swap_rows import (
+from mcrank.metrics.precision import AveragePrecision
+from mcrank.metrics.prepared import PreparedMeasure
+from mcrank.metrics.ranking import base_order
+from mcrank.metrics.swaps import (
     average_precision_row,
     best_grade_row,
     cascade_row,
@@ -47,7 +49,6 @@ from mcrank.metrics.swap_rows import (
     kendall_row,
     kendall_start,
 )
-from mcrank.metrics.ties import base_order
 
 # Forms a measure may have, by the kernel that knows its swaps.
 _FORMS: dict[type[Any], int] = {
@@ -81,12 +82,12 @@ class MeasureArrays(NamedTuple):
     longest: int
 
 
-def measure_arrays(bound: Bound, truncation: int | None = None) -> MeasureArrays:
+def measure_arrays(prepared: PreparedMeasure, truncation: int | None = None) -> MeasureArrays:
     """Return what lambda kernels need of a measure.
 
     Parameters
     ----------
-    bound : Bound
+    prepared : PreparedMeasure
         The measure on the training data, from `Measure.on`.
     truncation : int, optional
         Only pairs with a row within so many ranks; by default all that the measure looks at.
@@ -100,14 +101,14 @@ def measure_arrays(bound: Bound, truncation: int | None = None) -> MeasureArrays
     >>> arrays.worth.tolist(), arrays.top, arrays.discount.round(3).tolist()
     ([0.0, 1.0, 3.0], 2, [1.0, 0.631, 0.0])
     """
-    layout, form = bound.layout, bound.form
+    layout, form = prepared.layout, prepared.form
     if type(form) not in _FORMS:
-        raise MeasureError(f"{bound.measure.name} has no compiled swap changes; choose another measure.")
+        raise MeasureError(f"{prepared.measure.name} has no compiled swap changes; choose another measure.")
     longest = max(layout.longest, 1)
     own_discount = isinstance(form, DiscountedSum) and form.own_discount
     # Own discounts are laid out like the rows of all queries.
     depth = longest if own_discount else min(form.depth, longest)
-    discount, norm = _discount_and_norm(bound)
+    discount, norm = _discount_and_norm(prepared)
     if not own_discount:
         discount = np.pad(discount, (0, longest - len(discount)))
     worth = np.take(form.worth, layout.levels)
@@ -122,28 +123,28 @@ def measure_arrays(bound: Bound, truncation: int | None = None) -> MeasureArrays
         norm=norm,
         depth=depth,
         top=depth if truncation is None else min(truncation, depth),
-        single=bound.measure.switches.score == "float32",
-        base=_tie_order(bound),
+        single=prepared.measure.switches.score == "float32",
+        base=_tie_order(prepared),
         starts=layout.starts,
         ends=layout.ends,
         longest=longest,
     )
 
 
-def _discount_and_norm(bound: Bound) -> tuple[FloatArray, FloatArray]:
+def _discount_and_norm(prepared: PreparedMeasure) -> tuple[FloatArray, FloatArray]:
     """Discount (weight) by rank, and norm by query.
 
     A normalised sum does not depend on the unit of its discounts. Measuring them by the first one, and
     rounding what the logarithms of two bases leave different, makes dialects that mean the same train to the
     same model.
     """
-    form = bound.form
-    if not (isinstance(form, DiscountedSum) and bound.prepared.normalized and not form.own_discount):
-        return getattr(form, "discount", getattr(form, "weight", np.empty(0))), bound.norm
+    form = prepared.form
+    if not (isinstance(form, DiscountedSum) and prepared.arithmetic.normalized and not form.own_discount):
+        return getattr(form, "discount", getattr(form, "weight", np.empty(0))), prepared.norm
     fraction, exponent = np.frexp(form.discount / form.discount[:1])
     discount = np.ldexp(np.rint(fraction * _DISCOUNT_STEPS), exponent) / _DISCOUNT_STEPS
-    ideal = ideal_sums(bound.layout, form.worth, discount)
-    counts = (bound.norm > 0.0) & (ideal > 0.0)
+    ideal = ideal_sums(prepared.layout, form.worth, discount)
+    counts = (prepared.norm > 0.0) & (ideal > 0.0)
     return discount, np.divide(1.0, ideal, out=np.zeros_like(ideal), where=counts)
 
 
@@ -161,13 +162,13 @@ def _places_and_scale(worth: FloatArray, starts: IntArray, sizes: IntArray) -> t
     return out, np.sqrt(every * count_pairs(worth[order], queries, sizes))
 
 
-def _tie_order(bound: Bound) -> RowArray:
+def _tie_order(prepared: PreparedMeasure) -> RowArray:
     """Places in their query of rows in the order in which equal scores stand; empty for file order."""
-    layout = bound.layout
-    if bound.rule in ("file", "expected"):
+    layout = prepared.layout
+    if prepared.rule in ("file", "expected"):
         return np.empty(0, dtype=np.int32)
-    bound.ranking(np.zeros(layout.n_rows))  # all scores are equal at first: says so where ids are missing
-    order = base_order(layout, bound.rule, bound.measure.switches.tie_rule[1], bound.form.worth)
+    prepared.ranking(np.zeros(layout.n_rows))  # all scores are equal at first: says so where ids are missing
+    order = base_order(layout, prepared.rule, prepared.measure.switches.tie_rule[1], prepared.form.worth)
     return np.asarray(order - np.repeat(layout.starts, layout.sizes), dtype=np.int32)
 
 
@@ -289,7 +290,11 @@ def fill_lambdas(measure, scores, queries, sigma, norm, space, slopes, curves): 
 
 
 def lambda_gradients(
-    bound: Bound, scores: FloatArray, sigma: float = 1.0, truncation: int | None = None, norm: bool = False
+    prepared: PreparedMeasure,
+    scores: FloatArray,
+    sigma: float = 1.0,
+    truncation: int | None = None,
+    norm: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the lambdas and their curvatures of every row, in the data's grouped order.
 
@@ -303,7 +308,7 @@ def lambda_gradients(
     >>> lambdas.round(4).tolist()  # half of what a swap changes, 1 - 1/log2(3)
     [-0.1845, 0.1845]
     """
-    measure = measure_arrays(bound, truncation)
+    measure = measure_arrays(prepared, truncation)
     lambdas, weights = np.zeros(len(scores)), np.zeros(len(scores))
     fill_lambdas(
         measure, np.asarray(scores, dtype=np.float64), np.arange(len(measure.starts)), float(sigma), norm,
@@ -317,7 +322,7 @@ class LambdaLoss(QueryLoss):
 
     Parameters
     ----------
-    bound : Bound
+    prepared : PreparedMeasure
         The measure on the training data.
     sigma : float
         Steepness of the logistic curve.
@@ -343,7 +348,7 @@ class LambdaLoss(QueryLoss):
 
     def __init__(
         self,
-        bound: Bound,
+        prepared: PreparedMeasure,
         sigma: float = 1.0,
         truncation: int | None = None,
         norm: bool = False,
@@ -351,24 +356,24 @@ class LambdaLoss(QueryLoss):
         most: int | None = None,
         owner: str = "A lambda loss",
     ) -> None:
-        self.measure = measure_arrays(bound, truncation)
+        self.measure = measure_arrays(prepared, truncation)
         if most is not None:
-            self._refuse(bound, most, owner)
+            self._refuse(prepared, most, owner)
         self.sigma = float(sigma)
         self.norm = bool(norm)
         super().__init__(self.measure.ends, self.measure.longest, weight)
 
-    def _refuse(self, bound: Bound, most: int, owner: str) -> None:
+    def _refuse(self, prepared: PreparedMeasure, most: int, owner: str) -> None:
         measure = self.measure
         sizes = np.where(measure.norm > 0.0, measure.ends - measure.starts, 0)
         top = np.minimum(measure.top, np.maximum(sizes - 1, 0))
         refuse_pairs(
             owner,
-            f"weighs every pair of ranks that {bound.measure.name} looks at, each round",
+            f"weighs every pair of ranks that {prepared.measure.name} looks at, each round",
             "take a measure with a cut-off (such as ndcg@10), set truncation",
             top * sizes - top * (top + 1) // 2,
             sizes,
-            bound.layout.qids,
+            prepared.layout.qids,
             most,
         )
 

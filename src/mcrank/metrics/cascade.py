@@ -1,4 +1,4 @@
-"""Cascade measures: a user reads down the list and stops when satisfied.
+"""ERR, PFound, reciprocal rank and success: a user reads down the list and stops when satisfied.
 
 The value is the sum over ranks of weight * (not satisfied so far) * satisfied here. ERR weighs by 1/rank,
 PFound by decay^(rank - 1); with satisfied = relevant it is the reciprocal rank (weight 1/rank) and
@@ -8,13 +8,16 @@ success@k (weight 1).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from mcrank.kernels import kernel
-from mcrank.metrics.dialects import Dialect
+from mcrank.metrics.dialect import Dialect
 from mcrank.metrics.layout import FloatArray, Layout
-from mcrank.metrics.ties import Ranking
+from mcrank.metrics.measure import Arithmetic, Measure, checked_number
+from mcrank.metrics.precision import Binary
+from mcrank.metrics.ranking import Ranking
 
 
 @kernel()
@@ -73,37 +76,9 @@ def expected_cascades(scores, order, starts, ends, levels, satisfied, weight, sc
         out[q] = total
 
 
-@kernel()
-def cascade_swaps(order, start, end, levels, satisfied, weight, out):  # type: ignore[no-untyped-def]
-    """Absolute change of one query when the rows at ranks i and j swap.
-
-    With x, y their probabilities it is reading_i * (x - y) * (between + weight_j * still - weight_i), where
-    ``between`` and ``still`` are the value and the chance to read on of the rows strictly between.
-    """
-    # IN: order, start, end, levels, satisfied, weight  OUT: out[i, j]
-    n = end - start
-    depth = weight.shape[0]
-    reading = 1.0
-    for i in range(n):
-        out[i, i] = 0.0
-        x = satisfied[levels[order[start + i]]]
-        weight_i = weight[i] if i < depth else 0.0
-        between = 0.0
-        still = 1.0
-        for j in range(i + 1, n):
-            y = satisfied[levels[order[start + j]]]
-            weight_j = weight[j] if j < depth else 0.0
-            change = abs(reading * (x - y) * (between + weight_j * still - weight_i))
-            out[i, j] = change
-            out[j, i] = change
-            between += weight_j * still * y
-            still *= 1.0 - y
-        reading *= 1.0 - x
-
-
 @dataclass(frozen=True, eq=False)
 class Cascade:
-    """A cascade measure bound to data: probability of satisfaction by level, weight by rank.
+    """A cascade measure on data: probability of satisfaction by level, weight by rank.
 
     ``rest`` is the precision of 1 - probability.
     """
@@ -127,11 +102,6 @@ class Cascade:
             rest = 1.0 - self.worth.astype(self.rest)
             cascades(ranking.order, *rows, rest.astype(np.float64), self.weight, out[part])
 
-    def fill_swaps(self, layout: Layout, ranking: Ranking, query: int, out: FloatArray) -> None:
-        """Fill ``out[i, j]`` with the change when ranks i and j of one query swap."""
-        start, end = int(layout.starts[query]), int(layout.ends[query])
-        cascade_swaps(ranking.order, start, end, layout.levels, self.worth, self.weight, out)
-
 
 def satisfaction(dialect: Dialect, layout: Layout, max_grade: float, measure: str) -> FloatArray:
     """Return the probability that each level satisfies, or raise `MeasureError` where it would pass 1."""
@@ -152,3 +122,133 @@ def satisfaction(dialect: Dialect, layout: Layout, max_grade: float, measure: st
 
 def _chance_words(dialect: Dialect, scale: float) -> str:
     return "the grade itself" if dialect.err == "grade" else f"(2^grade - 1)/{scale:g}"
+
+
+@dataclass(frozen=True)
+class ERR(Measure):
+    """Expected reciprocal rank; ``max_grade`` is the grade of a perfect document.
+
+    Examples
+    --------
+    >>> from mcrank import ERR, Dataset
+    >>> data = Dataset([[0.0]] * 2, y=[0, 4], qid=[1, 1])
+    >>> ERR(k=10).on(data).mean([1.0, 2.0])
+    0.9375
+    """
+
+    max_grade: float = 4
+
+    label: ClassVar[str] = "err"
+    parameter: ClassVar[str | None] = "max_grade"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "max_grade", checked_number(self.max_grade, "max_grade of ERR", 0.0, 1000.0))
+
+    def prepare(self, layout: Layout) -> Arithmetic:
+        """Return ERR as a cascade."""
+        chance = satisfaction(self.switches, layout, self.max_grade, self.name)
+        weight = 1.0 / np.arange(1, self._depth(layout) + 1)
+        return Arithmetic(Cascade(chance, weight, self.switches.err_rest), layout.query_sums(chance) <= 0.0)
+
+    @property
+    def definition(self) -> str:
+        """The definition, in one line."""
+        if self.switches.err == "grade":
+            chance = "the grade itself"
+        else:
+            chance = f"(2^grade - 1)/{2.0**self.max_grade:g}"
+        over = f"over {self._cut_words()}; P(satisfied) = {chance}"
+        return f"sum of 1/rank * P(stop there) {over}; {self._tie_words()}"
+
+
+@dataclass(frozen=True)
+class PFound(Measure):
+    """Probability that a reader who leaves with chance 1 - ``decay`` after each document is satisfied.
+
+    The grade itself is the probability of satisfaction, as in CatBoost.
+
+    Examples
+    --------
+    >>> from mcrank import Dataset, PFound
+    >>> data = Dataset([[0.0]] * 2, y=[0.0, 0.5], qid=[1, 1])
+    >>> PFound().on(data).mean([2.0, 1.0])
+    0.425
+    """
+
+    decay: float = 0.85
+
+    label: ClassVar[str] = "pfound"
+    parameter: ClassVar[str | None] = "decay"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "decay", checked_number(self.decay, "decay of PFound", 0.0, 1.0))
+
+    def prepare(self, layout: Layout) -> Arithmetic:
+        """Return PFound as a cascade."""
+        chance = satisfaction(self.switches.but(err="grade"), layout, 4, self.name)
+        weight = self.decay ** np.arange(self._depth(layout), dtype=np.float64)
+        return Arithmetic(Cascade(chance, weight), layout.query_sums(chance) <= 0.0)
+
+    @property
+    def definition(self) -> str:
+        """The definition, in one line."""
+        return (
+            f"sum of {self.decay:g}^(rank - 1) * P(stop there) over {self._cut_words()}; "
+            f"P(satisfied) = the grade itself; {self._tie_words()}"
+        )
+
+
+@dataclass(frozen=True)
+class MRR(Binary):
+    """Mean reciprocal rank of the first relevant document.
+
+    Examples
+    --------
+    >>> from mcrank import MRR, Dataset
+    >>> data = Dataset([[0.0]] * 3, y=[0, 1, 1], qid=[1, 1, 1])
+    >>> MRR().on(data).mean([3.0, 2.0, 1.0])
+    0.5
+    """
+
+    label: ClassVar[str] = "mrr"
+
+    def prepare(self, layout: Layout) -> Arithmetic:
+        """Return the reciprocal rank as a cascade that stops at the first relevant document."""
+        relevant, counts = self._relevance(layout)
+        weight = 1.0 / np.arange(1, self._depth(layout, self.switches.mrr_default) + 1)
+        if self.switches.reciprocal == "float32":
+            weight = weight.astype(np.float32).astype(np.float64)
+        return Arithmetic(Cascade(relevant, weight), counts == 0.0)
+
+    @property
+    def definition(self) -> str:
+        """The definition, in one line."""
+        cut = self._cut_words(self.switches.mrr_default)
+        return f"1/rank of the first relevant in {cut}; {self._relevant_words()}"
+
+
+@dataclass(frozen=True)
+class Success(Binary):
+    """1 when a relevant document is among the first k.
+
+    Examples
+    --------
+    >>> from mcrank import Dataset, Success
+    >>> data = Dataset([[0.0]] * 2, y=[0, 1], qid=[1, 1])
+    >>> Success(k=1).on(data).mean([1.0, 0.0])
+    0.0
+    """
+
+    label: ClassVar[str] = "success"
+
+    def prepare(self, layout: Layout) -> Arithmetic:
+        """Return success as a cascade of weight 1."""
+        relevant, counts = self._relevance(layout)
+        return Arithmetic(Cascade(relevant, np.ones(self._depth(layout))), counts == 0.0)
+
+    @property
+    def definition(self) -> str:
+        """The definition, in one line."""
+        return f"1 if a relevant document is in {self._cut_words()}; {self._relevant_words()}"

@@ -1,4 +1,4 @@
-"""Discounted sums: DCG, NDCG, and everything else that is a sum over ranks of gain times discount.
+"""DCG, NDCG, MeanNDCG, and the form they have: a sum over ranks of gain times discount.
 
 Precision, recall and rank-biased precision have this form too, with their own gain, discount and divisor.
 """
@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
+from mcrank.errors import MeasureError
 from mcrank.kernels import kernel
-from mcrank.metrics.dialects import Dialect
+from mcrank.metrics.dialect import Dialect
 from mcrank.metrics.layout import BoolArray, FloatArray, Layout, RowArray
-from mcrank.metrics.ties import Ranking, rank
+from mcrank.metrics.measure import Arithmetic, Measure
+from mcrank.metrics.ranking import Ranking, rank
 
 
 @kernel()
@@ -100,30 +103,9 @@ def mean_ndcg_discounts(order, starts, ends, stops, levels, worth, discount, own
             own[s + r] = discount[r] * tail / n
 
 
-@kernel()
-def discounted_swaps(order, start, end, levels, worth, discount, first, divisor, out):  # type: ignore[no-untyped-def]
-    """Absolute change of one query when the rows at ranks i and j swap places."""
-    # IN: order, start, end, levels, worth, discount by rank from ``first``, divisor  OUT: out[i, j]
-    n = end - start
-    depth = discount.shape[0] - first
-    for i in range(n):
-        out[i, i] = 0.0
-        discount_i = discount[first + i] if i < depth else 0.0
-        gain_i = worth[levels[order[start + i]]]
-        for j in range(i + 1, n):
-            discount_j = discount[first + j] if j < depth else 0.0
-            change = 0.0
-            if divisor > 0.0:
-                change = (
-                    abs(gain_i - worth[levels[order[start + j]]]) * abs(discount_i - discount_j) / divisor
-                )
-            out[i, j] = change
-            out[j, i] = change
-
-
 @dataclass(frozen=True, eq=False)
 class DiscountedSum:
-    """A measure bound to data: sum over ranks of gain times discount, divided per query.
+    """A measure on data: sum over ranks of gain times discount, divided per query.
 
     With ``own_discount`` every query has its own discounts, laid out like its rows.
     """
@@ -147,15 +129,6 @@ class DiscountedSum:
         else:
             discounted_sums(ranking.order, *rows, *rest)
 
-    def fill_swaps(self, layout: Layout, ranking: Ranking, query: int, out: FloatArray) -> None:
-        """Fill ``out[i, j]`` with the change when ranks i and j of one query swap."""
-        start, end = int(layout.starts[query]), int(layout.ends[query])
-        first = start if self.own_discount else 0
-        discounted_swaps(
-            ranking.order, start, end, layout.levels, self.worth, self.discount, first,
-            float(self.divisor[query]), out,
-        )  # fmt: skip
-
 
 def gain_function(dialect: Dialect) -> Callable[[FloatArray], FloatArray]:
     """Return the dialect's gain as a function of the grade; 0 for grades it does not know.
@@ -164,7 +137,7 @@ def gain_function(dialect: Dialect) -> Callable[[FloatArray], FloatArray]:
     --------
     >>> import numpy as np
     >>> from mcrank.metrics.dcg import gain_function
-    >>> from mcrank.metrics.dialects import find_dialect
+    >>> from mcrank.metrics.tools import find_dialect
     >>> gain_function(find_dialect("letor4"))(np.array([0.0, 1.0, 2.0, 3.0])).tolist()
     [0.0, 1.0, 3.0, 0.0]
     """
@@ -230,7 +203,7 @@ def discounts(dialect: Dialect, depth: int) -> FloatArray:
     Examples
     --------
     >>> from mcrank.metrics.dcg import discounts
-    >>> from mcrank.metrics.dialects import find_dialect
+    >>> from mcrank.metrics.tools import find_dialect
     >>> discounts(find_dialect("letor4"), 4).tolist()
     [1.0, 1.0, 0.6309297535714575, 0.5]
     """
@@ -274,3 +247,126 @@ def mean_ndcg_form(
 
 def _ideal_order(layout: Layout, worth: FloatArray, depth: int) -> RowArray:
     return rank(replace(layout, ends=layout.stops), np.take(worth, layout.levels), depth).order
+
+
+@dataclass(frozen=True)
+class DCG(Measure):
+    """Discounted cumulative gain.
+
+    Examples
+    --------
+    >>> from mcrank import DCG, Dataset
+    >>> data = Dataset([[0.0]] * 2, y=[2, 1], qid=[1, 1])
+    >>> round(DCG(k=1).on(data).mean([1.0, 0.0]), 4)
+    3.0
+    """
+
+    label: ClassVar[str] = "dcg"
+
+    def prepare(self, layout: Layout) -> Arithmetic:
+        """Return DCG as a discounted sum."""
+        gain = gains(self.switches, layout, self.name)
+        discount = discounts(self.switches, self._depth(layout, self.switches.ndcg_default))
+        ones = np.ones(layout.n_queries)
+        empty = ideal_sums(layout, gain, discount) <= 0.0
+        short, short_value = self._short(layout)
+        return Arithmetic(DiscountedSum(gain, discount, ones), empty, short=short, short_value=short_value)
+
+    def _short(self, layout: Layout) -> tuple[BoolArray | None, float]:
+        rule = self.switches.short
+        short = layout.shorter_than(self.k) if self.k is not None and rule != "cut" else None
+        return short, float("nan") if rule == "missing" else 0.0
+
+    def _gain_words(self) -> str:
+        gain = self.switches.gain
+        named = {"exp": "gain 2^grade - 1", "exp/16": "gain (2^grade - 1)/16", "linear": "gain = grade"}
+        return named[gain] if isinstance(gain, str) else f"gain {'/'.join(f'{g:g}' for g in gain)} by grade"
+
+    def _discount_words(self) -> str:
+        return {
+            "log2": "discount 1/log2(1 + rank)",
+            "ln": "discount 1/ln(1 + rank)",
+            "letor": "discount 1, 1, then 1/log2(rank)",
+            "position": "discount 1/rank",
+        }[self.switches.discount]
+
+    @property
+    def definition(self) -> str:
+        """The definition, in one line."""
+        cut = self._cut_words(self.switches.ndcg_default)
+        return f"sum over {cut}: {self._gain_words()}, {self._discount_words()}; {self._tie_words()}"
+
+
+@dataclass(frozen=True)
+class NDCG(DCG):
+    """Normalized discounted cumulative gain: DCG over the DCG of the ideal order.
+
+    Examples
+    --------
+    >>> from mcrank import NDCG, Dataset
+    >>> data = Dataset([[0.0]] * 2, y=[0, 1], qid=[1, 1])
+    >>> round(NDCG(k=10).on(data).mean([1.0, 0.0]), 4)
+    0.6309
+    >>> NDCG(k=10, dialect="letor4;short=cut").on(data).mean([1.0, 0.0])
+    1.0
+    """
+
+    label: ClassVar[str] = "ndcg"
+
+    def prepare(self, layout: Layout) -> Arithmetic:
+        """Return NDCG as a discounted sum over the ideal."""
+        gain = gains(self.switches, layout, self.name)
+        discount = discounts(self.switches, self._depth(layout, self.switches.ndcg_default))
+        ideal = ideal_sums(layout, gain, discount)
+        short, short_value = self._short(layout)
+        return Arithmetic(
+            DiscountedSum(gain, discount, ideal),
+            empty=ideal <= 0.0,
+            empty_value=_empty_value(self.switches),
+            short=short,
+            short_value=short_value,
+            normalized=True,
+        )
+
+    @property
+    def definition(self) -> str:
+        """The definition, in one line."""
+        empty = self.switches.empty
+        words = "is left out" if empty == "skip" else f"scores {empty:g}"
+        short = {"cut": "", "zero": "; shorter than k scores 0", "missing": "; shorter than k counts 0"}
+        return f"DCG/ideal, {DCG.definition.fget(self)}; empty query {words}{short[self.switches.short]}"  # type: ignore[attr-defined]
+
+
+def _empty_value(dialect: Dialect) -> float:
+    return 0.0 if isinstance(dialect.empty, str) else float(dialect.empty)
+
+
+@dataclass(frozen=True)
+class MeanNDCG(DCG):
+    """Mean of NDCG@1 to NDCG@n of each query, as LETOR 4.0 and the MSLR script print it.
+
+    Examples
+    --------
+    >>> from mcrank import Dataset, MeanNDCG
+    >>> data = Dataset([[0.0]] * 2, y=[0, 1], qid=[1, 1])
+    >>> MeanNDCG(dialect="letor4").on(data).mean([1.0, 0.0])
+    0.5
+    """
+
+    label: ClassVar[str] = "meanndcg"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.k is not None:
+            raise MeasureError(f"MeanNDCG runs over every cut-off and takes no k, got {self.k!r}.")
+
+    def prepare(self, layout: Layout) -> Arithmetic:
+        """Return MeanNDCG as a discounted sum with discounts of each query's own."""
+        gain = gains(self.switches, layout, self.name)
+        form, ideal = mean_ndcg_form(layout, gain, discounts(self.switches, layout.longest))
+        return Arithmetic(form, ideal <= 0.0, _empty_value(self.switches), normalized=True)
+
+    @property
+    def definition(self) -> str:
+        """The definition, in one line."""
+        return f"mean of NDCG@1..NDCG@n: {self._gain_words()}, {self._discount_words()}; {self._tie_words()}"

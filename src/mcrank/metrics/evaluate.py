@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from mcrank.data.trec import Judged, Qrels, Run, judge
 from mcrank.errors import DataError, MeasureError
-from mcrank.metrics.bound import Bound, measure_together, score_array, score_column
 from mcrank.metrics.layout import BoolArray, FloatArray, Graded, Layout
 from mcrank.metrics.measure import Measure, parse_measure
+from mcrank.metrics.prepared import PreparedMeasure, measure_together, score_array, score_column
 from mcrank.threads import check_jobs
 
 
@@ -157,24 +157,24 @@ def _evaluate(
     wanted: list[Measure], graded: Graded, row_scores: npt.ArrayLike, layout: Layout, band: bool
 ) -> Evaluation:
     used = score_column(row_scores, layout)
-    bounds = [Bound(measure, layout) for measure in wanted]
-    cuts = sorted({bound.measure.k for bound in bounds if bound.measure.k is not None})
-    values, tied = measure_together(bounds, used, cuts)
+    prepared = [PreparedMeasure(measure, layout) for measure in wanted]
+    cuts = sorted({measure.k for measure in wanted if measure.k is not None})
+    values, tied = measure_together(prepared, used, cuts)
     per_query = {}
     mean = {}
     counted = {}
-    for bound, those in zip(bounds, values, strict=True):
+    for measure, ready, those in zip(wanted, prepared, values, strict=True):
         those.setflags(write=False)
-        per_query[bound.measure.name] = those
-        mean[bound.measure.name] = bound.mean_of(those)
-        counted[bound.measure.name] = bound.counted(those) if np.isnan(those).any() else those
+        per_query[measure.name] = those
+        mean[measure.name] = ready.mean_of(those)
+        counted[measure.name] = ready.counted(those) if np.isnan(those).any() else those
     return Evaluation(
         mean=MappingProxyType(mean),
         per_query=MappingProxyType(per_query),
         qids=layout.qids,
         counts=MappingProxyType(_counts(layout, tied, graded)),
         definitions=MappingProxyType({m.name: m.definition for m in wanted}),
-        band=MappingProxyType(_bands(bounds, used) if band else {}),
+        band=MappingProxyType(_bands(prepared, used) if band else {}),
         counted=MappingProxyType(counted),
     )
 
@@ -225,17 +225,11 @@ def _counts(layout: Layout, tied: Mapping[int, BoolArray], graded: Graded) -> di
     return counts
 
 
-def _bands(bounds: list[Bound], scores: FloatArray) -> dict[str, tuple[float, float]]:
+def _bands(prepared: list[PreparedMeasure], scores: FloatArray) -> dict[str, tuple[float, float]]:
     bands = {}
-    for bound in bounds:
-        worst, best = (
-            Bound(_with_ties(bound.measure, rule), bound.layout).mean(scores) for rule in ("worst", "best")
-        )
-        bands[bound.measure.name] = (worst, best)
+    for ready in prepared:
+        measure = ready.measure
+        ends = (replace(measure, dialect=measure.switches.but(ties=rule)) for rule in ("worst", "best"))
+        worst, best = (PreparedMeasure(end, ready.layout).mean(scores) for end in ends)
+        bands[measure.name] = (worst, best)
     return bands
-
-
-def _with_ties(measure: Measure, rule: str) -> Measure:
-    from dataclasses import replace
-
-    return replace(measure, dialect=measure.switches.but(ties=rule))

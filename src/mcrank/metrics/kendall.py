@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from mcrank.errors import MeasureError
 from mcrank.kernels import kernel, step
 from mcrank.metrics.layout import FloatArray, Layout
-from mcrank.metrics.ties import Ranking
+from mcrank.metrics.measure import Arithmetic, Measure
+from mcrank.metrics.ranking import Ranking
 
 
 @kernel()
@@ -63,51 +66,9 @@ def counted(tree, held, level, step):  # type: ignore[no-untyped-def]
     return before
 
 
-@kernel()
-def kendall_swaps(scores, order, start, end, levels, grade, out):  # type: ignore[no-untyped-def]
-    """Absolute change of tau-b when the rows at ranks i and j swap scores.
-
-    Scores and grades stay the same numbers, so only the agreement changes: of the pair, and with rows between
-    them or tied with one of them.
-    """
-    # IN: scores, order, start, end, levels, grade  OUT: out[i, j]
-    n = end - start
-    ranked_score = np.empty(n, dtype=np.float64)
-    ranked_grade = np.empty(n, dtype=np.float64)
-    for r in range(n):
-        ranked_score[r] = scores[order[start + r]]
-        ranked_grade[r] = grade[levels[order[start + r]]]
-    untied_score = 0.0
-    untied_grade = 0.0
-    for i in range(n):
-        for j in range(i + 1, n):
-            untied_score += ranked_score[i] != ranked_score[j]
-            untied_grade += ranked_grade[i] != ranked_grade[j]
-    scale = np.sqrt(untied_score * untied_grade)
-    for i in range(n):
-        out[i, i] = 0.0
-        first = i
-        while first > 0 and ranked_score[first - 1] == ranked_score[i]:
-            first -= 1
-        last = i
-        for j in range(i + 1, n):
-            last = max(last, j)
-            while last + 1 < n and ranked_score[last + 1] == ranked_score[j]:
-                last += 1
-            change = 0.0
-            for m in range(first, last + 1):
-                with_i = np.sign(ranked_grade[i] - ranked_grade[m])
-                with_j = np.sign(ranked_grade[j] - ranked_grade[m])
-                above = np.sign(ranked_score[i] - ranked_score[m])
-                below = np.sign(ranked_score[j] - ranked_score[m])
-                change += (with_i - with_j) * (below - above)  # at m = i and m = j: the pair itself
-            out[i, j] = abs(change) / scale if scale > 0.0 else 0.0
-            out[j, i] = out[i, j]
-
-
 @dataclass(frozen=True, eq=False)
 class KendallTau:
-    """Kendall's tau-b bound to data. Ties are part of its definition, so no tie rule changes it."""
+    """Kendall's tau-b on data. Ties are part of its definition, so no tie rule changes it."""
 
     worth: FloatArray
     depth: int
@@ -119,7 +80,32 @@ class KendallTau:
         bounds = (layout.starts[part], layout.ends[part])
         kendall_taus(ranking.scores, ranking.order, *bounds, layout.levels, tree, held, out[part])
 
-    def fill_swaps(self, layout: Layout, ranking: Ranking, query: int, out: FloatArray) -> None:
-        """Fill ``out[i, j]`` with the change when ranks i and j of one query swap."""
-        start, end = int(layout.starts[query]), int(layout.ends[query])
-        kendall_swaps(ranking.scores, ranking.order, start, end, layout.levels, self.worth, out)
+
+@dataclass(frozen=True)
+class Kendall(Measure):
+    """Kendall's tau-b between scores and grades; 0 where all scores or all grades are equal.
+
+    Examples
+    --------
+    >>> from mcrank import Dataset, Kendall
+    >>> data = Dataset([[0.0]] * 3, y=[0, 1, 2], qid=[1, 1, 1])
+    >>> Kendall().on(data).mean([1.0, 2.0, 3.0])
+    1.0
+    """
+
+    label: ClassVar[str] = "kendall"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.k is not None:
+            raise MeasureError(f"Kendall compares whole lists and takes no k, got {self.k!r}.")
+
+    def prepare(self, layout: Layout) -> Arithmetic:
+        """Return Kendall's tau."""
+        form = KendallTau(layout.level_grades, layout.longest)
+        return Arithmetic(form, np.zeros(layout.n_queries, dtype=np.bool_))
+
+    @property
+    def definition(self) -> str:
+        """The definition, in one line."""
+        return "(concordant - discordant)/sqrt(pairs untied in score * pairs untied in grade)"

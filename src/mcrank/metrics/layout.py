@@ -1,4 +1,4 @@
-"""`Layout`: the rows of all queries as the plain arrays that kernels take."""
+"""`Layout`: the rows of all queries as the plain arrays that kernels take, and single passes over them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from numba import types
 
 from mcrank.errors import DataError, McrankError, MeasureError
+from mcrank.kernels import kernel
 from mcrank.lazy import lazy
 from mcrank.threads import run_all
 
@@ -205,8 +207,6 @@ class Layout:
         n_levels = len(self.level_grades)
         if n_levels > 256 or self.n_queries * n_levels > max(8 * self.n_rows, 4096):
             return None
-        from mcrank.metrics.sums import count_few_levels, count_levels
-
         count = count_few_levels if n_levels <= 8 else count_levels
         out = np.zeros((self.n_queries, n_levels), dtype=np.int32)
         levels = self.levels  # made once, before threads ask for it
@@ -221,8 +221,6 @@ class Layout:
         """Return the sum over every query's rows, ranked or not, of what their levels are worth."""
         key = worth.tobytes()
         if key not in self._sums:
-            from mcrank.metrics.sums import count_sums, level_sums
-
             out = np.empty(self.n_queries, dtype=np.float64)
             levels, counts = self.levels, self.level_counts
             if counts is not None:
@@ -284,3 +282,63 @@ def _named(doc_ids: npt.NDArray[Any] | None) -> npt.NDArray[Any] | None:
     if doc_ids is None or (len(doc_ids) and doc_ids[0] == "" and set(doc_ids.tolist()) == {""}):
         return None
     return doc_ids
+
+
+# Grades and scores may be read-only arrays of the caller's; this takes writable ones too.
+_READ = types.Array(types.float64, 1, "C", readonly=True)
+
+
+@kernel(fastmath={"reassoc", "nsz"})
+def level_sums(levels, starts, stops, worth, out):  # type: ignore[no-untyped-def]
+    """Sum what the levels of each query's rows are worth, in whatever order is quickest."""
+    # IN: levels by row, starts, stops, worth by level  OUT: out
+    for q in range(starts.shape[0]):
+        total = 0.0
+        for i in range(starts[q], stops[q]):
+            total += worth[levels[i]]
+        out[q] = total
+
+
+@kernel()
+def count_levels(levels, starts, stops, out):  # type: ignore[no-untyped-def]
+    """Count the rows of each level in each query."""
+    # IN: levels by row, starts, stops  OUT: out[query, level] (zeros before)
+    for q in range(starts.shape[0]):
+        held = out[q]
+        for i in range(starts[q], stops[q]):
+            held[levels[i]] += 1
+
+
+@kernel()
+def count_few_levels(levels, starts, stops, out):  # type: ignore[no-untyped-def]
+    """As `count_levels`, for up to 8 levels: their counts are the bytes of one number, emptied in time."""
+    # IN: levels by row, starts, stops  OUT: out[query, level] (zeros before)
+    for q in range(starts.shape[0]):
+        for first in range(starts[q], stops[q], 255):
+            packed = np.uint64(0)
+            for level in levels[first : min(first + 255, stops[q])]:
+                packed += np.uint64(1) << (np.uint64(level) * np.uint64(8))
+            for level in range(out.shape[1]):
+                out[q, level] += (packed >> np.uint64(8 * level)) & np.uint64(255)
+
+
+@kernel()
+def count_sums(counts, worth, out):  # type: ignore[no-untyped-def]
+    """Sum what the rows of each query are worth, from how many there are of each level."""
+    # IN: counts[query, level], worth by level  OUT: out
+    for q in range(counts.shape[0]):
+        total = 0.0
+        for level in range(counts.shape[1]):
+            if counts[q, level] > 0:
+                total += counts[q, level] * worth[level]
+        out[q] = total
+
+
+@kernel(types.int64(_READ))
+def count_nan(values):  # type: ignore[no-untyped-def]
+    """Count the values that are NaN."""
+    # IN: values
+    missing = 0
+    for i in range(values.shape[0]):
+        missing += values[i] != values[i]
+    return missing

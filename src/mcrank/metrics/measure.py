@@ -1,28 +1,43 @@
 """Measures as values: frozen, hashable, parsed from and printed as their canonical names.
 
-``NDCG(k=10, dialect="yahoo")`` prints as ``ndcg@10[yahoo]`` and is read back from it.
+``NDCG(k=10, dialect="yahoo")`` prints as ``ndcg@10[yahoo]`` and is read back from it. The file of a measure's
+family has its arithmetic too, and is imported when the measure is asked for.
 """
 
 from __future__ import annotations
 
 import difflib
+import importlib
 import re
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
 
 from mcrank.errors import MeasureError
-from mcrank.metrics.graded import DCG, NDCG, Best, Kendall, MeanNDCG
-from mcrank.metrics.relevance import MAP, MRR, RBP, Precision, Recall, Success
-from mcrank.metrics.satisfaction import ERR, PFound
-from mcrank.metrics.value import Measure
+from mcrank.metrics.dialect import Dialect, number_text
+from mcrank.metrics.tools import DIALECTS, find_dialect
 
-__all__ = [
-    "DCG", "ERR", "MAP", "MEASURES", "MRR", "NDCG", "RBP", "Best", "Kendall", "MeanNDCG", "Measure", "PFound",
-    "Precision", "Recall", "Success", "parse_measure",
-]  # fmt: skip
+if TYPE_CHECKING:
+    from mcrank.metrics.layout import BoolArray, FloatArray, Graded, Layout
+    from mcrank.metrics.prepared import PreparedMeasure
+    from mcrank.metrics.ranking import Ranking
 
-MEASURES: dict[str, type[Measure]] = {
-    m.label: m
-    for m in (NDCG, DCG, MeanNDCG, Precision, Recall, MAP, MRR, Success, RBP, ERR, PFound, Best, Kendall)
+# A new measure is one line here.
+MEASURES: dict[str, str] = {
+    "ndcg": "mcrank.metrics.dcg:NDCG",
+    "dcg": "mcrank.metrics.dcg:DCG",
+    "meanndcg": "mcrank.metrics.dcg:MeanNDCG",
+    "precision": "mcrank.metrics.precision:Precision",
+    "recall": "mcrank.metrics.precision:Recall",
+    "map": "mcrank.metrics.precision:MAP",
+    "mrr": "mcrank.metrics.cascade:MRR",
+    "success": "mcrank.metrics.cascade:Success",
+    "rbp": "mcrank.metrics.precision:RBP",
+    "err": "mcrank.metrics.cascade:ERR",
+    "pfound": "mcrank.metrics.cascade:PFound",
+    "best": "mcrank.metrics.best:Best",
+    "kendall": "mcrank.metrics.kendall:Kendall",
 }
 _ALIASES = {
     "p": "precision",
@@ -36,6 +51,160 @@ _GRAMMAR = re.compile(
     r"(?P<label>[a-z_]+)(?:\((?P<parameter>[^()]*)\))?(?:@(?P<k>[^\[\]()@]*))?(?:\[(?P<dialect>[^\[\]]*)\])?",
     re.IGNORECASE,
 )
+
+
+class Form(Protocol):
+    """The form of a measure on one data set: how it turns a ranking into a value per query."""
+
+    @property
+    def worth(self) -> FloatArray:
+        """What each level is worth; decides the worst and the best order of ties."""
+
+    @property
+    def depth(self) -> int:
+        """Ranks that matter."""
+
+    def fill(self, layout: Layout, ranking: Ranking, expected: bool, part: slice, out: FloatArray) -> None:
+        """Fill ``out`` with the value of every query of a part (``expected``: the mean over tied orders)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arithmetic:
+    """How a measure is computed on one data set: its form, and the queries that no ranking decides.
+
+    Attributes
+    ----------
+    form : Form
+        What a ranking is worth.
+    empty, empty_value : ndarray of bool, float
+        Queries without anything to find, and their value.
+    short, short_value : ndarray of bool or None, float
+        Queries shorter than the cut-off where that decides their value; NaN for none, which counts 0.
+    normalized : bool
+        Whether 1 is the value of the best order.
+    weighted : bool
+        Whether weights of queries count in the mean.
+    """
+
+    form: Form
+    empty: BoolArray
+    empty_value: float = 0.0
+    short: BoolArray | None = None
+    short_value: float = 0.0
+    normalized: bool = False
+    weighted: bool = True
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Base of every measure: a cut-off ``k`` (None: the whole list) and a dialect.
+
+    Examples
+    --------
+    >>> from mcrank import MAP, parse_measure
+    >>> MAP(k=5, dialect="lightgbm").name
+    'map@5[lightgbm]'
+    >>> parse_measure("map@5[lightgbm]") == MAP(k=5, dialect="lightgbm")
+    True
+    """
+
+    k: int | None = None
+    dialect: Dialect | str = DIALECTS["standard"]
+
+    label: ClassVar[str] = ""
+    parameter: ClassVar[str | None] = None
+    higher_is_better: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dialect", find_dialect(self.dialect))
+        if self.k is not None:
+            k: Any = self.k
+            if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)) or k < 1:
+                raise MeasureError(f"k of {type(self).__name__} must be an integer >= 1 or None, got {k!r}.")
+            object.__setattr__(self, "k", int(k))
+
+    @property
+    def switches(self) -> Dialect:
+        """The dialect; a name given for it has become its `Dialect`."""
+        return find_dialect(self.dialect)
+
+    @property
+    def name(self) -> str:
+        """Canonical name, e.g. ``ndcg@10[yahoo]``."""
+        cut = "" if self.k is None else f"@{self.k}"
+        dialect = "" if self.switches == DIALECTS["standard"] else f"[{self.switches.name}]"
+        return f"{self.label}{self._parameter_text()}{cut}{dialect}"
+
+    def _parameter_text(self) -> str:
+        if self.parameter is None:
+            return ""
+        value = getattr(self, self.parameter)
+        default = type(self).__dataclass_fields__[self.parameter].default
+        return "" if value == default and self.label != "rbp" else f"({number_text(value)})"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def on(self, data: Graded) -> PreparedMeasure:
+        """Make the measure ready for data: ideal DCG and the like are computed once."""
+        from mcrank.metrics.layout import Layout
+        from mcrank.metrics.prepared import PreparedMeasure
+
+        return PreparedMeasure(self, Layout.of(data))
+
+    def prepare(self, layout: Layout) -> Arithmetic:
+        """Return the arithmetic of this measure on laid-out data."""
+        raise MeasureError(f"{type(self).__name__} is not a measure that can be computed.")
+
+    @property
+    def definition(self) -> str:
+        """The definition, in one line."""
+        return self.label
+
+    def _cut(self, default: int | None) -> int | None:
+        return self.k if self.k is not None else default
+
+    def _depth(self, layout: Layout, default: int | None = None) -> int:
+        cut = self._cut(default)
+        return layout.longest if cut is None else min(cut, layout.longest)
+
+    def _cut_words(self, default: int | None = None) -> str:
+        cut = self._cut(default)
+        return "the whole list" if cut is None else f"the first {cut} ranks"
+
+    def _tie_words(self) -> str:
+        rule, seed = self.switches.tie_rule
+        words = {
+            "file": "ties in file order",
+            "expected": "mean over tied orders",
+            "worst": "ties in the worst order",
+            "best": "ties in the best order",
+            "random": f"ties in random order (seed {seed})",
+        }.get(rule, f"ties by document {rule.replace('id-', 'id ')}")
+        halves = {"scores": self.switches.score, "grades": self.switches.grade_precision}
+        rounded = " and ".join(what for what, precision in halves.items() if precision == "float32")
+        return words + (f", {rounded} rounded to float32" if rounded else "")
+
+
+def checked_number(value: Any, what: str, low: float, high: float) -> float:
+    """Return ``value`` as a float above ``low`` and at most ``high``, or raise `MeasureError`."""
+    if isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and low < value <= high:
+        return float(value)
+    raise MeasureError(f"{what} must be a number > {low:g} and <= {high:g}, got {value!r}.")
+
+
+def find_measure(label: str) -> type[Measure]:
+    """Return the class of a measure by its label, a key of `MEASURES`.
+
+    Examples
+    --------
+    >>> from mcrank.metrics.measure import find_measure
+    >>> find_measure("map").__name__
+    'MAP'
+    """
+    module, _, name = MEASURES[label].partition(":")
+    found: type[Measure] = getattr(importlib.import_module(module), name)
+    return found
 
 
 def parse_measure(name: str | Measure) -> Measure:
@@ -58,12 +227,12 @@ def parse_measure(name: str | Measure) -> Measure:
     if match is None:
         raise MeasureError(f"measure {name!r} must look like ndcg@10, rbp(0.8) or ndcg@10[yahoo].")
     label = _ALIASES.get(match["label"].lower(), match["label"].lower())
-    kind = MEASURES.get(label)
-    if kind is None:
+    if label not in MEASURES:
         near = difflib.get_close_matches(label, [*MEASURES, *_ALIASES], n=1)
         rest = name.strip()[len(match["label"]) :]
         hint = f"did you mean {near[0]}{rest}?" if near else f"measures: {', '.join(MEASURES)}."
         raise MeasureError(f"unknown measure {name!r}; {hint}")
+    kind = find_measure(label)
     arguments: dict[str, Any] = {}
     if match["k"] is not None:
         if not match["k"].isdecimal() or int(match["k"]) < 1:

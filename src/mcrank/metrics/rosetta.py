@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from mcrank.data.trec import Qrels, Run
 from mcrank.errors import MeasureError, OptionError
-from mcrank.metrics.bound import Bound, checked_scores
-from mcrank.metrics.dialects import DIALECTS, Dialect, find_dialect
+from mcrank.metrics.dialect import Dialect
 from mcrank.metrics.evaluate import graded_rows
 from mcrank.metrics.layout import FloatArray, Graded, Layout
 from mcrank.metrics.measure import Measure, parse_measure
+from mcrank.metrics.prepared import PreparedMeasure, checked_scores
+from mcrank.metrics.tools import DIALECTS, find_dialect
 from mcrank.threads import check_jobs
 
 # What a dialect refuses, one may still want to see counted the way the tool's source code would.
@@ -167,7 +168,7 @@ def rosetta(
 
 def _read(definition: Measure, dialect: Dialect, layout: Layout, scores: FloatArray) -> Reading:
     try:
-        value = Bound(replace(definition, dialect=dialect), layout).mean(scores)
+        value = PreparedMeasure(replace(definition, dialect=dialect), layout).mean(scores)
         return Reading(dialect.name, value, _steps(definition, dialect, layout, scores), "", dialect.note)
     except MeasureError as error:
         refusal = f"refuses: {error}"
@@ -176,7 +177,7 @@ def _read(definition: Measure, dialect: Dialect, layout: Layout, scores: FloatAr
             continue
         tried = dialect.but(**{switch: setting})
         try:
-            value = Bound(replace(definition, dialect=tried), layout).mean(scores)
+            value = PreparedMeasure(replace(definition, dialect=tried), layout).mean(scores)
         except MeasureError:
             continue
         return Reading(tried.name, value, _steps(definition, tried, layout, scores), words, dialect.note)
@@ -188,7 +189,7 @@ def _steps(
 ) -> tuple[tuple[str, float], ...]:
     """Turn the definition into the dialect switch by switch, and note what moves the number."""
     current = DIALECTS["standard"]
-    at = Bound(definition, layout).mean(scores)
+    at = PreparedMeasure(definition, layout).mean(scores)
     steps = []
     # `outside` first: a table of gains makes sense of grades only once it is said what others do.
     for switch in ("outside", *(f.name for f in fields(Dialect))):
@@ -197,7 +198,7 @@ def _steps(
             continue
         current = replace(current, **{switch: wanted})
         try:
-            then = Bound(replace(definition, dialect=current), layout).mean(scores)
+            then = PreparedMeasure(replace(definition, dialect=current), layout).mean(scores)
         except MeasureError:
             continue  # half-way between two dialects: the next switch makes it whole
         if abs(then - at) > _SMALL:

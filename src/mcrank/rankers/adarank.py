@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from mcrank.data.dataset import Dataset
 from mcrank.errors import MeasureError
-from mcrank.metrics.bound import Bound
+from mcrank.metrics.prepared import PreparedMeasure
 from mcrank.options import option
 from mcrank.rankers.base import Card, FloatArray, stopping_option
 from mcrank.rankers.linear import LinearRanker
@@ -125,8 +125,8 @@ class _Boosting:
 
     def __init__(self, data: Dataset, scaling: Scaling, options: dict[str, Any]) -> None:
         self.data, self.scaling, self.options = data, scaling, options
-        self.bound: Bound = options["measure"].on(data)
-        self.table = feature_values(data, self.bound, scaling, options["signs"], options["n_jobs"])
+        self.prepared: PreparedMeasure = options["measure"].on(data)
+        self.table = feature_values(data, self.prepared, scaling, options["signs"], options["n_jobs"])
         self.table = self.table.reshape(-1, data.n_queries)  # high values first of each feature, then low
         self._find_queries()
         self.free = np.tile(scaling.factor > 0.0, len(self.table) // data.n_features)
@@ -141,16 +141,16 @@ class _Boosting:
 
     def _find_queries(self) -> None:
         """Which queries count, their first weights, and the kinds of queries the history tells apart."""
-        data, prepared = self.data, self.bound.prepared
-        ideal = self.bound.per_query(data.y)
+        data, arithmetic = self.data, self.prepared.arithmetic
+        ideal = self.prepared.per_query(data.y)
         left_out = np.isnan(ideal)
-        if prepared.short is not None:
-            left_out &= ~prepared.short  # no value, but LETOR 3.0 counts it 0 in the mean
+        if arithmetic.short is not None:
+            left_out &= ~arithmetic.short  # no value, but LETOR 3.0 counts it 0 in the mean
         start = np.ones(data.n_queries) if data.query_weight is None else data.query_weight.copy()
         start[left_out] = 0.0
         if not start.any():
             raise MeasureError(
-                f"{self.bound.measure.name} has no value on the training data (no query counts); "
+                f"{self.prepared.measure.name} has no value on the training data (no query counts); "
                 "choose another measure or other data."
             )
         self.start = start / start.max()
@@ -158,8 +158,8 @@ class _Boosting:
         self.share = self.start.copy()
         self.scale = max(1.0, np.nanmax(ideal, initial=1.0), np.nanmax(self.table, initial=1.0))
         self.table = np.nan_to_num(self.table) / self.scale
-        cut = self.bound.measure.k or 0
-        empty = prepared.empty
+        cut = self.prepared.measure.k or 0
+        empty = arithmetic.empty
         self.kinds = {"empty": empty, "short": ~empty & (data.sizes < cut)}
         self.kinds["rest"] = ~(self.kinds["empty"] | self.kinds["short"])
 
@@ -207,8 +207,8 @@ class _Boosting:
         sign, feature = (1.0, -1.0)[chosen // self.data.n_features], chosen % self.data.n_features
         self.weights[feature] += sign * alpha
         self.scores += sign * alpha * column(self.data, self.scaling, feature)
-        raw = self.bound.per_query(self.scores)
-        train = self.bound.mean_of(raw)
+        raw = self.prepared.per_query(self.scores)
+        train = self.prepared.mean_of(raw)
         value = np.nan_to_num(raw) / self.scale
         changed = not np.array_equal(value, self.value)
         told = {"train": train, "feature": float(feature), "alpha": sign * alpha}

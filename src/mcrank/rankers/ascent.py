@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.losses.pair_limit import refuse_pairs
-from mcrank.metrics.bound import Bound
 from mcrank.metrics.layout import Graded
 from mcrank.metrics.measure import Measure
+from mcrank.metrics.prepared import PreparedMeasure
 from mcrank.rankers.line_search import ExactSearch
 
 FloatArray = npt.NDArray[np.float64]
@@ -50,18 +50,16 @@ class GridSearch:
         self._at_once = max(1, min(candidates, _CELLS // max(len(self.rows), 1)))
         self._one = measure.on(data)
         self._many = measure.on(Tiled(data, self._at_once))
-        prepared = self._one.prepared
-        # Decided queries add a constant, and rounding it in might break ties between steps.
-        self._moving = ~(prepared.empty if prepared.short is None else prepared.empty | prepared.short)
         weight = np.ones(len(data.qids)) if data.query_weight is None else data.query_weight
-        self._weight = np.where(self._moving, weight, 0.0) / weight.sum()
+        # Decided queries add a constant, and rounding it in might break ties between steps.
+        self._weight = np.where(self._one.decided, 0.0, weight) / weight.sum()
 
     def value(self, scores: FloatArray) -> float:
         """Return the mean of the measure, without the queries that no ranking can change."""
         return float(self._means(self._one, scores)[0])
 
-    def _means(self, bound: Bound, scores: FloatArray) -> FloatArray:
-        values = bound.per_query(scores).reshape(-1, len(self._weight))
+    def _means(self, prepared: PreparedMeasure, scores: FloatArray) -> FloatArray:
+        values = prepared.per_query(scores).reshape(-1, len(self._weight))
         return np.asarray(np.round(np.nan_to_num(values) @ self._weight, _DIGITS))
 
     def space(self) -> FloatArray:
@@ -112,9 +110,9 @@ def line_search(
     A query in which the exact one would compare more than ``most`` pairs of rows is refused in the name of
     ``owner``, or without one searched by the grid.
     """
-    bound = measure.on(data)
-    if kind == "exact" and ExactSearch.fits(bound):
-        search = ExactSearch(bound)
+    prepared = measure.on(data)
+    if kind == "exact" and ExactSearch.fits(prepared):
+        search = ExactSearch(prepared)
         if owner is None and search.pairs.max(initial=0) > most:
             return GridSearch(measure, data, doublings)
         if owner is not None:

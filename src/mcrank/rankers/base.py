@@ -19,8 +19,9 @@ from mcrank.data.checks import check_names
 from mcrank.data.dataset import Dataset
 from mcrank.data.tables import as_features
 from mcrank.errors import DataError, MeasureError, OptionError
-from mcrank.metrics.dialects import Dialect, find_dialect
+from mcrank.metrics.dialect import Dialect
 from mcrank.metrics.measure import Measure, parse_measure
+from mcrank.metrics.tools import find_dialect
 from mcrank.options import Optioned, fitted, option
 from mcrank.rankers.columns import aligned, check_count, names_look_made_up
 from mcrank.rankers.cross_validation import query_ids_under_way

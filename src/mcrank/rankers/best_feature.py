@@ -54,21 +54,21 @@ class BestFeature(LinearRanker):
         options: dict[str, Any],
         callback: Callable[[Any], Any] | None,
     ) -> None:
-        bound = options["measure"].on(data)
+        prepared = options["measure"].on(data)
         self.scaling_ = Scaling.fit(data.X, options["scaling"])
         self.weights_ = np.zeros(data.n_features)
-        values = feature_values(data, bound, self.scaling_, True, options["n_jobs"])
+        values = feature_values(data, prepared, self.scaling_, True, options["n_jobs"])
         candidates = np.flatnonzero(self.scaling_.factor > 0.0)
-        means = np.array([[bound.mean_of(values[s, f]) for s in (0, 1)] for f in candidates])
+        means = np.array([[prepared.mean_of(values[s, f]) for s in (0, 1)] for f in candidates])
         if np.isnan(means).any():
             raise MeasureError(
-                f"{bound.measure.name} has no value on the training data (no query counts); "
+                f"{prepared.measure.name} has no value on the training data (no query counts); "
                 "choose another measure or other data."
             )
         if len(candidates):
             place, sign = divmod(int(np.argmax(means)), 2)
             self.weights_[candidates[place]] = -1.0 if sign else 1.0
-        train = float(means.max()) if len(candidates) else bound.mean(np.zeros(data.n_rows))
+        train = float(means.max()) if len(candidates) else prepared.mean(np.zeros(data.n_rows))
         rounds = Rounds(valid, options, 1, callback)
         rounds.after(None if valid is None else self.scaling_.scores(valid.X, self.weights_), train=train)
         self.n_rounds_ = self.best_round_ = 1

@@ -73,7 +73,7 @@ class CoordinateAscent(LinearRanker):
         held_out = None if valid is None else self.scaling_.apply(valid.X)
         rounds = Rounds(valid, options, options["restarts"], callback)
         train = f"train {options['measure'].name}"
-        bound = options["measure"].on(data)
+        prepared = options["measure"].on(data)
         stop = threading.Event()
 
         def restart(number: int) -> tuple[FloatArray, Any]:
@@ -94,7 +94,7 @@ class CoordinateAscent(LinearRanker):
                     weights, value = work.take()
                     found.append((weights, value))
                     scores = None if held_out is None else np.einsum("ij,j->i", held_out, weights)
-                    measured = float(bound.mean(self.scaling_.scores(data.X, weights)))
+                    measured = float(prepared.mean(self.scaling_.scores(data.X, weights)))
                     if rounds.after(scores, **{train: measured}):
                         break
             except KeyboardInterrupt:

@@ -17,7 +17,7 @@ from numba import types
 from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel, step
 from mcrank.metrics.layout import Layout
-from mcrank.metrics.ties import rank
+from mcrank.metrics.ranking import rank
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -17,9 +17,9 @@ import numpy.typing as npt
 from numba import njit, types
 
 from mcrank.kernels import kernel, step
-from mcrank.metrics.bound import Bound
 from mcrank.metrics.dcg import DiscountedSum
-from mcrank.metrics.ties import base_order
+from mcrank.metrics.prepared import PreparedMeasure
+from mcrank.metrics.ranking import base_order
 from mcrank.rankers.long_lines import LongLines, sort_with
 
 FloatArray = npt.NDArray[np.float64]
@@ -263,16 +263,16 @@ class ExactSearch:
         The queries of the data that have such rows.
     """
 
-    def __init__(self, bound: Bound) -> None:
-        training, layout = bound.training(), bound.layout
+    def __init__(self, prepared: PreparedMeasure) -> None:
+        training, layout = prepared.training(), prepared.layout
         weight = np.ones(layout.n_queries) if layout.query_weight is None else layout.query_weight
         worth = training.norm * weight * training.discount[0]
         self.searched = worth > 0
         able = np.repeat(self.searched, layout.stops - layout.starts)
         order: IntArray = np.arange(layout.n_rows)
-        if bound.rule != "file" and (layout.doc_ids is not None or not bound.rule.startswith("id-")):
+        if prepared.rule != "file" and (layout.doc_ids is not None or not prepared.rule.startswith("id-")):
             order = base_order(
-                layout, bound.rule, bound.measure.switches.tie_rule[1], bound.form.worth
+                layout, prepared.rule, prepared.measure.switches.tie_rule[1], prepared.form.worth
             ).astype(np.int64)
         self.rows = order[able]  # a query keeps its place, whatever the order of its rows
         sizes = (layout.stops - layout.starts)[self.searched]
@@ -309,10 +309,10 @@ class ExactSearch:
         self.pairs[~long] = np.diff(self._relevant_offsets) * sizes[~long]
 
     @staticmethod
-    def fits(bound: Bound) -> bool:
+    def fits(prepared: PreparedMeasure) -> bool:
         """Whether a measure can be searched exactly."""
-        form = bound.form
-        return isinstance(form, DiscountedSum) and not form.own_discount and bound.rule != "expected"
+        form = prepared.form
+        return isinstance(form, DiscountedSum) and not form.own_discount and prepared.rule != "expected"
 
     def value(self, scores: FloatArray) -> int:
         """Return the value of the rows' scores."""

@@ -17,7 +17,8 @@ from mcrank.data.dataset import Dataset
 from mcrank.errors import ModelFileError, OptionError
 from mcrank.losses.lambdas import MOST_PAIRS, LambdaLoss
 from mcrank.losses.pairwise import PairwiseLogistic
-from mcrank.metrics.measure import Kendall, Measure
+from mcrank.metrics.kendall import Kendall
+from mcrank.metrics.measure import Measure
 from mcrank.options import fitted, option
 from mcrank.rankers.base import Card, FloatArray, Ranker, pairs_option, stopping_option
 from mcrank.rankers.descent import OPTIMIZERS, Descent
@@ -115,7 +116,7 @@ class NetRanker(Ranker):
     ) -> None:
         """Descend epoch by epoch, keeping the weights of the best one."""
         watched = self._watched(options)
-        bound = watched.on(data)
+        prepared = watched.on(data)
         last = -np.inf
         halvings = 0
         while rounds.n_rounds < options["epochs"]:
@@ -127,7 +128,7 @@ class NetRanker(Ranker):
                         f"weights ran away however often it was halved; lower it, or choose another scaling."
                     )
                 continue
-            value = float(bound.mean(descent.course.scores))
+            value = float(prepared.mean(descent.course.scores))
             if value < last and options["optimizer"] == "sgd":
                 descent.rate /= 2
             last = value
@@ -236,10 +237,10 @@ class LambdaRank(NetRanker):
     max_pairs: int = pairs_option(MOST_PAIRS, "pairs an epoch weighs")
 
     def _loss(self, data: Dataset, options: dict[str, Any]) -> PairwiseLogistic | LambdaLoss | None:
-        bound = options["measure"].on(data)
+        prepared = options["measure"].on(data)
         weight = relative_weight(data)
         loss = LambdaLoss(
-            bound,
+            prepared,
             options["sigma"],
             options["truncation"],
             weight=weight,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mcrank.data.dataset import Dataset
-from mcrank.metrics.bound import Bound
+from mcrank.metrics.prepared import PreparedMeasure
 from mcrank.rankers.base import FloatArray
 from mcrank.rankers.scaling import Scaling
 from mcrank.threads import run_all
@@ -34,7 +34,7 @@ def _columns(data: Dataset, scaling: Scaling, start: int, end: int) -> FloatArra
 
 
 def feature_values(
-    data: Dataset, bound: Bound, scaling: Scaling, both_signs: bool, n_jobs: int
+    data: Dataset, prepared: PreparedMeasure, scaling: Scaling, both_signs: bool, n_jobs: int
 ) -> FloatArray:
     """Return the measure of every query ordered by each single feature: signs x features x queries.
 
@@ -54,9 +54,7 @@ def feature_values(
     """
     signs = (1.0, -1.0) if both_signs else (1.0,)
     out = np.full((len(signs), data.n_features, data.n_queries), np.nan)
-    bound.per_query(
-        np.zeros(data.n_rows)
-    )  # what the bound finds out at first use, it finds before the threads
+    prepared.per_query(np.zeros(data.n_rows))  # what it finds out at first use, it finds before the threads
 
     def fill(start: int) -> None:
         end = min(start + _BLOCK, data.n_features)
@@ -64,7 +62,7 @@ def feature_values(
         for feature in range(start, end):
             if scaling.factor[feature] > 0.0:
                 for s, sign in enumerate(signs):
-                    out[s, feature] = bound.per_query(sign * values[feature - start])
+                    out[s, feature] = prepared.per_query(sign * values[feature - start])
 
     run_all(fill, range(0, data.n_features, _BLOCK), n_jobs)
     return out

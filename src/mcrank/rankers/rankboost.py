@@ -20,9 +20,9 @@ import numpy.typing as npt
 from mcrank.boosting.binning import BINNINGS
 from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel, step
+from mcrank.kernels.fenwick import add_at, sum_upto
 from mcrank.losses.boxes import LONG
 from mcrank.losses.pairwise import PairArrays
-from mcrank.metrics.fenwick import add_at, sum_upto
 from mcrank.options import option
 from mcrank.rankers.base import Card, stopping_option
 from mcrank.rankers.forest import ForestRanker

@@ -13,7 +13,7 @@ from mcrank.compare.reproduce.plan import Run
 from mcrank.compare.result import Comparison, FloatArray
 from mcrank.compare.shapes import Figure, Line, Lines
 from mcrank.compare.tables import Cell, Column, Table
-from mcrank.metrics.graded import NDCG
+from mcrank.metrics.dcg import NDCG
 from mcrank.stats import bootstrap_interval, paired_t
 
 EXPONENTS = (3, 4, 5, 6, 7, 8, 16)
@@ -63,12 +63,12 @@ def _curves(artificial: Artificial) -> tuple[list[int], dict[str, FloatArray]]:
     curves: dict[str, FloatArray] = {}
     for part in ("test", "train"):
         data = getattr(artificial.parts, part)
-        bound = NDCG(k=10).on(data)
+        prepared = NDCG(k=10).on(data)
         found = []
         for raw in staged(ranker, data, rounds):
             found.append(
                 [
-                    bound.per_query(np.ascontiguousarray(ranker._expected(raw, values)))
+                    prepared.per_query(np.ascontiguousarray(ranker._expected(raw, values)))
                     for values in (ranker.grades_, np.exp2(ranker.grades_) - 1)
                 ]
             )

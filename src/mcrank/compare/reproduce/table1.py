@@ -19,9 +19,9 @@ from mcrank.compare.reproduce.outcome import Claim, Reproduction, judged, larger
 from mcrank.compare.reproduce.plan import Run
 from mcrank.compare.result import FloatArray
 from mcrank.compare.tables import Cell, Column, Table
-from mcrank.metrics.bounds import check_classification
+from mcrank.metrics.dcg import NDCG
 from mcrank.metrics.evaluate import evaluate
-from mcrank.metrics.graded import NDCG
+from mcrank.metrics.lemma import check_classification
 from mcrank.stats import bootstrap_interval, paired_t, unpaired_t, unpaired_t_from_summary
 
 PAPER = {
@@ -86,7 +86,7 @@ def forest_lines(artificial: Artificial) -> dict[str, Line]:
     """NDCG@10 of the tree rankers after a quarter, half and all of their rounds, and of the control."""
     rounds = artificial.run.sizes.rounds
     test = artificial.parts.test
-    bound = NDCG(k=10).on(test)
+    prepared = NDCG(k=10).on(test)
     early = [rounds // 4, rounds // 2, rounds]
     stages = {
         "ordinal": early,
@@ -106,7 +106,7 @@ def forest_lines(artificial: Artificial) -> dict[str, Line]:
         for stage, raw in zip(wanted, staged(ranker, test, wanted), strict=True):
             title = titles.get(key, key)
             name = title if stage == rounds else f"{title}, {stage} rounds"
-            values = bound.per_query(np.ascontiguousarray(ranker._rank(raw)))
+            values = prepared.per_query(np.ascontiguousarray(ranker._rank(raw)))
             lines[name] = Line(name, stage, stage * per_round, values)
     return lines
 

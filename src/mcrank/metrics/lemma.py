@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.errors import DataError
-from mcrank.metrics.bound import checked_scores
+from mcrank.metrics.dcg import DCG
 from mcrank.metrics.layout import FloatArray, Graded, Layout
+from mcrank.metrics.prepared import checked_scores
 
 
 def _discounts(n: int, k: int | None) -> FloatArray:
@@ -28,7 +29,7 @@ def classification_bound(n: int, errors: int, k: int | None = None, top_grade: i
 
     Examples
     --------
-    >>> from mcrank.metrics.bounds import classification_bound
+    >>> from mcrank.metrics.lemma import classification_bound
     >>> classification_bound(10, errors=0)
     0.0
     >>> classification_bound(10, errors=4) == 2 * classification_bound(10, errors=1)
@@ -51,7 +52,7 @@ def tight_classification_bound(
 
     Examples
     --------
-    >>> from mcrank.metrics.bounds import classification_bound, tight_classification_bound
+    >>> from mcrank.metrics.lemma import classification_bound, tight_classification_bound
     >>> tight_classification_bound([2, 1, 0], [1, 1, 0]) < classification_bound(3, errors=1)
     True
     """
@@ -70,7 +71,7 @@ def regression_bound(gains: npt.ArrayLike, predicted: npt.ArrayLike, k: int | No
 
     Examples
     --------
-    >>> from mcrank.metrics.bounds import regression_bound
+    >>> from mcrank.metrics.lemma import regression_bound
     >>> regression_bound([3.0, 1.0, 0.0], [3.0, 1.0, 0.0])
     0.0
     """
@@ -87,7 +88,7 @@ class BoundCheck:
     Examples
     --------
     >>> from mcrank import Dataset
-    >>> from mcrank.metrics.bounds import check_regression
+    >>> from mcrank.metrics.lemma import check_regression
     >>> data = Dataset([[0.0]] * 3, y=[0, 1, 2], qid=[1, 1, 1])
     >>> check_regression([3.0, 1.0, 0.0], data).holds
     True
@@ -117,13 +118,11 @@ def check_classification(predicted: npt.ArrayLike, data: Graded, k: int | None =
     Examples
     --------
     >>> from mcrank import Dataset
-    >>> from mcrank.metrics.bounds import check_classification
+    >>> from mcrank.metrics.lemma import check_classification
     >>> data = Dataset([[0.0]] * 3, y=[0, 1, 2], qid=[1, 1, 1])
     >>> check_classification([0, 1, 1], data).holds
     True
     """
-    from mcrank.metrics.graded import DCG
-
     layout, levels = _levels(predicted, data)
     loss = _lost(DCG(k=k, dialect="standard;ties=worst"), levels, data)
     top = int(max(layout.grades.max(initial=0.0), levels.max(initial=0.0)))
@@ -143,13 +142,11 @@ def check_regression(predicted: npt.ArrayLike, data: Graded, k: int | None = Non
     Examples
     --------
     >>> from mcrank import Dataset
-    >>> from mcrank.metrics.bounds import check_regression
+    >>> from mcrank.metrics.lemma import check_regression
     >>> data = Dataset([[0.0]] * 2, y=[0, 1], qid=[1, 1])
     >>> check_regression([1.0, 0.0], data).tightest < 1
     True
     """
-    from mcrank.metrics.graded import DCG
-
     layout, predictions = _levels(predicted, data)
     loss = _lost(DCG(k=k, dialect="standard;ties=worst"), predictions, data)
     gains = np.exp2(layout.grades) - 1.0
@@ -166,6 +163,6 @@ def _levels(predicted: npt.ArrayLike, data: Graded) -> tuple[Layout, FloatArray]
 
 
 def _lost(measure: Any, predicted: FloatArray, data: Graded) -> FloatArray:
-    bound = measure.on(data)
-    ideal = bound.per_query(np.asarray(data.y, dtype=np.float64))
-    return np.asarray(ideal - bound.per_query(predicted))
+    prepared = measure.on(data)
+    ideal = prepared.per_query(np.asarray(data.y, dtype=np.float64))
+    return np.asarray(ideal - prepared.per_query(predicted))

@@ -1,8 +1,7 @@
 """Changes of a measure when one row of a query swaps ranks with each row below it.
 
-The kernels beside the measures fill a matrix for a whole query. Trainers want one rank against all lower
-ranks at a time: a row of that matrix, which needs no memory beyond the query's own length. Each kernel is
-given what the rows are worth in ranked order and fills ``change[j]`` for ranks j below i.
+Trainers want one rank against all lower ranks at a time, which needs no memory beyond the query's own length.
+Each step is given what the rows are worth in ranked order and fills ``change[j]`` for ranks j below i.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from mcrank.kernels import step
-from mcrank.metrics.fenwick import add_at, sum_upto
+from mcrank.kernels.fenwick import add_at, sum_upto
 
 
 @step()
@@ -43,7 +42,11 @@ def average_precision_row(i, relevant, depth, change):  # type: ignore[no-untype
 
 @step()
 def cascade_row(i, satisfied, weight, change):  # type: ignore[no-untyped-def]
-    """A cascade: reading_i * (x - y) * (between + weight_j * still - weight_i); see `cascade_swaps`."""
+    """A cascade: reading_i * (x - y) * (between + weight_j * still - weight_i).
+
+    x and y are the probabilities of ranks i and j; ``between`` and ``still`` are the value and the chance to
+    read on of the rows strictly between.
+    """
     # IN: i, satisfied by rank, weight by rank (as long as satisfied)  OUT: change below rank i
     reading = 1.0
     for r in range(i):

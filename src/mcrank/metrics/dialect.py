@@ -1,7 +1,6 @@
-"""Dialects: the conventions by which tools turn one ranking into different numbers.
+"""A dialect: the conventions by which a tool turns a ranking into a number, as a named set of switches.
 
-A `Dialect` is a named set of switches and nothing more. Most are named after the tool whose
-numbers they print. Every switch can also be changed in the name of a measure: ``ndcg@10[xgboost;empty=0]``.
+Every switch can also be changed in the name of a measure: ``ndcg@10[xgboost;empty=0]``.
 """
 
 from __future__ import annotations
@@ -12,7 +11,34 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from mcrank.errors import MeasureError
-from mcrank.metrics.switches import check_switches, read_switch, tie_rule, written
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "discount": ("log2", "ln", "letor", "position"),
+    "grades": ("any", "integer", "gain-integer", "exp-integer", "truncate"),
+    "grade_precision": ("float64", "float32"),
+    "outside": ("error", "zero"),
+    "short": ("cut", "zero", "missing"),
+    "score": ("float64", "float32"),
+    "single": ("score", "skip", "error"),
+    "missing": ("zero", "skip", "error"),
+    "unjudged": ("zero", "error"),
+    "empty_weight": ("own", "one"),
+    "precision_weight": ("own", "one"),
+    "nothing": ("nan", "zero"),
+    "ids": ("any", "unique"),
+    "binary": ("any", "only"),
+    "precision_short": ("k", "n", "missing"),
+    "map_divisor": ("relevant", "reachable"),
+    "map_cut": ("k", "ignored"),
+    "rbp": ("relevant", "grade"),
+    "err": ("exp/16", "grade"),
+    "err_above_one": ("error", "keep"),
+    "err_rest": ("float64", "float32"),
+    "reciprocal": ("float64", "float32"),
+}
+DEFAULT_CUTS = ("ndcg_default", "precision_default", "map_default", "mrr_default")
+_SHARES = ("empty", "map_empty", "recall_empty")
+_TIES = ("file", "id-ascending", "id-descending", "worst", "best", "expected", "random")
 
 
 @dataclass(frozen=True)
@@ -152,10 +178,12 @@ class Dialect:
 
         Examples
         --------
-        >>> from mcrank.metrics.dialects import find_dialect
+        >>> from mcrank.metrics.tools import find_dialect
         >>> find_dialect("xgboost").but(empty=0.0).name
         'xgboost;empty=0'
         """
+        from mcrank.metrics.tools import DIALECTS
+
         known = {f.name for f in fields(self)} - {"name", "note"}
         for switch in switches:
             if switch not in known:
@@ -185,7 +213,8 @@ def relevant_bounds(dialect: Dialect) -> tuple[float, float]:
 
     Examples
     --------
-    >>> from mcrank.metrics.dialects import find_dialect, relevant_bounds
+    >>> from mcrank.metrics.dialect import relevant_bounds
+    >>> from mcrank.metrics.tools import find_dialect
     >>> relevant_bounds(find_dialect("mslr"))
     (2.0, 4.0)
     """
@@ -203,109 +232,96 @@ def relevant_bounds(dialect: Dialect) -> tuple[float, float]:
         ) from None
 
 
-_TREC = Dialect(
-    "trec", gain="linear", grades="integer", ties="id-descending", score="float32", missing="skip",
-    unjudged="error", ids="unique", relevant=">=1", note="trec_eval 9.0.4 to 9.0.8, pytrec_eval-terrier",
-)  # fmt: skip
-_LETOR4 = Dialect(
-    "letor4", gain=(0, 1, 3), discount="letor", grades="integer", short="zero", ids="unique",
-    relevant="1..2", note="LETOR 4.0, Eval-Score-4.0.pl",
-)  # fmt: skip
-_YAHOO = Dialect(
-    "yahoo", gain="exp/16", discount="ln", empty=1.0, err_above_one="keep",
-    note="Yahoo! challenge evaluate.py, later copies and the 2012 paper: an empty query scores 1",
-)  # fmt: skip
+def check_switches(dialect: Dialect) -> None:
+    """Raise `MeasureError` for a switch with a value it cannot have."""
+    for switch, choices in CHOICES.items():
+        if getattr(dialect, switch) not in choices:
+            _refuse(dialect, switch, " or ".join(choices))
+    _check_gain(dialect)
+    tie_rule(dialect)
+    for switch in _SHARES:
+        value = getattr(dialect, switch)
+        # They stand in for a share: a query without gain must not lift a mean above 1.
+        if not (switch == "empty" and value == "skip") and not (_is_number(value) and 0 <= value <= 1):
+            _refuse(dialect, switch, "a number from 0 to 1" + " or 'skip'" * (switch == "empty"))
+    if dialect.max_grade is not None and not (_is_number(dialect.max_grade) and dialect.max_grade >= 0):
+        _refuse(dialect, "max_grade", "a number >= 0 or none")
+    for switch in DEFAULT_CUTS:
+        value = getattr(dialect, switch)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+            _refuse(dialect, switch, "an integer >= 0 or none")
 
-DIALECTS: dict[str, Dialect] = {
-    d.name: d
-    for d in (
-        Dialect("standard", note="the definition: gain 2^grade - 1, discount 1/log2(1 + rank); empty 0"),
-        replace(_LETOR4, name="letor3", short="missing", precision_short="missing",
-                note="LETOR 3.0, Eval-Score-3.0.pl"),
-        _LETOR4,
-        replace(_LETOR4, name="mslr", gain=(0, 1, 3, 7, 15), relevant="2..4", ids="any",
-                note="Microsoft eval-score-mslr.pl"),
-        Dialect("letor-paper", short="zero", note="equation 4 of Busa-Fekete et al. 2012 as printed"),
-        _YAHOO,
-        replace(_YAHOO, name="yahoo2010", empty=0.5,
-                note="Yahoo! challenge evaluate.py of March 2010: an empty query scores 0.5"),
-        Dialect("ranklib", grades="truncate", score="float32", precision_short="n", err_above_one="keep",
-                map_cut="ignored", reciprocal="float32", mrr_default=0, note="RankLib 2.8"),
-        _TREC,
-        replace(_TREC, name="trec10", score="float64", missing="error", note="trec_eval 10.0"),
-        Dialect("gdeval", grades="integer", max_grade=4, empty="skip", ties="id-descending", missing="skip",
-                ids="unique", relevant=">=1", note="gdeval.pl 1.3"),
-        Dialect("lightgbm", grades="gain-integer", grade_precision="float32", max_grade=30, empty=1.0,
-                empty_weight="one", relevant=">0.5", map_divisor="reachable", map_empty=1.0,
-                note="LightGBM 4"),
-        Dialect("xgboost", grades="exp-integer", grade_precision="float32", max_grade=31, empty=1.0,
-                score="float32", empty_weight="one", binary="only", precision_short="n",
-                map_divisor="reachable", map_empty=1.0, ndcg_default=32, precision_default=32, map_default=32,
-                note="XGBoost 3: ndcg, map and pre without a cut-off are cut at 32"),
-        Dialect("catboost", gain="linear", grade_precision="float32", empty=1.0, ties="worst",
-                precision_weight="one", relevant=">0.5", precision_short="n", map_divisor="reachable",
-                recall_empty=1.0, err="grade", err_above_one="keep", err_rest="float32",
-                note="CatBoost 1.2, type=Base"),
-        Dialect("sklearn", gain="linear", ties="expected", single="error", note="scikit-learn ndcg_score"),
-        Dialect("ranx", gain="linear", grades="integer", missing="error", ids="unique", relevant=">=1",
-                rbp="grade", note="ranx 0.3; its order among ties is not defined, file order here"),
-        Dialect("rankeval", empty=1.0, score="float32",
-                note="RankEval; its order among ties is not defined, file order here"),
-        Dialect("allrank", empty=1.0, score="float32",
-                note="allRank; its order among ties is not defined, file order here"),
-        Dialect("torchmetrics", gain="linear", ties="expected", score="float32", nothing="zero",
-                note="torchmetrics RetrievalNormalizedDCG, empty_target_action=neg"),
+
+def _refuse(dialect: Dialect, switch: str, allowed: str) -> None:
+    raise MeasureError(
+        f"{switch} of dialect {dialect.name} must be {allowed}, got {getattr(dialect, switch)!r}."
     )
-}  # fmt: skip
 
 
-def define_dialect(dialect: Dialect) -> None:
-    """Make a dialect of your own known by name, for `parse_measure` and the command line.
+def _check_gain(dialect: Dialect) -> None:
+    gain: Any = dialect.gain
+    table = isinstance(gain, tuple) and gain and all(_is_number(g) and g >= 0 for g in gain)
+    if not table and gain not in ("exp", "exp/16", "linear"):
+        _refuse(dialect, "gain", "exp, exp/16, linear or a table of numbers >= 0")
+
+
+def tie_rule(dialect: Dialect) -> tuple[str, int]:
+    """Return a dialect's tie rule and seed (0 unless random)."""
+    ties: Any = dialect.ties
+    if ties in _TIES:
+        return ties, 0
+    if isinstance(ties, str) and ties.startswith("random(") and ties.endswith(")") and ties[7:-1].isdecimal():
+        return "random", int(ties[7:-1])
+    raise MeasureError(
+        f"ties of dialect {dialect.name} must be {', '.join(_TIES[:-1])} or random(seed), got {ties!r}."
+    )
+
+
+def number_text(value: float) -> str:
+    """Return a number as short as it can be written and still be read back as itself."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(float(value))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def written(value: Any) -> str:
+    """Return the value of a switch as it stands in the name of a measure.
 
     Examples
     --------
-    >>> from mcrank.metrics.dialects import Dialect, define_dialect
-    >>> from mcrank.metrics.measure import parse_measure
-    >>> define_dialect(Dialect("mine", gain="linear", discount="position"))
-    >>> parse_measure("ndcg@5[mine]").dialect.discount
-    'position'
+    >>> from mcrank.metrics.dialect import written
+    >>> written((0, 1, 3)), written(0.5), written(None)
+    ('0/1/3', '0.5', 'none')
     """
-    if ";" in dialect.name:
-        raise MeasureError(f"name of Dialect must not have ';' to be defined, got {dialect.name!r}.")
-    known = DIALECTS.get(dialect.name)
-    if known is not None and known != dialect and dialect.name in _BUILT_IN:
-        raise MeasureError(f"dialect {dialect.name!r} is built in; choose another name.")
-    DIALECTS[dialect.name] = dialect
+    if isinstance(value, tuple):
+        return "/".join(map(number_text, value))
+    if isinstance(value, float):
+        return number_text(value)
+    return "none" if value is None else str(value)
 
 
-_BUILT_IN = frozenset(DIALECTS)
-
-
-def find_dialect(name: str | Dialect) -> Dialect:
-    """Return the dialect of a name such as ``yahoo`` or ``xgboost;empty=0``; a `Dialect` passes through.
+def read_switch(switch: str, text: str) -> Any:
+    """Return the value that a text stands for; one it cannot stand for is left to `check_switches`.
 
     Examples
     --------
-    >>> from mcrank.metrics.dialects import find_dialect
-    >>> find_dialect("yahoo2010").empty
-    0.5
+    >>> from mcrank.metrics.dialect import read_switch
+    >>> read_switch("gain", "0/1/3"), read_switch("empty", "0.5"), read_switch("map_default", "none")
+    ((0.0, 1.0, 3.0), 0.5, None)
     """
-    if isinstance(name, Dialect):
-        return name
-    if not isinstance(name, str):
-        raise MeasureError(f"dialect must be a name or a Dialect, got {name!r}.")
-    base_name, *changes = [part.strip() for part in name.split(";")]
-    base = DIALECTS.get(base_name.lower()) or DIALECTS.get(base_name)
-    if base is None:
-        near = difflib.get_close_matches(base_name.lower(), DIALECTS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"dialects: {', '.join(DIALECTS)}."
-        raise MeasureError(f"unknown dialect {base_name!r}; {hint}")
-    if not changes:
-        return base
-    switches = {}
-    for change in changes:
-        switch, equals, value = change.partition("=")
-        if not equals:
-            raise MeasureError(f"dialect {name!r}: {change!r} must look like switch=value.")
-        switches[switch.strip()] = read_switch(switch.strip(), value.strip())
-    return base.but(**switches)
+    if switch == "gain" and text[:1].isdigit():
+        try:
+            return tuple(float(part) for part in text.split("/"))
+        except ValueError:
+            return text
+    if switch in (*_SHARES, "max_grade", *DEFAULT_CUTS):
+        if text == "none":
+            return None
+        try:
+            return int(text) if switch in DEFAULT_CUTS else float(text)
+        except ValueError:
+            return text
+    return text

@@ -12,7 +12,7 @@ def add_at(tree, place, value):  # type: ignore[no-untyped-def]
     Examples
     --------
     >>> import numpy as np
-    >>> from mcrank.metrics.fenwick import add_at, sum_upto
+    >>> from mcrank.kernels.fenwick import add_at, sum_upto
     >>> tree = np.zeros(3)
     >>> for place, value in enumerate([1.0, 2.0, 4.0]):
     ...     add_at(tree, place, value)

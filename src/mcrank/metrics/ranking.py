@@ -1,64 +1,27 @@
-"""Sorting kernels: the rows of every query by falling score, equal scores in a given order."""
+"""Ranking: sort the rows of every query by score, and say what happens among equal scores.
+
+Every tie rule but ``expected`` is a stable sort of rows that first stand in some *base order*: file order,
+document id, chance, or the gain itself (worst and best).
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+import numpy.typing as npt
 
 from mcrank.kernels import kernel, step
+from mcrank.kernels.sort import insert_rows, merge_rows, sort_columns
+from mcrank.metrics.layout import BoolArray, FloatArray, IntArray, Layout, RowArray
 
+_FEW = 64  # ranks up to which picking them out is quicker than sorting
+_SHORT = 255  # rows up to which queries are sorted side by side
+_LANES = 64  # so many at a time
 _CROWD = 32  # about so many rows in one bucket: merge sort instead
 _BUCKETS = 1 << 23  # of a short query: a bucket and a row's place, one byte, make a positive 32-bit number
 _FALLEN = 16  # one row in so many below its successor: merge sort instead
 FILE_ORDER = np.empty(0, dtype=np.int32)
-
-
-@step()
-def merge_rows(scores, base, s, n, key_a, key_b, row_a, row_b, order):  # type: ignore[no-untyped-def]
-    """Sort ``n`` rows of one query by score: a stable merge sort whose inner step has no branch."""
-    # IN: scores, base (empty: file order), s, n  OUT: key_*, row_* (scratch), order[s:s + n]
-    for i in range(n):
-        row_a[i] = base[s + i] if base.shape[0] > 0 else s + i
-        key_a[i] = scores[row_a[i]]
-    width = 1
-    while width < n:
-        for low in range(0, n, 2 * width):
-            mid = min(low + width, n)
-            high = min(low + 2 * width, n)
-            i, j = low, mid
-            for o in range(low, high):
-                # Beyond an end the other side is taken; in between a tie keeps the left row first.
-                left = key_a[min(i, n - 1)]
-                right = key_a[min(j, n - 1)]
-                later = j < high and (i >= mid or right > left)
-                key_b[o] = right if later else left
-                row_b[o] = row_a[min(j, n - 1)] if later else row_a[min(i, n - 1)]
-                j += later
-                i += not later
-        key_a, key_b = key_b, key_a
-        row_a, row_b = row_b, row_a
-        width *= 2
-    for i in range(n):
-        order[s + i] = row_a[i]
-
-
-@step(fastmath={"nnan", "nsz"})
-def insert_rows(key, ranked):  # type: ignore[no-untyped-def]
-    """Sort the rows of one query by insertion, which is quick where few are out of place; stable."""
-    # IN and OUT: key (from its start), ranked
-    last = key[0]
-    for i in range(1, ranked.shape[0]):
-        value = key[i]
-        if last < value:
-            row = ranked[i]
-            j = i
-            while j > 0 and key[j - 1] < value:
-                key[j] = key[j - 1]
-                ranked[j] = ranked[j - 1]
-                j -= 1
-            key[j] = value
-            ranked[j] = row
-        else:
-            last = value
 
 
 # In the kernels below, the views of one query and the unsigned scratch are there for speed: an index that
@@ -118,42 +81,6 @@ def rank_all(scores, base, starts, ends, key_a, key_b, row_a, row_b, place, buck
                 key_a[at] = score[i]
                 ranked[at] = np.int32(s + i)
         insert_rows(key_a, ranked)
-
-
-@step()
-def sort_columns(table, n, lanes):  # type: ignore[no-untyped-def]
-    """Sort each column of a table with Batcher's merge exchange (Knuth, volume 3, algorithm 5.2.2M).
-
-    Which rows are compared does not depend on what they hold, so all columns go through it together: the
-    innermost loop runs along whole rows, has no branch, and becomes vector instructions.
-    """
-    # IN: n (rows, at least 1), lanes (columns), both unsigned  OUT: table (row after row)
-    one = np.uint64(1)
-    half = one
-    while half + half < n:
-        half += half
-    p = half
-    while p > np.uint64(0):
-        q = half
-        first = np.uint64(0)
-        apart = p
-        while True:
-            # Of each 2 p rows, p in a row are compared with those ``apart`` below them.
-            i = first
-            while i + apart < n:
-                gap = apart * lanes
-                for at in range(i * lanes, min(i + p, n - apart) * lanes):
-                    upper = table[at]
-                    lower = table[at + gap]
-                    table[at] = min(upper, lower)
-                    table[at + gap] = max(upper, lower)
-                i += p + p
-            if q == p:
-                break
-            apart = q - p
-            q >>= one
-            first = p
-        p >>= one
 
 
 @step(fastmath={"nnan", "nsz"})
@@ -283,3 +210,158 @@ def rank_top(scores, base, starts, ends, depth, key, place, bucket, order):  # t
                 j -= 1
             key[j] = value
             ranked[j] = np.int32(s + at)
+
+
+@kernel()
+def find_ties(scores, order, starts, ends, ranked, depth, tied, tied_at_cut):  # type: ignore[no-untyped-def]
+    """Find queries with equal scores within the first ``depth`` ranks, and across that cut."""
+    # IN: scores, order, starts, ends, ranked (ranks that order holds), depth  OUT: tied (either), tied_at_cut
+    for q in range(starts.shape[0]):
+        s = starts[q]
+        n = ends[q] - s
+        deep = min(depth, n)
+        tied[q] = False
+        tied_at_cut[q] = False
+        if deep == 0:
+            continue
+        last = scores[order[s]]
+        for r in range(1, deep):
+            above = last
+            last = scores[order[s + r]]
+            if last == above:
+                tied[q] = True
+        if deep < n:
+            if ranked > deep:
+                tied_at_cut[q] = scores[order[s + deep]] == last
+            else:
+                reaching = 0
+                for i in range(s, ends[q]):
+                    reaching += scores[i] >= last
+                tied_at_cut[q] = reaching > deep
+            tied[q] |= tied_at_cut[q]
+
+
+@kernel()
+def find_cut_ties(scores, order, starts, ends, depth, out):  # type: ignore[no-untyped-def]
+    """As `find_ties`, only across the cut, where the order goes deeper than that."""
+    # IN: scores, order (more than depth ranks), starts, ends, depth (above 0)  OUT: out
+    for q in range(starts.shape[0]):
+        cut = starts[q] + depth
+        out[q] = cut < ends[q] and scores[order[cut]] == scores[order[cut - 1]]
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Rows of every query in ranked order, down to ``depth`` ranks."""
+
+    scores: FloatArray
+    order: RowArray
+    depth: int
+
+
+def rank(layout: Layout, scores: FloatArray, depth: int, base: RowArray = FILE_ORDER) -> Ranking:
+    """Rank rows by score, highest first; equal scores stay in base order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank import Dataset
+    >>> from mcrank.metrics.layout import Layout
+    >>> from mcrank.metrics.ranking import rank
+    >>> layout = Layout.of(Dataset([[0.0]] * 3, y=[0, 1, 2], qid=[1, 1, 1]))
+    >>> rank(layout, np.array([0.5, 0.9, 0.5]), depth=3).order.tolist()
+    [1, 0, 2]
+    """
+    ranking = unranked(layout, scores, depth)
+    layout.in_parts(lambda part: rank_part(layout, ranking, part, base))
+    return ranking
+
+
+def unranked(layout: Layout, scores: FloatArray, depth: int) -> Ranking:
+    """Return room for a ranking of at least ``depth`` ranks, to be filled by `rank_part`."""
+    longest = max(layout.longest, 1)
+    few = depth < longest and depth <= _FEW
+    return Ranking(scores, np.empty(layout.n_rows, dtype=np.int32), depth if few else longest)
+
+
+def rank_part(layout: Layout, ranking: Ranking, part: slice, base: RowArray = FILE_ORDER) -> None:
+    """Rank the rows of a part of the queries."""
+    starts, ends = layout.starts[part], layout.ends[part]
+    scores, order, longest = ranking.scores, ranking.order, max(layout.longest, 1)
+    few = ranking.depth < longest
+    keys = (np.empty(longest, dtype=np.float64), np.empty(longest, dtype=np.float64))
+    rows = (np.empty(longest, dtype=np.int32), np.empty(longest, dtype=np.int32))
+    if not few and longest <= _SHORT and len(base) == 0:
+        number = np.empty(longest, dtype=np.int32)
+        by_size = _by_size(starts, ends)
+        bounds = (starts[by_size], ends[by_size])
+        rank_short(scores, *bounds, _LANES, _table(longest), number, *keys, *rows, order)
+        return
+    place = np.empty(longest, dtype=np.uint32)
+    bucket = np.empty(2 * longest + 1, dtype=np.uint32)
+    if few:
+        rank_top(scores, base, starts, ends, max(ranking.depth, 1), keys[0], place, bucket, order)
+    else:
+        rank_all(scores, base, starts, ends, *keys, *rows, place, bucket, order)
+
+
+def _by_size(starts: IntArray, ends: IntArray) -> npt.NDArray[np.intp]:
+    """Return queries of at most 255 rows by size: those sorted side by side should have like sizes."""
+    return np.argsort((ends - starts).astype(np.uint8), kind="stable")
+
+
+def _table(longest: int) -> RowArray:
+    """Return room for the numbers of queries sorted side by side, where vectors do not cross cache lines."""
+    line = 64
+    room = np.empty(longest * _LANES + line // 4, dtype=np.int32)
+    first = -room.ctypes.data % line // 4
+    return room[first : first + longest * _LANES]
+
+
+def ties_of(layout: Layout, ranking: Ranking, depth: int) -> tuple[BoolArray, BoolArray]:
+    """Return which queries have equal scores within ``depth`` ranks, and which across that cut."""
+    tied = np.empty(layout.n_queries, dtype=np.bool_)
+    at_cut = np.empty(layout.n_queries, dtype=np.bool_)
+
+    def find_part(part: slice) -> None:
+        bounds = (layout.starts[part], layout.ends[part])
+        find_ties(ranking.scores, ranking.order, *bounds, ranking.depth, depth, tied[part], at_cut[part])
+
+    layout.in_parts(find_part)
+    return tied, at_cut
+
+
+def fill_cut_ties(layout: Layout, ranking: Ranking, depth: int, part: slice, out: BoolArray) -> None:
+    """Fill ``out`` with which queries of a part have equal scores across the cut at ``depth`` ranks."""
+    bounds = (layout.starts[part], layout.ends[part])
+    if 0 < depth < ranking.depth:
+        find_cut_ties(ranking.scores, ranking.order, *bounds, depth, out[part])
+    else:
+        tied = np.empty_like(out[part])
+        find_ties(ranking.scores, ranking.order, *bounds, ranking.depth, depth, tied, out[part])
+
+
+def base_order(layout: Layout, rule: str, seed: int, worth: FloatArray) -> RowArray:
+    """Return the order in which rows of equal score are to stand, under a tie rule."""
+    order: npt.NDArray[np.int64]
+    if rule == "random":
+        chance = np.random.default_rng(seed).permutation(layout.n_rows)
+        order = np.lexsort((chance, layout.queries))
+    elif rule == "worst":
+        order = np.lexsort((worth[layout.levels], layout.queries))
+    elif rule == "best":
+        order = np.lexsort((-worth[layout.levels], layout.queries))
+    elif rule == "id-ascending":
+        order = layout.id_order
+    else:
+        order = np.lexsort((-layout.id_codes, layout.queries))
+    return _ranked_first(layout, order).astype(np.int32)
+
+
+def _ranked_first(layout: Layout, order: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Keep rows without a rank behind the ranked rows of their query."""
+    if layout.ends is layout.stops:
+        return order
+    queries = layout.queries[order]
+    behind = order >= layout.ends[queries]
+    return order[np.lexsort((behind, queries))]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcrank import Grades
-from mcrank.metrics.bounds import (
+from mcrank.metrics.lemma import (
     check_classification,
     check_regression,
     classification_bound,

@@ -1,17 +1,118 @@
-"""Measures of binary relevance: precision, recall, average precision, reciprocal rank, success, RBP."""
+"""Precision, recall, average precision and rank-biased precision: measures of binary relevance."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from mcrank.kernels import kernel
+from mcrank.metrics.dcg import DiscountedSum
+from mcrank.metrics.dialect import relevant_bounds
 from mcrank.metrics.layout import FloatArray, Layout
-from mcrank.metrics.value import Measure, checked_number
+from mcrank.metrics.measure import Arithmetic, Measure, checked_number
+from mcrank.metrics.ranking import Ranking
 
-if TYPE_CHECKING:
-    from mcrank.metrics.bound import Prepared
+
+@kernel()
+def average_precisions(order, starts, ends, levels, relevant, depth, share, product, divisor, hit, out):  # type: ignore[no-untyped-def]
+    """Sum precision at the relevant ranks of each query, divided (0 where the divisor is 0).
+
+    Divisions are what takes time here, so four ranks share one; see `fours`.
+    """
+    # IN: order, starts, ends, levels, relevant (1 or 0 by level), depth, share, product, divisor
+    # OUT: hit (scratch by rank, up to a multiple of four), out
+    for q in range(starts.shape[0]):
+        s = starts[q]
+        n = min(ends[q] - s, depth)
+        ranked = order[s : s + n]
+        hits = np.int32(0)
+        for r in range(n):
+            is_relevant = relevant[levels[np.uint32(ranked[r])]]
+            hits += is_relevant
+            hit[r] = hits & -is_relevant  # 0 where not relevant: a branch would be wrong half of the time
+        many = (n + 3) // 4
+        for r in range(n, 4 * many):
+            hit[r] = 0
+        total = 0.0
+        for four in range(many):
+            part = hit[4 * four : 4 * four + 4]
+            of = share[4 * four : 4 * four + 4]
+            total += (part[0] * of[0] + part[1] * of[1] + part[2] * of[2] + part[3] * of[3]) / product[four]
+        out[q] = total / divisor[q] if divisor[q] > 0.0 else 0.0
+
+
+@kernel()
+def expected_average_precisions(scores, order, starts, ends, levels, relevant, depth, divisor, out):  # type: ignore[no-untyped-def]
+    """As `average_precisions`, but the mean over all orders of equal scores.
+
+    The j-th of t tied rows, m of them relevant, is relevant with chance m/t; then (j-1)(m-1)/(t-1) relevant
+    rows are expected before it in its group.
+    """
+    # IN: scores, order, starts, ends, levels, relevant, depth, divisor  OUT: out
+    for q in range(starts.shape[0]):
+        s = starts[q]
+        n = ends[q] - s
+        deep = min(n, depth)
+        hits = 0.0
+        total = 0.0
+        a = 0
+        while a < deep:
+            score = scores[order[s + a]]
+            among = 0.0
+            b = a
+            while b < n and scores[order[s + b]] == score:
+                among += relevant[levels[order[s + b]]]
+                b += 1
+            t = b - a
+            before = (among - 1.0) / (t - 1) if t > 1 else 0.0
+            if among > 0.0:
+                for r in range(a, min(b, deep)):
+                    total += among / t * (hits + 1.0 + (r - a) * before) / (r + 1)
+            hits += among
+            a = b
+        out[q] = total / divisor[q] if divisor[q] > 0.0 else 0.0
+
+
+def fours(depth: int) -> tuple[FloatArray, FloatArray]:
+    """Return what puts the fractions hits/rank of four ranks on one denominator, their product.
+
+    A rank's share is the product of the other three: whole numbers, so nothing is lost to rank 8,000 or so.
+
+    Examples
+    --------
+    >>> from mcrank.metrics.precision import fours
+    >>> share, product = fours(4)
+    >>> share.tolist(), product.tolist()
+    ([24.0, 12.0, 8.0, 6.0], [24.0])
+    """
+    ranks = np.arange(1.0, 4 * (-(-depth // 4)) + 1.0).reshape(-1, 4)
+    product = ranks.prod(axis=1)
+    return (product[:, None] / ranks).ravel(), product
+
+
+@dataclass(frozen=True, eq=False)
+class AveragePrecision:
+    """Average precision on data: relevance by level, ranks that count, divisor by query."""
+
+    worth: FloatArray
+    depth: int
+    divisor: FloatArray
+
+    def fill(self, layout: Layout, ranking: Ranking, expected: bool, part: slice, out: FloatArray) -> None:
+        """Fill ``out`` with the value of every query of a part."""
+        rows = (layout.starts[part], layout.ends[part], layout.levels)
+        if expected:
+            both = (ranking.scores, ranking.order)
+            expected_average_precisions(*both, *rows, self.worth, self.depth, self.divisor[part], out[part])
+            return
+        share, product = fours(self.depth)
+        hit = np.empty(len(share), dtype=np.int32)
+        relevant = self.worth.astype(np.int32)
+        average_precisions(
+            ranking.order, *rows, relevant, self.depth, share, product, self.divisor[part], hit, out[part]
+        )
 
 
 @dataclass(frozen=True)
@@ -20,15 +121,20 @@ class Binary(Measure):
 
     Examples
     --------
-    >>> from mcrank.metrics.relevance import Binary, Recall
+    >>> from mcrank.metrics.precision import Binary, Recall
     >>> issubclass(Recall, Binary)
     True
     """
 
     def _relevance(self, layout: Layout) -> tuple[FloatArray, FloatArray]:
-        from mcrank.metrics.binary import relevance
-
-        return relevance(self.switches, layout, self.name)
+        """Return 1.0 for relevant levels, 0.0 for others, and the number of relevant rows of each query."""
+        grade = layout.level_grades
+        if self.switches.binary == "only":
+            other = (grade != 0.0) & (grade != 1.0)
+            layout.refuse_levels(other, self.name, "the tool takes grades 0 and 1 only")
+        low, high = relevant_bounds(self.switches)
+        relevant = ((grade >= low) & (grade <= high)).astype(np.float64)
+        return relevant, layout.query_sums(relevant)
 
     def _relevant_words(self) -> str:
         return f"relevant = grade {self.switches.relevant}; {self._tie_words()}"
@@ -55,11 +161,8 @@ class Precision(Binary):
 
     label: ClassVar[str] = "precision"
 
-    def prepare(self, layout: Layout) -> Prepared:
+    def prepare(self, layout: Layout) -> Arithmetic:
         """Return precision as a sum of relevance over k (or over the list, where it is shorter)."""
-        from mcrank.metrics.bound import Prepared
-        from mcrank.metrics.dcg import DiscountedSum
-
         relevant, counts = self._relevance(layout)
         sizes = layout.sizes.astype(np.float64)
         cut = self._cut(self.switches.precision_default)
@@ -68,7 +171,7 @@ class Precision(Binary):
         form = DiscountedSum(relevant, np.ones(self._depth(layout, cut)), divisor)
         short = layout.shorter_than(self.k) if self.k and self.switches.precision_short == "missing" else None
         weighted = self._is_weighted
-        return Prepared(form, counts == 0.0, short=short, short_value=float("nan"), weighted=weighted)
+        return Arithmetic(form, counts == 0.0, short=short, short_value=float("nan"), weighted=weighted)
 
     @property
     def definition(self) -> str:
@@ -94,15 +197,12 @@ class Recall(Binary):
 
     label: ClassVar[str] = "recall"
 
-    def prepare(self, layout: Layout) -> Prepared:
+    def prepare(self, layout: Layout) -> Arithmetic:
         """Return recall as a sum of relevance over the number of relevant documents."""
-        from mcrank.metrics.bound import Prepared
-        from mcrank.metrics.dcg import DiscountedSum
-
         relevant, counts = self._relevance(layout)
         form = DiscountedSum(relevant, np.ones(self._depth(layout)), counts)
         empty = float(self.switches.recall_empty)
-        return Prepared(form, counts == 0.0, empty_value=empty, weighted=self._is_weighted)
+        return Arithmetic(form, counts == 0.0, empty_value=empty, weighted=self._is_weighted)
 
     @property
     def definition(self) -> str:
@@ -125,11 +225,8 @@ class MAP(Binary):
 
     label: ClassVar[str] = "map"
 
-    def prepare(self, layout: Layout) -> Prepared:
+    def prepare(self, layout: Layout) -> Arithmetic:
         """Return average precision with its divisor."""
-        from mcrank.metrics.binary import AveragePrecision
-        from mcrank.metrics.bound import Prepared
-
         relevant, counts = self._relevance(layout)
         cut = self._average_cut
         divisor = counts
@@ -138,7 +235,7 @@ class MAP(Binary):
         depth = layout.longest if cut is None else min(cut, layout.longest)
         form = AveragePrecision(relevant, depth, divisor)
         empty = float(self.switches.map_empty)
-        return Prepared(form, counts == 0.0, empty_value=empty, weighted=self._is_weighted)
+        return Arithmetic(form, counts == 0.0, empty_value=empty, weighted=self._is_weighted)
 
     @property
     def _average_cut(self) -> int | None:
@@ -156,66 +253,6 @@ class MAP(Binary):
             f"sum of precision at the relevant of {ranks} / {over}; "
             f"empty query scores {self.switches.map_empty:g}; {self._relevant_words()}{self._weight_words()}"
         )
-
-
-@dataclass(frozen=True)
-class MRR(Binary):
-    """Mean reciprocal rank of the first relevant document.
-
-    Examples
-    --------
-    >>> from mcrank import MRR, Dataset
-    >>> data = Dataset([[0.0]] * 3, y=[0, 1, 1], qid=[1, 1, 1])
-    >>> MRR().on(data).mean([3.0, 2.0, 1.0])
-    0.5
-    """
-
-    label: ClassVar[str] = "mrr"
-
-    def prepare(self, layout: Layout) -> Prepared:
-        """Return the reciprocal rank as a cascade that stops at the first relevant document."""
-        from mcrank.metrics.bound import Prepared
-        from mcrank.metrics.cascade import Cascade
-
-        relevant, counts = self._relevance(layout)
-        weight = 1.0 / np.arange(1, self._depth(layout, self.switches.mrr_default) + 1)
-        if self.switches.reciprocal == "float32":
-            weight = weight.astype(np.float32).astype(np.float64)
-        return Prepared(Cascade(relevant, weight), counts == 0.0)
-
-    @property
-    def definition(self) -> str:
-        """The definition, in one line."""
-        cut = self._cut_words(self.switches.mrr_default)
-        return f"1/rank of the first relevant in {cut}; {self._relevant_words()}"
-
-
-@dataclass(frozen=True)
-class Success(Binary):
-    """1 when a relevant document is among the first k.
-
-    Examples
-    --------
-    >>> from mcrank import Dataset, Success
-    >>> data = Dataset([[0.0]] * 2, y=[0, 1], qid=[1, 1])
-    >>> Success(k=1).on(data).mean([1.0, 0.0])
-    0.0
-    """
-
-    label: ClassVar[str] = "success"
-
-    def prepare(self, layout: Layout) -> Prepared:
-        """Return success as a cascade of weight 1."""
-        from mcrank.metrics.bound import Prepared
-        from mcrank.metrics.cascade import Cascade
-
-        relevant, counts = self._relevance(layout)
-        return Prepared(Cascade(relevant, np.ones(self._depth(layout))), counts == 0.0)
-
-    @property
-    def definition(self) -> str:
-        """The definition, in one line."""
-        return f"1 if a relevant document is in {self._cut_words()}; {self._relevant_words()}"
 
 
 @dataclass(frozen=True)
@@ -239,16 +276,13 @@ class RBP(Binary):
         super().__post_init__()
         object.__setattr__(self, "p", checked_number(self.p, "p of RBP", 0.0, 1.0))
 
-    def prepare(self, layout: Layout) -> Prepared:
+    def prepare(self, layout: Layout) -> Arithmetic:
         """Return rank-biased precision as a discounted sum."""
-        from mcrank.metrics.bound import Prepared
-        from mcrank.metrics.dcg import DiscountedSum
-
         relevant, counts = self._relevance(layout)
         if self.switches.rbp == "grade":
             relevant = relevant * layout.level_grades
         discount = (1.0 - self.p) * self.p ** np.arange(self._depth(layout), dtype=np.float64)
-        return Prepared(DiscountedSum(relevant, discount, np.ones(layout.n_queries)), counts == 0.0)
+        return Arithmetic(DiscountedSum(relevant, discount, np.ones(layout.n_queries)), counts == 0.0)
 
     @property
     def definition(self) -> str:
