@@ -279,7 +279,7 @@ def test_threads_queries_weights_and_bad_options():
     assert files[0] == files[1] == files[2]
     # A query of weight 2 is two queries.
     twice = Dataset.merge(
-        [data, Dataset(data.X[: data.sizes[0]], data.y[: data.sizes[0]], ["again"] * data.sizes[0])]
+        [data, Dataset(data.X[: data.sizes[0]], data.y[: data.sizes[0]], [999] * data.sizes[0])]
     )
     weighted = Dataset(data.X, data.y, data.qid, query_weight=np.r_[2, np.ones(data.n_queries - 1)])
     options = {**MULTIPLIED, "n_estimators": 10}

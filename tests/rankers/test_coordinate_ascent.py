@@ -19,7 +19,10 @@ from tests.rankers.data import dataset, few_values
 from tests.reference import line_search as reference
 
 ARTIFICIAL = mcrank.make_artificial(n_train=12, n_valid=8, n_test=4, docs_per_query=15, n_features=4, seed=5)
-DISCOUNTED = ["ndcg@10", "ndcg", "ndcg@2[yahoo]", "ndcg@3[letor4]", "dcg@4", "precision@2", "rbp(0.7)"]
+DISCOUNTED = [
+    "ndcg@10", "ndcg", "ndcg@2[yahoo]", "ndcg@3[letor4]", "dcg@4", "precision@2", "precision@2[catboost]",
+    "rbp(0.7)",
+]  # fmt: skip
 
 
 def random_line(seed, n_queries, longest, coarse, weighted=False):
@@ -43,21 +46,21 @@ def random_line(seed, n_queries, longest, coarse, weighted=False):
 )
 def test_the_exact_search_finds_what_brute_force_finds(seed, n_queries, longest, coarse, weighted, name):
     data, scores, x = random_line(seed, n_queries, longest, coarse, weighted)
-    bound = parse_measure(name).on(data)
-    assert ExactSearch.fits(bound)
-    search = ExactSearch(bound)
+    prepared = parse_measure(name).on(data)
+    assert ExactSearch.fits(prepared)
+    search = ExactSearch(prepared)
     own_scores, own_x = scores[search.rows], x[search.rows]
     current = search.value(own_scores)
     step = search.step(own_scores, own_x, 0.5, current, search.space())
-    best, _ = reference.best_step(bound.mean, scores, x, data.qid)
-    before = bound.mean(scores)
+    best, _ = reference.best_step(prepared.mean, scores, x, data.qid)
+    before = prepared.mean(scores)
     if step == 0.0:
         # Discounts are kept to 24 bits.
         assert best == pytest.approx(before, rel=1e-6) or best < before
         return
     gained = search.value(own_scores + step * own_x)
     assert gained > current
-    assert bound.mean(scores + step * x) == pytest.approx(best, rel=1e-6)
+    assert prepared.mean(scores + step * x) == pytest.approx(best, rel=1e-6)
     assert (gained - current) * search.share == pytest.approx(best - before, rel=1e-4, abs=1e-6)
 
 
@@ -83,31 +86,32 @@ def test_bins_rise_with_the_step(steps):
 
 @given(
     seed=st.integers(0, 10**6),
-    name=st.sampled_from(["map", "err@5", "mrr", "ndcg@5[standard;ties=expected]"]),
+    weighted=st.booleans(),
+    name=st.sampled_from(["map", "map[catboost]", "err@5", "mrr", "ndcg@5[standard;ties=expected]"]),
 )
-def test_the_grid_tries_the_steps_of_ranklib(seed, name):
-    data, scores, x = random_line(seed, 3, 6, False)
+def test_the_grid_tries_the_steps_of_ranklib(seed, weighted, name):
+    data, scores, x = random_line(seed, 3, 6, False, weighted)
     measure = parse_measure(name)
-    bound = measure.on(data)
-    assert not ExactSearch.fits(bound)
+    prepared = measure.on(data)
+    assert not ExactSearch.fits(prepared)
     search = line_search(measure, data, "exact", 12)
     assert isinstance(search, GridSearch)
     weight = 0.3
     sizes = 0.001 * (2.0 ** np.arange(1, 13) - 1)
-    values = {float(s): round(bound.mean(scores + s * x), 9) for s in [*sizes, *-sizes, -weight]}
+    values = {float(s): round(prepared.mean(scores + s * x), 9) for s in [*sizes, *-sizes, -weight]}
     step = search.step(scores, x, weight, search.value(scores), search.space())
     best = max(values.values())
     if step == 0.0:
-        assert best <= round(bound.mean(scores), 9)
+        assert best <= round(prepared.mean(scores), 9)
     else:
-        assert values[step] == best > round(bound.mean(scores), 9)
+        assert values[step] == best > round(prepared.mean(scores), 9)
 
 
 def test_small_weights_have_small_steps():
     data, scores, x = random_line(3, 3, 6, False)
     search = GridSearch(parse_measure("map"), data, 3)
     tried = []
-    search._means = lambda bound, s: tried.append(s.reshape(-1, len(scores))) or np.zeros(len(tried[-1]))
+    search._means = lambda prepared, s: tried.append(s.reshape(-1, len(scores))) or np.zeros(len(tried[-1]))
     search.step(scores, x, 0.001, 0.0, search.space())
     steps = (tried[0][:, 0] - scores[0]) / x[0]
     first = 0.05 * 0.001
@@ -129,21 +133,21 @@ def ascend_on(search):
 @pytest.mark.parametrize("kind", ["exact", "grid"])
 def test_no_single_weight_can_be_bettered_in_the_end(kind):
     ranker = CoordinateAscent(restarts=1, tol=0, search=kind).fit(ARTIFICIAL.train)
-    bound = parse_measure("ndcg@10").on(ARTIFICIAL.train)
+    prepared = parse_measure("ndcg@10").on(ARTIFICIAL.train)
     X = ranker.scaling_.apply(ARTIFICIAL.train.X)
     scores = X @ ranker.weights_
-    before = bound.mean(scores)
+    before = prepared.mean(scores)
     assert before == pytest.approx(ranker.history_["train ndcg@10"][0])
-    uniform = bound.mean(X.sum(axis=1))
+    uniform = prepared.mean(X.sum(axis=1))
     assert before > uniform
     assert np.abs(ranker.weights_).sum() == pytest.approx(1)
     for f in range(4):
         if kind == "exact":
-            best, _ = reference.best_step(bound.mean, scores, X[:, f], ARTIFICIAL.train.qid)
+            best, _ = reference.best_step(prepared.mean, scores, X[:, f], ARTIFICIAL.train.qid)
             assert best <= before + 1e-6
         else:
             for step in (0.001, -0.001, 0.127, -0.127, 32.767, -32.767):
-                assert bound.mean(scores + step * X[:, f]) <= before + 1e-9
+                assert prepared.mean(scores + step * X[:, f]) <= before + 1e-9
 
 
 @pytest.mark.parametrize("search", ["exact", "grid"])
@@ -173,6 +177,18 @@ def test_under_letor4_short_queries_do_not_count():
     with_short = CoordinateAscent(**options).fit(X[few], y[few], qid=qid[few])
     without = CoordinateAscent(**options).fit(X[kept], y[kept], qid=qid[kept])
     np.testing.assert_array_equal(with_short.weights_, without.weights_)
+
+
+@pytest.mark.parametrize("measure", ["precision@3", "map"])  # searched exactly, and by the grid
+def test_weights_of_queries_count_where_the_dialect_takes_them(measure):
+    X, y, qid = few_values(29, 200, 4, 9, 3)
+    data = Dataset(X, y, qid)
+    weight = np.random.default_rng(1).exponential(size=data.n_queries) ** 3
+    weighted = Dataset(X, y, qid, query_weight=weight)
+    for dialect, takes in (("standard", True), ("ranklib", True), ("catboost", False)):
+        options = {"restarts": 2, "measure": measure, "dialect": dialect}
+        plain, other = (CoordinateAscent(**options).fit(d).weights_ for d in (data, weighted))
+        assert np.array_equal(plain, other) != takes
 
 
 def test_the_best_restart_is_kept():

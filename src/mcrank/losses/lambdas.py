@@ -40,7 +40,6 @@ from mcrank.metrics.dcg import DiscountedSum, ideal_sums
 from mcrank.metrics.kendall import KendallTau
 from mcrank.metrics.precision import AveragePrecision
 from mcrank.metrics.prepared import PreparedMeasure
-from mcrank.metrics.ranking import base_order
 from mcrank.metrics.swaps import (
     average_precision_row,
     best_grade_row,
@@ -123,7 +122,7 @@ def measure_arrays(prepared: PreparedMeasure, truncation: int | None = None) -> 
         norm=norm,
         depth=depth,
         top=depth if truncation is None else min(truncation, depth),
-        single=prepared.measure.switches.score == "float32",
+        single=prepared.precision == "float32",
         base=_tie_order(prepared),
         starts=layout.starts,
         ends=layout.ends,
@@ -165,11 +164,10 @@ def _places_and_scale(worth: FloatArray, starts: IntArray, sizes: IntArray) -> t
 def _tie_order(prepared: PreparedMeasure) -> RowArray:
     """Places in their query of rows in the order in which equal scores stand; empty for file order."""
     layout = prepared.layout
-    if prepared.rule in ("file", "expected"):
-        return np.empty(0, dtype=np.int32)
-    prepared.ranking(np.zeros(layout.n_rows))  # all scores are equal at first: says so where ids are missing
-    order = base_order(layout, prepared.rule, prepared.measure.switches.tie_rule[1], prepared.form.worth)
-    return np.asarray(order - np.repeat(layout.starts, layout.sizes), dtype=np.int32)
+    if prepared.rule.startswith("id-"):
+        prepared.ranking(np.zeros(layout.n_rows))  # scores are equal at first: says so where ids are missing
+    order = prepared.tie_order
+    return np.asarray(order - np.repeat(layout.starts, layout.sizes)[: len(order)], dtype=np.int32)
 
 
 @njit(inline="always")

@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from mcrank.errors import MeasureError
-from mcrank.kernels import kernel, step
+from mcrank.kernels import kernel
+from mcrank.kernels.fenwick import add_at, sum_upto
 from mcrank.metrics.layout import FloatArray, Layout
 from mcrank.metrics.measure import Arithmetic, Measure
 from mcrank.metrics.ranking import Ranking
@@ -33,37 +34,24 @@ def kendall_taus(scores, order, starts, ends, levels, tree, held, out):  # type:
             b = a
             while b < n and scores[order[s + b]] == scores[order[s + a]]:
                 level = np.int64(levels[order[s + b]])
-                lower = 0
-                i = level
-                while i > 0:
-                    lower += tree[i]
-                    i -= i & -i
+                lower = sum_upto(tree, level - 1)
                 agreement += (a - lower - held[level]) - lower
                 b += 1
             for r in range(a, b):
                 score_ties += r - a
                 level = np.int64(levels[order[s + r]])
-                grade_ties += counted(tree, held, level, 1)
+                grade_ties += held[level]
+                held[level] += 1
+                add_at(tree, level, 1.0)
             # Rows of the group were not yet counted when its own members looked, so ties add nothing.
             a = b
         for r in range(n):
-            counted(tree, held, np.int64(levels[order[s + r]]), -1)
+            level = np.int64(levels[order[s + r]])
+            held[level] -= 1
+            add_at(tree, level, -1.0)
         pairs = n * (n - 1.0) / 2.0
         scale = np.sqrt((pairs - score_ties) * (pairs - grade_ties))
         out[q] = agreement / scale if scale > 0.0 else 0.0
-
-
-@step()
-def counted(tree, held, level, step):  # type: ignore[no-untyped-def]
-    """Add ``step`` rows of one level to the counts; return how many there were."""
-    # IN: level, step  OUT: tree, held
-    before = held[level]
-    held[level] += step
-    i = level + 1
-    while i < tree.shape[0]:
-        tree[i] += step
-        i += i & -i
-    return before
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +63,7 @@ class KendallTau:
 
     def fill(self, layout: Layout, ranking: Ranking, expected: bool, part: slice, out: FloatArray) -> None:
         """Fill ``out`` with the value of every query of a part."""
-        tree = np.zeros(len(self.worth) + 1, dtype=np.int64)
+        tree = np.zeros(len(self.worth))
         held = np.zeros(len(self.worth), dtype=np.int64)
         bounds = (layout.starts[part], layout.ends[part])
         kendall_taus(ranking.scores, ranking.order, *bounds, layout.levels, tree, held, out[part])

@@ -13,10 +13,20 @@ import numpy.typing as npt
 from mcrank.data.checks import check_numbers
 from mcrank.errors import DataError, MeasureError
 from mcrank.exact import exact_sum
+from mcrank.lazy import lazy
 from mcrank.metrics.dcg import DiscountedSum, refuse_fractions
 from mcrank.metrics.layout import BoolArray, FloatArray, Layout, RowArray, at_row, count_nan
 from mcrank.metrics.measure import Measure
-from mcrank.metrics.ranking import Ranking, base_order, fill_cut_ties, rank, rank_part, ties_of, unranked
+from mcrank.metrics.ranking import (
+    FILE_ORDER,
+    Ranking,
+    base_order,
+    fill_cut_ties,
+    rank,
+    rank_part,
+    ties_of,
+    unranked,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +70,6 @@ class PreparedMeasure:
         self.rule, self._seed = dialect.tie_rule
         self.precision = dialect.score
         self._skipped = self._find_skipped()
-        self._base: RowArray | None = None
 
     def _find_skipped(self) -> BoolArray:
         dialect, layout = self.measure.switches, self.layout
@@ -102,16 +111,21 @@ class PreparedMeasure:
         tied, _ = ties_of(self.layout, plain, min(self.form.depth, plain.depth))
         if not tied.any():
             return plain
-        if self._base is None:
-            if self.rule.startswith("id-") and self.layout.doc_ids is None:
-                query = self.layout.qids[int(np.argmax(tied))]
-                instead = f"[{self.measure.switches.but(ties='file').name}]"
-                raise MeasureError(
-                    f"{self.measure.name} breaks ties by document id: query {query} has tied scores and the "
-                    f"data no doc_ids; give doc_ids, or take file order with {instead}."
-                )
-            self._base = base_order(self.layout, self.rule, self._seed, self.form.worth)
-        return rank(self.layout, scores, self.form.depth, self._base)
+        if self.rule.startswith("id-") and self.layout.doc_ids is None:
+            query = self.layout.qids[int(np.argmax(tied))]
+            instead = f"[{self.measure.switches.but(ties='file').name}]"
+            raise MeasureError(
+                f"{self.measure.name} breaks ties by document id: query {query} has tied scores and the "
+                f"data no doc_ids; give doc_ids, or take file order with {instead}."
+            )
+        return rank(self.layout, scores, self.form.depth, self.tie_order)
+
+    @lazy
+    def tie_order(self) -> RowArray:
+        """Rows in the order in which equal scores stand; empty for file order."""
+        if self.rule in ("file", "expected"):
+            return FILE_ORDER
+        return base_order(self.layout, self.rule, self._seed, self.form.worth)
 
     def per_query(self, scores: npt.ArrayLike) -> FloatArray:
         """Return the value of every query; NaN where the dialect gives none.
@@ -176,6 +190,19 @@ class PreparedMeasure:
     def query_weight(self) -> FloatArray | None:
         """Weights of queries in the mean; None where the data has none or the dialect does not take them."""
         return self.layout.query_weight if self.arithmetic.weighted else None
+
+    @property
+    def weights(self) -> FloatArray:
+        """Weight of each query in the mean, 1 where `query_weight` has none: what a trainer weighs by.
+
+        Examples
+        --------
+        >>> from mcrank import Grades, parse_measure
+        >>> data = Grades([0, 1, 1], qid=[1, 1, 2], query_weight=[1.0, 3.0])
+        >>> [parse_measure(m).on(data).weights.tolist() for m in ("map", "map[catboost]")]
+        [[1.0, 3.0], [1.0, 1.0]]
+        """
+        return np.ones(self.layout.n_queries) if self.query_weight is None else self.query_weight
 
     @property
     def decided(self) -> BoolArray:

@@ -141,13 +141,10 @@ class _Boosting:
 
     def _find_queries(self) -> None:
         """Which queries count, their first weights, and the kinds of queries the history tells apart."""
-        data, arithmetic = self.data, self.prepared.arithmetic
+        data = self.data
         ideal = self.prepared.per_query(data.y)
-        left_out = np.isnan(ideal)
-        if arithmetic.short is not None:
-            left_out &= ~arithmetic.short  # no value, but LETOR 3.0 counts it 0 in the mean
         start = np.ones(data.n_queries) if data.query_weight is None else data.query_weight.copy()
-        start[left_out] = 0.0
+        start[np.isnan(self.prepared.counted(ideal))] = 0.0
         if not start.any():
             raise MeasureError(
                 f"{self.prepared.measure.name} has no value on the training data (no query counts); "
@@ -159,7 +156,7 @@ class _Boosting:
         self.scale = max(1.0, np.nanmax(ideal, initial=1.0), np.nanmax(self.table, initial=1.0))
         self.table = np.nan_to_num(self.table) / self.scale
         cut = self.prepared.measure.k or 0
-        empty = arithmetic.empty
+        empty = self.prepared.arithmetic.empty
         self.kinds = {"empty": empty, "short": ~empty & (data.sizes < cut)}
         self.kinds["rest"] = ~(self.kinds["empty"] | self.kinds["short"])
 

@@ -50,7 +50,7 @@ class GridSearch:
         self._at_once = max(1, min(candidates, _CELLS // max(len(self.rows), 1)))
         self._one = measure.on(data)
         self._many = measure.on(Tiled(data, self._at_once))
-        weight = np.ones(len(data.qids)) if data.query_weight is None else data.query_weight
+        weight = self._one.weights
         # Decided queries add a constant, and rounding it in might break ties between steps.
         self._weight = np.where(self._one.decided, 0.0, weight) / weight.sum()
 

@@ -19,7 +19,6 @@ from numba import njit, types
 from mcrank.kernels import kernel, step
 from mcrank.metrics.dcg import DiscountedSum
 from mcrank.metrics.prepared import PreparedMeasure
-from mcrank.metrics.ranking import base_order
 from mcrank.rankers.long_lines import LongLines, sort_with
 
 FloatArray = npt.NDArray[np.float64]
@@ -265,15 +264,13 @@ class ExactSearch:
 
     def __init__(self, prepared: PreparedMeasure) -> None:
         training, layout = prepared.training(), prepared.layout
-        weight = np.ones(layout.n_queries) if layout.query_weight is None else layout.query_weight
+        weight = prepared.weights
         worth = training.norm * weight * training.discount[0]
         self.searched = worth > 0
         able = np.repeat(self.searched, layout.stops - layout.starts)
         order: IntArray = np.arange(layout.n_rows)
         if prepared.rule != "file" and (layout.doc_ids is not None or not prepared.rule.startswith("id-")):
-            order = base_order(
-                layout, prepared.rule, prepared.measure.switches.tie_rule[1], prepared.form.worth
-            ).astype(np.int64)
+            order = prepared.tie_order.astype(np.int64)
         self.rows = order[able]  # a query keeps its place, whatever the order of its rows
         sizes = (layout.stops - layout.starts)[self.searched]
         gain = training.gain[self.rows]
