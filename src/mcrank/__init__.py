@@ -40,8 +40,8 @@ _HOMES = {
     "Blend": "mcrank.rankers.blend",
     "FRank": "mcrank.rankers.frank",
     "load": "mcrank.models.file",
-    "compare": "mcrank.compare",
-    "Comparison": "mcrank.compare.result",
+    "compare": "mcrank.experiments.compare",
+    "Comparison": "mcrank.experiments.comparison",
     "NDCG": "mcrank.metrics.dcg",
     "evaluate": "mcrank.metrics.evaluate",
     "DCG": "mcrank.metrics.dcg",
@@ -63,7 +63,7 @@ _HOMES = {
     "Grades": "mcrank.data.grades",
     "Qrels": "mcrank.data.trec",
     "Run": "mcrank.data.trec",
-    "reproduce": "mcrank.compare.reproduce",
+    "reproduce": "mcrank.papers.reproduce",
     "rosetta": "mcrank.metrics.rosetta",
     "McrankError": "mcrank.errors",
     "OptionError": "mcrank.errors",
@@ -78,9 +78,6 @@ __all__ = ["__version__", *_HOMES]
 if TYPE_CHECKING:
     from mcrank import datasets as datasets
     from mcrank import stats as stats
-    from mcrank.compare.experiment import compare as compare
-    from mcrank.compare.reproduce import reproduce as reproduce
-    from mcrank.compare.result import Comparison as Comparison
     from mcrank.data.artificial import make_artificial as make_artificial
     from mcrank.data.dataset import Dataset as Dataset
     from mcrank.data.folds import kfold as kfold
@@ -99,6 +96,8 @@ if TYPE_CHECKING:
     from mcrank.errors import ModelFileError as ModelFileError
     from mcrank.errors import NotFittedError as NotFittedError
     from mcrank.errors import OptionError as OptionError
+    from mcrank.experiments.compare import compare as compare
+    from mcrank.experiments.comparison import Comparison as Comparison
     from mcrank.metrics.best import Best as Best
     from mcrank.metrics.cascade import ERR as ERR
     from mcrank.metrics.cascade import MRR as MRR
@@ -119,6 +118,7 @@ if TYPE_CHECKING:
     from mcrank.metrics.rosetta import rosetta as rosetta
     from mcrank.metrics.tools import define_dialect as define_dialect
     from mcrank.models.file import load as load
+    from mcrank.papers.reproduce import reproduce as reproduce
     from mcrank.rankers.adarank import AdaRank as AdaRank
     from mcrank.rankers.best_feature import BestFeature as BestFeature
     from mcrank.rankers.blend import Blend as Blend

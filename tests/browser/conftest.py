@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mcrank.compare.report import write_report
-from tests.compare.made_up import made_up
+from mcrank.report.page import write_report
+from tests.experiments.made_up import made_up
 
 # Chromium would otherwise look for updates and the like, and, as root, refuse to start.
 FLAGS = [

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from mcrank.compare.report import write_report
-from mcrank.compare.result import Timing
-from tests.compare.made_up import made_up
+from mcrank.experiments.comparison import Timing
+from mcrank.report.page import write_report
+from tests.experiments.made_up import made_up
 
 LONG = "regression, least squares, twelve rounds and four leaves each (the baseline of the paper)"
 KEYS = [

@@ -10,9 +10,9 @@ import pytest
 
 import mcrank
 from mcrank import stats
-from mcrank.compare.drilldown import choose_documents
-from mcrank.compare.report import write_report
-from tests.compare.made_up import made_up
+from mcrank.report.drilldown import choose_documents
+from mcrank.report.page import write_report
+from tests.experiments.made_up import made_up
 
 
 def board(page):

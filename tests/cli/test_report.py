@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from mcrank.compare.report import render_report
-from tests.compare.made_up import made_up
+from mcrank.report.page import render_report
+from tests.experiments.made_up import made_up
 
 
 @pytest.fixture(scope="module")

@@ -353,7 +353,7 @@ def test_trec_ids_are_texts():
 
 
 def test_folds_meet_by_what_was_written():
-    from mcrank.compare.assemble import pool_rows
+    from mcrank.experiments.assemble import pool_rows
 
     with pytest.raises(DataError, match="query '7' is in the test parts of a and b"):
         pool_rows(["a", "b"], [dataset([7, 8]), dataset(["7", "x"])])

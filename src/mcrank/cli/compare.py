@@ -23,8 +23,8 @@ from mcrank.errors import OptionError
 from mcrank.texts import printable
 
 if TYPE_CHECKING:
-    from mcrank.compare.crew import Progress
-    from mcrank.compare.result import Comparison
+    from mcrank.experiments.comparison import Comparison
+    from mcrank.experiments.schedule import Progress
 
 
 @click.command("compare")
@@ -113,8 +113,8 @@ def command(
     arguments, baseline, conditions = _arguments(data, entries, given)
     if arguments.get("out") is None:
         raise click.UsageError("--out is missing: name the folder for the results.")
-    from mcrank.compare.experiment import DEFAULT_MEASURES, compare
-    from mcrank.compare.gate import FailIf
+    from mcrank.experiments.compare import DEFAULT_MEASURES, compare
+    from mcrank.experiments.fail_if import FailIf
 
     checks = [FailIf.parse(text) for text in conditions]
     _check_baseline(arguments, baseline)
@@ -147,7 +147,7 @@ def _arguments(
     }
     arguments = {name: value for name, value in named.items() if value not in (None, ())}
     if given["plan"] is not None:
-        from mcrank.compare.plan import Plan
+        from mcrank.experiments.plan import Plan
 
         if data is not None:
             raise click.UsageError("give DATA and ENTRIES, or --plan, not both.")
@@ -173,7 +173,7 @@ def _arguments(
 
 def _check_baseline(arguments: dict[str, Any], baseline: str | None) -> None:
     """Refuse a baseline that is not there before anything is trained."""
-    from mcrank.compare.entries import entries_of, systems_of
+    from mcrank.experiments.entries import entries_of, systems_of
 
     systems = systems_of(entries_of(arguments["rankers"]), arguments.get("train_dialects"))
     keys = [system.key for system, _ in systems]
@@ -204,8 +204,8 @@ def _command(data: str | None, entries: tuple[str, ...], given: dict[str, Any]) 
 
 def _write(comparison: Comparison, out: Path, times: bool) -> list[str]:
     from mcrank.cli.page import PageProgress
-    from mcrank.compare.report import write_report
-    from mcrank.compare.tables import write_tables
+    from mcrank.report.page import write_report
+    from mcrank.report.tables import write_tables
 
     with PageProgress() as progress:
         page = write_report(comparison, out / "report.html", times=times, callback=progress)

@@ -21,7 +21,7 @@ from mcrank.cli.progress import TrainingProgress, announce_compilation
 from mcrank.models.file import ranker_class
 
 if TYPE_CHECKING:
-    from mcrank.compare.assemble import Outcome
+    from mcrank.experiments.assemble import Outcome
 
 # The paper's word for each of its rankers -> its name here. The others are tested against the last one.
 CONTENDERS = {"ordinal classification": "ordinal", "classification": "mcrank", "regression": "regression"}
@@ -150,8 +150,8 @@ def _outcome(ranker: Any, test: Any, scores: Any, seconds: tuple[float, float], 
     """What the report needs of a trained ranker."""
     import numpy as np
 
-    from mcrank.compare.assemble import Outcome
-    from mcrank.compare.result import Choice, Timing
+    from mcrank.experiments.assemble import Outcome
+    from mcrank.experiments.comparison import Choice, Timing
 
     with_grades = hasattr(ranker, "predict_proba")
     measure, curve = next(iter(ranker.history_.items()))
@@ -169,10 +169,10 @@ def _outcome(ranker: Any, test: Any, scores: Any, seconds: tuple[float, float], 
 
 def _report(entries: list[Entry], data: Any, options: dict[str, Any], seed: int, folder: Path) -> Path:
     """Write the page of the comparison and return its path."""
-    from mcrank.compare.assemble import assemble, measures_in
-    from mcrank.compare.report import write_report
-    from mcrank.compare.result import FoldFacts, System
+    from mcrank.experiments.assemble import assemble, measures_in
+    from mcrank.experiments.comparison import FoldFacts, System
     from mcrank.rankers.provenance import provenance
+    from mcrank.report.page import write_report
 
     systems = [
         System(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from mcrank.cli.volume import can_move, say
 
 if TYPE_CHECKING:
-    from mcrank.compare.report import Step
+    from mcrank.report.page import Step
 
 _PATIENCE = 5.0  # seconds between two lines where there is no terminal; a small page says nothing
 

@@ -61,9 +61,9 @@ def command(
 ) -> None:
     """Make the page of the comparison in FOLDER (written by `mcrank compare --out FOLDER`)."""
     from mcrank.cli.page import PageProgress
-    from mcrank.compare.report import write_report
-    from mcrank.compare.result import Comparison
-    from mcrank.compare.tables import write_tables
+    from mcrank.experiments.comparison import Comparison
+    from mcrank.report.page import write_report
+    from mcrank.report.tables import write_tables
 
     if out == STANDARD:
         raise click.BadParameter("the page is a file; name it.", param_hint="--out")
@@ -77,7 +77,7 @@ def command(
         )
     written = [] if tables is None else write_tables(comparison, tables, times=times)
     if figures is not None:
-        from mcrank.compare.plots import write_figures
+        from mcrank.report.plots import write_figures
 
         written += write_figures(comparison, figures, formats=formats)
     if as_json:

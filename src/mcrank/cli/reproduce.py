@@ -16,9 +16,9 @@ from mcrank.cli.volume import can_move, say
 from mcrank.texts import printable
 
 if TYPE_CHECKING:
-    from mcrank.compare.crew import Progress
+    from mcrank.experiments.schedule import Progress
 
-# Also the keys of mcrank.compare.reproduce.TARGETS, which takes longer to import than --help may.
+# Also the keys of mcrank.papers.reproduce.TARGETS, which takes longer to import than --help may.
 TARGETS = ("table1", "figure1", "figure3", "apples")
 
 
@@ -62,7 +62,7 @@ def command(
     if (target == "apples") != (data is not None):
         words = "needs DATA, a directory of folds such as MQ2008" if data is None else "takes no DATA"
         raise click.UsageError(f"{target} {words}.")
-    from mcrank.compare.reproduce import reproduce
+    from mcrank.papers.reproduce import reproduce
 
     announce_compilation()
     if rounds is not None and target == "apples":

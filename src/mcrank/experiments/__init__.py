@@ -1,0 +1,1 @@
+"""Experiments: what `compare` runs, and what it found."""

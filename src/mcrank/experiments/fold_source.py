@@ -1,0 +1,201 @@
+"""Where the folds of a comparison come from, as something a worker process can be told in JSON.
+
+A directory of folds, files for train, valid and test, or one file cut into folds by query; data in memory go
+through temporary files.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mcrank.data.dataset import Dataset
+from mcrank.data.folds import Folds, find_folds, kfold
+from mcrank.data.read import read
+from mcrank.errors import DataError, OptionError
+
+PARTS = ("train", "valid", "test")
+READ_OPTIONS = ("absent", "first_index", "n_features", "unjudged")
+
+
+class Parts(NamedTuple):
+    """Data of one fold; a part may be missing where nothing needs it."""
+
+    train: Dataset | None
+    valid: Dataset | None
+    test: Dataset
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Folds by name. ``recipe`` says in JSON how to make them; ``memory`` has them when there is none.
+
+    Examples
+    --------
+    >>> import mcrank
+    >>> from mcrank.experiments.fold_source import Source
+    >>> source = Source.of(mcrank.make_artificial(10, 1, 1).train, folds=5)
+    >>> source.names, source.fold(0).test.n_queries
+    (('Fold1', 'Fold2', 'Fold3', 'Fold4', 'Fold5'), 2)
+    """
+
+    names: tuple[str, ...]
+    recipe: Mapping[str, Any] | None = None
+    memory: tuple[Parts, ...] | Folds = ()
+    description: Mapping[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def of(
+        data: Any, *, folds: int = 5, seed: int = 0, read_options: Mapping[str, Any] | None = None
+    ) -> Source:
+        """Understand what `mcrank.compare` was given as ``data``."""
+        options = _read_options(read_options or {})
+        if isinstance(data, Source):
+            return data
+        if isinstance(data, (str, os.PathLike)):
+            return _of_path(Path(data), folds, seed, options)
+        if isinstance(data, Dataset):
+            made = kfold(data, folds, seed=seed)
+            return Source(
+                _numbered(len(made)),
+                memory=made,
+                description={"form": "Dataset", "kfold": folds, "seed": seed},
+            )
+        if isinstance(data, Mapping):
+            return _of_mapping(data, options)
+        if isinstance(data, Folds):
+            return Source(_numbered(len(data)), memory=data, description={"form": "folds in memory"})
+        if isinstance(data, Iterable):
+            return _of_sequence(list(data))
+        raise OptionError(
+            "data of compare must be a directory of folds, a file, a mapping of train, valid and test, a "
+            f"Dataset or folds, got {type(data).__name__}."
+        )
+
+    def fold(self, number: int) -> Parts:
+        """Return the data of a fold, counted from 0."""
+        if self.recipe is not None:
+            return make_fold(self.recipe, number)
+        return Parts(*self.memory[number])
+
+    def handed_over(self, folder: str) -> dict[str, Any]:
+        """Return a recipe for worker processes; data in memory are put into ``folder`` for them."""
+        if self.recipe is not None:
+            return dict(self.recipe)
+        paths = []
+        for number in range(len(self.names)):
+            path = os.path.join(folder, f"{number}.pickle")
+            with open(path, "wb") as file:
+                pickle.dump(tuple(self.fold(number)), file, protocol=5)
+            paths.append(path)
+        return {"form": "pickles", "paths": paths}
+
+
+def make_fold(recipe: Mapping[str, Any], number: int) -> Parts:
+    """Make a fold as a recipe says."""
+    if recipe["form"] == "files":
+        files = {part: path for part, path in recipe["folds"][number].items() if path is not None}
+        return _same_width(files, recipe["read"])
+    if recipe["form"] == "kfold":
+        return Parts(
+            *_cut(recipe["path"], recipe["folds"], recipe["seed"], tuple(recipe["read"].items()))[number]
+        )
+    with open(recipe["paths"][number], "rb") as file:  # written by `Source.handed_over` a moment ago
+        return Parts(*pickle.load(file))
+
+
+@lru_cache(maxsize=1)
+def _cut(path: str, folds: int, seed: int, options: tuple[tuple[str, Any], ...]) -> Folds:
+    return kfold(read(path, **dict(options)), folds, seed=seed)
+
+
+def _same_width(files: Mapping[str, str], options: Mapping[str, Any]) -> Parts:
+    """Read the parts; sparse text may not mention the last features everywhere, then all get the widest."""
+    parts = {part: read(path, **options) for part, path in files.items()}
+    width = max(data.n_features for data in parts.values())
+    for part, path in files.items():
+        if parts[part].n_features < width and not parts[part].named:
+            parts[part] = read(path, **{**options, "n_features": width})
+    return Parts(parts.get("train"), parts.get("valid"), parts["test"])
+
+
+def _read_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    for name in options:
+        if name not in READ_OPTIONS:
+            raise OptionError(
+                f"read_options of compare has no {name!r}; there are {', '.join(READ_OPTIONS)}."
+            )
+    return dict(options)
+
+
+def _of_path(path: Path, folds: int, seed: int, options: dict[str, Any]) -> Source:
+    if path.is_dir():
+        files = find_folds(path)
+        names = tuple(fold["test"].parent.name or "test" for fold in files)
+        listed: dict[str, Any] = {
+            "form": "files",
+            "folds": [{part: str(fold[part]) for part in PARTS} for fold in files],
+            "read": options,
+        }
+        return Source(names, listed, description={"directory": str(path), **options})
+    if not path.is_file():
+        raise DataError(f"{path} does not exist; name a directory of folds or a data file.")
+    if folds < 3:
+        raise OptionError(f"folds of compare must be an integer >= 3, got {folds!r}.")
+    recipe: dict[str, Any] = {
+        "form": "kfold",
+        "path": str(path),
+        "folds": folds,
+        "seed": seed,
+        "read": options,
+    }
+    return Source(
+        _numbered(folds), recipe, description={"file": str(path), "kfold": folds, "seed": seed, **options}
+    )
+
+
+def _of_mapping(data: Mapping[str, Any], options: dict[str, Any]) -> Source:
+    unknown = [part for part in data if part not in PARTS]
+    if unknown or data.get("test") is None:
+        what = f"got {unknown[0]!r}" if unknown else "there is no test"
+        raise OptionError(f"data of compare must be a mapping of train, valid and test; {what}.")
+    given = {part: data.get(part) for part in PARTS}
+    if all(value is None or isinstance(value, (str, os.PathLike)) for value in given.values()):
+        files = {part: None if value is None else str(value) for part, value in given.items()}
+        for part, path in files.items():
+            if path is not None and not Path(path).is_file():
+                raise DataError(f"{path}, the {part} part of the data, does not exist.")
+        recipe = {"form": "files", "folds": [files], "read": options}
+        named = {part: path for part, path in files.items() if path is not None}
+        return Source(("test",), recipe, description={**named, **options})
+    return Source(
+        ("test",),
+        memory=(_parts(tuple(given.values()), "data of compare"),),
+        description={"form": "one fold in memory"},
+    )
+
+
+def _of_sequence(folds: list[Any]) -> Source:
+    if len(folds) == 3 and all(isinstance(part, Dataset) or part is None for part in folds):
+        folds = [tuple(folds)]
+    if not folds:
+        raise OptionError("data of compare is empty; there must be at least one fold.")
+    parts = tuple(_parts(fold, f"fold {number} of compare") for number, fold in enumerate(folds, start=1))
+    names = ("test",) if len(parts) == 1 else _numbered(len(parts))
+    return Source(names, memory=parts, description={"form": "folds in memory"})
+
+
+def _parts(fold: Any, where: str) -> Parts:
+    good = isinstance(fold, (tuple, list)) and len(fold) == 3 and isinstance(fold[2], Dataset)
+    if not good or not all(part is None or isinstance(part, Dataset) for part in fold):
+        raise OptionError(f"{where} must be train, valid and test as Dataset (train and valid may be None).")
+    return Parts(*fold)
+
+
+def _numbered(count: int) -> tuple[str, ...]:
+    return tuple(f"Fold{number}" for number in range(1, count + 1))

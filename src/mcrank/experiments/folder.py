@@ -1,0 +1,102 @@
+"""The folder a comparison works in: one writer at a time, finished cells, models."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO
+
+from mcrank.errors import DataError, McrankError
+from mcrank.experiments.names import file_stems
+from mcrank.experiments.store import json_bytes, write_file
+
+LOCK = ".lock"
+_UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.part")  # what `replace_file` leaves behind when it is killed
+
+
+class RunFolder:
+    """Places of a comparison's files."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.cells = root / "cells"
+        self.seconds = root / "seconds"
+        self.models = root / "models"
+
+    def cell(self, name: str) -> Path:
+        """File of a finished cell."""
+        return self.cells / f"{name}.cell"
+
+    def cell_seconds(self, name: str) -> Path:
+        """File with the seconds of a cell."""
+        return self.seconds / f"{name}.json"
+
+    def write_models(self, models: Mapping[tuple[str, str], bytes]) -> None:
+        """Write the models by system and fold; models of another comparison in this folder go.
+
+        Their file names are made of the names of both (`file_stems`); ``models.json`` says which is whose.
+        """
+        self.models.mkdir(exist_ok=True)
+        systems, folds = (file_stems(cell[part] for cell in models) for part in (0, 1))
+        names = {cell: f"{systems[cell[0]]}.{folds[cell[1]]}.mcrank" for cell in models}
+        for cell, content in models.items():
+            write_file(self.models / names[cell], content)
+        index = [{"file": name, "system": system, "fold": fold} for (system, fold), name in names.items()]
+        write_file(self.root / "models.json", json_bytes(index))
+        for path in self.models.glob("*.mcrank"):
+            if path.name not in names.values():
+                path.unlink()
+
+
+@contextmanager
+def opened(out: str | os.PathLike[str] | None) -> Iterator[RunFolder]:
+    """Open a folder for a comparison, made when it is not there; None for one that is thrown away."""
+    if out is None:
+        with TemporaryDirectory(prefix="mcrank-compare-") as temporary:
+            yield _prepared(Path(temporary))
+        return
+    root = Path(out)
+    if root.exists() and not root.is_dir():
+        raise DataError(f"{root} is a file; out of compare must be a folder.")
+    ours = (root / LOCK).exists() or (root / "run.json").exists()
+    if root.is_dir() and any(root.iterdir()) and not ours:
+        raise DataError(f"{root} has files and none is of a comparison; name a new or empty folder.")
+    root.mkdir(parents=True, exist_ok=True)
+    with open(root / LOCK, "a+b") as lock:
+        if not _locked(lock):
+            raise McrankError(f"{root} is being written by another comparison; wait for it, or end it.")
+        yield _prepared(root)
+
+
+def _prepared(root: Path) -> RunFolder:
+    folder = RunFolder(root)
+    for path in (folder.cells, folder.seconds):
+        path.mkdir(exist_ok=True)
+    for place in (root, folder.cells, folder.seconds, folder.models):
+        for path in place.glob(".*.part") if place.is_dir() else ():
+            if _UNFINISHED.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+    return folder
+
+
+def _locked(file: IO[bytes]) -> bool:
+    """Lock a file for this process; the system lets go of it when the process ends, however it ends."""
+    try:
+        import fcntl
+    except ImportError:  # not a Unix
+        import msvcrt
+
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        except OSError:
+            return False
+        return True
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""The tables and figures of the two papers, made again: what `reproduce` makes."""

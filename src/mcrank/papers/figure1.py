@@ -1,0 +1,89 @@
+"""Figure 1 of the McRank paper, its artificial panels: NDCG at 1 to 10, means and standard deviations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mcrank.experiments.comparison import FloatArray
+from mcrank.metrics.evaluate import evaluate
+from mcrank.papers.artificial import Artificial, staged, table1_forests, table1_nets
+from mcrank.papers.outcome import Claim, Reproduction, judged
+from mcrank.papers.run import Run
+from mcrank.report.comparison_figures import CUTOFFS
+from mcrank.report.panels import Figure, Line, Lines
+from mcrank.report.tables import Cell, Column, Table
+
+RANKERS = ("ordinal", "classification", "regression", "lambdarank")
+
+
+def make(run: Run) -> Reproduction:
+    """Train what Table 1 trains, and measure at every cut-off."""
+    artificial = Artificial(run)
+    table1_forests(artificial)
+    nets = table1_nets(artificial)
+    test = artificial.parts.test
+    names = [f"ndcg@{k}" for k in CUTOFFS]
+    mean: dict[str, FloatArray] = {}
+    std: dict[str, FloatArray] = {}
+    for name in RANKERS:
+        if name == "lambdarank":
+            scores = nets.scores[nets.place(name)]
+        else:
+            ranker = artificial.model("table1-trees", name)
+            scores = ranker._rank(next(staged(ranker, test, [run.sizes.rounds])))
+        found = evaluate(np.ascontiguousarray(scores), test, names)
+        mean[name] = np.array([100 * found.mean[n] for n in names])
+        std[name] = np.array([100 * found.per_query[n].std() for n in names])
+    return Reproduction(
+        "figure1",
+        "Figure 1 of the McRank paper, artificial data",
+        f"{run.sizes.words}; the rankers of Table 1, everyone with the same number of rounds.",
+        [_table("mean", "Mean NDCG@k, %", mean), _table("std", "Standard deviation over queries, %", std)],
+        [_figure(mean, std)],
+        _claims(mean),
+    )
+
+
+def _table(key: str, caption: str, found: dict[str, FloatArray]) -> Table:
+    columns = [Column("ranker", numeric=False), *(Column(f"k = {k}") for k in CUTOFFS)]
+    rows = [[Cell(name), *(Cell(f"{v:.1f}", float(v)) for v in values)] for name, values in found.items()]
+    return Table(key, caption, columns, rows)
+
+
+def _figure(mean: dict[str, FloatArray], std: dict[str, FloatArray]) -> Figure:
+    panels = [
+        Lines(
+            title,
+            "truncation level",
+            words,
+            [Line(n, CUTOFFS, v.tolist(), i, dots=True) for i, (n, v) in enumerate(found.items())],
+            whole_x=True,
+        )
+        for title, words, found in (
+            ("Mean NDCG at 1 to 10", "mean NDCG, %", mean),
+            ("Standard deviation", "standard deviation, %", std),
+        )
+    ]
+    text = "The upper and the lower panel of the paper's figure; the numbers are in the tables above."
+    return Figure("cutoffs", "NDCG at truncation levels 1 to 10", text, panels)
+
+
+def _claims(mean: dict[str, FloatArray]) -> list[Claim]:
+    claims = []
+    for better, other in (
+        ("ordinal", "classification"),
+        ("classification", "regression"),
+        ("ordinal", "regression"),
+        ("regression", "lambdarank"),
+    ):
+        gaps = mean[better] - mean[other]
+        at = [k for k, gap in zip(CUTOFFS, gaps, strict=True) if gap > 0]
+        claims.append(
+            judged(
+                "McRank 6.4",
+                f"{better} is ahead of {other} at every truncation level, as at 10",
+                len(at) == len(CUTOFFS) if len(at) in (0, len(CUTOFFS)) else None,
+                f"ahead at {len(at)} of {len(CUTOFFS)} levels; {gaps.min():+.1f} to {gaps.max():+.1f} points",
+            )
+        )
+    return claims

@@ -1,0 +1,152 @@
+"""What a reproduction found: tables, figures, and the papers' claims with the evidence on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mcrank.experiments.store import json_bytes, write_file
+from mcrank.report.panels import Figure
+from mcrank.report.svg import draw
+from mcrank.report.svg_files import standalone
+from mcrank.report.tables import Cell, Column, Table
+
+VERDICTS = ("confirmed", "refuted", "undecided")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of a paper, and what the data at hand says of it.
+
+    Examples
+    --------
+    >>> from mcrank.papers.outcome import Claim
+    >>> Claim("McRank 6.3", "ordinal beats classification", "confirmed", "85.0 against 83.7").verdict
+    'confirmed'
+    """
+
+    source: str
+    claim: str
+    verdict: str
+    evidence: str
+
+
+@dataclass(frozen=True, eq=False)
+class Reproduction:
+    """Outcome of `mcrank.reproduce`.
+
+    Attributes
+    ----------
+    target, title : str
+    setting : str
+        What was run, in a sentence or two.
+    tables : sequence of Table
+    figures : sequence of Figure
+    claims : sequence of Claim
+        Each confirmed, refuted or undecided.
+    notes : sequence of str
+    """
+
+    target: str
+    title: str
+    setting: str
+    tables: Sequence[Table]
+    figures: Sequence[Figure]
+    claims: Sequence[Claim]
+    notes: Sequence[str] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the figures as plain values, for JSON."""
+        return {
+            "target": self.target,
+            "title": self.title,
+            "setting": self.setting,
+            "tables": {
+                table.key: [
+                    {
+                        column.name: cell.text if cell.value is None else cell.value
+                        for column, cell in zip(table.columns, row, strict=True)
+                    }
+                    for row in table.rows
+                ]
+                for table in self.tables
+            },
+            "claims": [vars(claim) for claim in self.claims],
+            "notes": list(self.notes),
+        }
+
+    def to_markdown(self) -> str:
+        """Return the outcome as a page; its figures are files beside it."""
+        parts = [f"# {self.title}", self.setting, *(table.to_markdown() for table in self.tables)]
+        for figure in self.figures:
+            images = " ".join(
+                f"![{panel.title}]({self._figure_name(figure, number)})"
+                for number, panel in enumerate(figure.panels)
+            )
+            parts += [f"## {figure.title}", figure.text, images]
+        parts += ["## Claims", claims_table(self.claims).to_markdown()]
+        if self.notes:
+            parts += ["## Notes", "\n".join(f"- {note}" for note in self.notes)]
+        return "\n\n".join(parts) + "\n"
+
+    def _figure_name(self, figure: Figure, number: int) -> str:
+        return f"{self.target}-{figure.key}-{number + 1}.svg"
+
+    def write(self, folder: Path) -> None:
+        """Write page, JSON, figures and tables; the same outcome gives the same bytes."""
+        tables = folder / "tables"
+        tables.mkdir(parents=True, exist_ok=True)
+        for figure in self.figures:
+            for number, panel in enumerate(figure.panels):
+                key = f"{figure.key}-{number}"
+                write_file(
+                    folder / self._figure_name(figure, number),
+                    standalone(draw(panel, key, figure.text), panel.title),
+                )
+        for table in self.tables:
+            write_file(tables / f"{self.target}-{table.key}.tex", (table.to_latex() + "\n").encode())
+            write_file(tables / f"{self.target}-{table.key}.csv", table.to_csv().encode())
+        write_file(folder / f"{self.target}.json", json_bytes(self.to_dict()))
+        # Last: where there is a page, the rest is there too.
+        write_file(folder / f"{self.target}.md", self.to_markdown().encode())
+
+    def __str__(self) -> str:
+        return self.to_markdown()
+
+
+def claims_table(claims: Sequence[Claim]) -> Table:
+    """Return claims as a table."""
+    columns = [Column(name, numeric=False) for name in ("paper", "claim", "verdict", "evidence")]
+    rows = [[Cell(c.source), Cell(c.claim), Cell(c.verdict), Cell(c.evidence)] for c in claims]
+    return Table("claims", "Claims of the paper that this data can test", columns, rows)
+
+
+def judged(source: str, claim: str, holds: bool | None, evidence: str) -> Claim:
+    """Make a claim that holds (True), does not (False), or cannot be told (None)."""
+    return Claim(source, claim, "undecided" if holds is None else VERDICTS[not holds], evidence)
+
+
+def larger(p_larger: float, p_smaller: float, level: float = 0.05) -> bool | None:
+    """Judge "a is larger than b" by two one-sided tests: True, False, or None where neither is significant.
+
+    Examples
+    --------
+    >>> from mcrank.papers.outcome import larger
+    >>> larger(0.01, 0.99), larger(0.99, 0.01), larger(0.4, 0.6)
+    (True, False, None)
+    """
+    return True if p_larger < level else False if p_smaller < level else None
+
+
+def p_words(p: float) -> str:
+    """Return a p-value as people print it.
+
+    Examples
+    --------
+    >>> from mcrank.papers.outcome import p_words
+    >>> p_words(0.0213), p_words(1e-30), p_words(0.0)
+    ('0.021', '1e-30', '< 1e-300')
+    """
+    return "< 1e-300" if p < 1e-300 else f"{p:.2g}"

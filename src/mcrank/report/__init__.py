@@ -1,0 +1,1 @@
+"""The report: what a comparison shows, as a page, tables and figures."""

@@ -1,0 +1,277 @@
+"""The tables of a comparison: which numbers stand in which row, and how they are printed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mcrank.experiments.calibration import ByPosition, Reliability
+from mcrank.experiments.dialect_orders import DialectOrder, dialect_orders
+from mcrank.experiments.leaderboard import Standing, family
+from mcrank.experiments.pairs import win_counts
+from mcrank.report.comparison_figures import CUTOFFS, Cutoffs, calibrations, cutoffs
+from mcrank.report.tables import Cell, Column, Table
+
+if TYPE_CHECKING:
+    from mcrank.experiments.comparison import Comparison
+
+_NOTHING = Cell("")
+
+
+def number(value: float | None, digits: int = 4, sign: bool = False) -> Cell:
+    """A number with a fixed number of decimals; nothing where there is none."""
+    if value is None or not math.isfinite(value):
+        return _NOTHING
+    text = f"{value:{'+' if sign else ''}.{digits}f}"
+    if float(text) == 0.0:
+        text = f"{0.0:.{digits}f}"
+    return Cell(text.replace("-", "−"), float(value))
+
+
+def whole(value: float | None) -> Cell:
+    """A whole number with separators of thousands."""
+    return _NOTHING if value is None else Cell(f"{round(value):,}", round(value))
+
+
+def probability(value: float | None) -> Cell:
+    """A p-value: four decimals, or that it is smaller."""
+    if value is None or not math.isfinite(value):
+        return _NOTHING
+    return Cell("< 0.0001" if value < 0.0001 else f"{value:.4f}", float(value))
+
+
+def size(value: float | None) -> Cell:
+    """Bytes in the unit that makes them short."""
+    if value is None:
+        return _NOTHING
+    amount, unit = float(value), "B"
+    for larger in ("kB", "MB", "GB"):
+        if amount < 1000.0:
+            break
+        amount, unit = amount / 1000.0, larger
+    return Cell(f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}", float(value))
+
+
+def seconds(value: float | None) -> Cell:
+    """Seconds to three digits."""
+    return (
+        _NOTHING if value is None else Cell(f"{value:.3g}" if value < 100 else f"{value:,.0f}", float(value))
+    )
+
+
+LEADERBOARD = (
+    Column("place"),
+    Column("system", numeric=False),
+    Column("mean", "mean over all test queries"),
+    Column("low", "lower end of the 95% bootstrap interval"),
+    Column("high", "upper end of the 95% bootstrap interval"),
+    Column("difference", "mean difference from the best"),
+    Column("p", "paired t test against the best, corrected by Holm's rule"),
+    Column("tests", "tests the correction runs over: every other system against the best"),
+    Column("mark", "* p < 0.05, ** p < 0.01, *** p < 0.001", numeric=False),
+    Column("wins", "queries where it is better than the best"),
+    Column("ties", "queries where it equals the best"),
+    Column("losses", "queries where it is worse than the best"),
+    Column("size", "bytes of a model file, mean of the folds"),
+)
+TIMES = (
+    Column("train s", "seconds of training on the clock, median of the folds"),
+    Column("train CPU s", "seconds of processor time of training, median of the folds"),
+    Column("µs/row", "microseconds to score a row, median of the folds"),
+)
+
+
+def leaderboard_cells(line: Standing, times: bool) -> list[Cell]:
+    """One line of a leaderboard, in the order of `LEADERBOARD` and `TIMES`."""
+    cells = [
+        whole(line.rank),
+        Cell(line.system, line.system),
+        number(line.mean),
+        number(line.ci_low),
+        number(line.ci_high),
+        number(line.difference, sign=True),
+        probability(line.corrected_p),
+        whole(line.tests),
+        Cell(line.mark, line.mark),
+        whole(line.wins),
+        whole(line.ties),
+        whole(line.losses),
+        size(line.model_bytes),
+    ]
+    if not times:
+        return cells
+    spent = (line.train_seconds, line.train_cpu_seconds, line.predict_microseconds)
+    return [*cells, *(seconds(value) for value in spent)]
+
+
+def leaderboard_table(comparison: Comparison, measures: Sequence[str], times: bool = True) -> Table:
+    """The leaderboards of several measures, one after the other."""
+    columns = [Column("measure", numeric=False), *LEADERBOARD, *(TIMES if times else ())]
+    rows = [
+        [Cell(measure, measure), *leaderboard_cells(line, times)]
+        for measure in measures
+        for line in comparison.leaderboard(measure)
+    ]
+    caption = f"Leaderboard on {comparison.n_queries:,} test queries: means, 95% bootstrap intervals"
+    if len(comparison.keys) > 1:
+        over = family(len(comparison.keys) - 1)
+        caption += (
+            ", differences from the best with p-values of paired t tests, for each measure corrected by "
+            f"Holm's rule over {over}"
+        )
+    caption += "."
+    return Table("leaderboard", caption, columns, rows)
+
+
+def fold_table(comparison: Comparison, measure: str) -> Table:
+    """The mean on each fold's test queries, as papers print them; none for a single fold."""
+    columns = [Column("system", numeric=False), *(Column(fold.name) for fold in comparison.folds)]
+    columns += [Column("mean of folds"), Column("all queries")]
+    rows = []
+    if len(comparison.folds) > 1:
+        means, overall = comparison.fold_means(measure), comparison.mean(measure)
+        for place, key in enumerate(comparison.keys):
+            values = [*means[place].tolist(), float(means[place].mean()), float(overall[place])]
+            rows.append([Cell(key, key), *(number(value) for value in values)])
+    return Table("folds", f"Mean {measure} on the test queries of each fold.", columns, rows)
+
+
+def cutoff_table(comparison: Comparison, found: Cutoffs) -> Table:
+    """NDCG@1..10, the mean with the standard deviation in parentheses as in the McRank paper's Table 1."""
+    columns = [Column("system", numeric=False)]
+    for k in CUTOFFS:
+        columns += [Column(f"ndcg@{k}"), Column(f"std@{k}")]
+    rows = []
+    for place, key in enumerate(comparison.keys):
+        row = [Cell(key, key)]
+        for at in range(len(CUTOFFS)):
+            row += [number(float(found.mean[place, at])), number(float(found.std[place, at]))]
+        rows.append(row)
+    return Table("cutoffs", "NDCG at truncation levels 1 to 10: mean and standard deviation over queries.",
+                 columns, rows)  # fmt: skip
+
+
+def win_table(comparison: Comparison, measure: str) -> Table:
+    """Wins, ties and losses of every pair, as three numbers in a cell."""
+    counts = win_counts(comparison, measure)
+    columns = [Column("system", numeric=False), *(Column(key, numeric=False) for key in comparison.keys)]
+    rows = []
+    for a, key in enumerate(comparison.keys):
+        cells = [
+            Cell("" if a == b else " / ".join(map(str, counts[a, b].tolist())))
+            for b in range(len(comparison.keys))
+        ]
+        rows.append([Cell(key, key), *cells])
+    return Table(
+        "wins", f"Wins / ties / losses by query of the row against the column, {measure}.", columns, rows
+    )
+
+
+def dialect_table(comparison: Comparison, orders: Sequence[DialectOrder]) -> Table:
+    """Mean and place of every system under every dialect."""
+    columns = [Column("dialect", numeric=False), Column("tool", numeric=False)]
+    for key in comparison.keys:
+        columns += [Column(key), Column(f"{key}, place")]
+    rows = []
+    for order in orders:
+        row = [Cell(order.dialect, order.dialect), Cell(order.tool, order.tool)]
+        for value, place in zip(order.values.tolist(), order.places.tolist(), strict=True):
+            row += [number(value), whole(place) if math.isfinite(value) else Cell("refuses")]
+        rows.append(row)
+    return Table("dialects", "Means and places under every dialect.", columns, rows)
+
+
+def choice_table(comparison: Comparison) -> Table:
+    """What was chosen on the validation part of every fold."""
+    columns = [
+        Column("system", numeric=False),
+        Column("fold", numeric=False),
+        Column("options chosen", numeric=False),
+        Column("rounds kept"),
+        Column("rounds trained"),
+        Column("measure", numeric=False),
+        Column("validation value"),
+    ]
+    rows = []
+    for (key, fold), choice in sorted(
+        comparison.chosen.items(), key=lambda item: (comparison.place(item[0][0]), item[0][1])
+    ):
+        options = ", ".join(f"{name}={value}" for name, value in sorted(choice.options.items()))
+        rows.append(
+            [
+                Cell(key, key),
+                Cell(fold, fold),
+                Cell(options, options),
+                whole(choice.best_round),
+                whole(choice.n_rounds),
+                Cell(choice.measure, choice.measure),
+                number(choice.value),
+            ]
+        )
+    return Table("choices", "Choices made on the validation parts.", columns, rows)
+
+
+def calibration_table(found: dict[str, tuple[Reliability, ByPosition]]) -> Table:
+    """Expected calibration error of every system that predicts probabilities, and of each grade."""
+    rows: list[list[Cell]] = []
+    for key, (reliable, _) in found.items():
+        rows.append([Cell(key, key), Cell("mean of grades", "mean"), number(reliable.error)])
+        rows += [
+            [Cell(key, key), Cell(f"grade {g.grade:g}", g.grade), number(g.error)] for g in reliable.grades
+        ]
+    columns = [Column("system", numeric=False), Column("grade", numeric=False), Column("calibration error")]
+    return Table(
+        "calibration", "Expected calibration error of the predicted grade probabilities.", columns, rows
+    )
+
+
+def position_table(found: dict[str, tuple[Reliability, ByPosition]]) -> Table:
+    """Mean expected and true grade at each position."""
+    rows: list[list[Cell]] = [
+        [
+            Cell(key, key),
+            whole(at + 1),
+            *(number(float(v[at])) for v in (by.predicted, by.true)),
+            whole(by.queries[at]),
+        ]
+        for key, (_, by) in found.items()
+        for at in range(len(by.true))
+    ]
+    columns = [Column("system", numeric=False), Column("position"), Column("expected grade"),
+               Column("true grade"), Column("queries")]  # fmt: skip
+    return Table("positions", "Mean expected relevance and mean true grade by position.", columns, rows)
+
+
+def importance_table(comparison: Comparison) -> Table:
+    """Share of importance of every feature that some system uses."""
+    keys = list(comparison.importances)
+    shares = np.array([comparison.importances[key] for key in keys]).reshape(len(keys), -1)
+    used = np.flatnonzero(shares.any(axis=0)) if keys else np.empty(0, dtype=np.int64)
+    order = used[np.argsort(-shares[:, used].mean(axis=0), kind="stable")] if len(used) else used
+    rows = [
+        [Cell(comparison.feature_names[j], comparison.feature_names[j]),
+         *(number(float(shares[s, j])) for s in range(len(keys)))]
+        for j in order.tolist()
+    ]  # fmt: skip
+    columns = [Column("feature", numeric=False), *(Column(key) for key in keys)]
+    return Table("importances", "Share of importance of each feature, mean over folds.", columns, rows)
+
+
+def all_tables(comparison: Comparison, times: bool = True) -> list[Table]:
+    """Every table of a comparison that has rows."""
+    found = calibrations(comparison)
+    tables: Iterable[Any] = (
+        leaderboard_table(comparison, comparison.measures, times),
+        fold_table(comparison, comparison.measures[0]),
+        cutoff_table(comparison, cutoffs(comparison)),
+        win_table(comparison, comparison.measures[0]),
+        dialect_table(comparison, dialect_orders(comparison)),
+        choice_table(comparison),
+        calibration_table(found),
+        position_table(found),
+        importance_table(comparison),
+    )
+    return [table for table in tables if table.rows]

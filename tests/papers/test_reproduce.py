@@ -1,0 +1,254 @@
+"""`mcrank reproduce`: its numbers are those of `evaluate` and `stats`, and a second run changes nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from xml.dom import minidom
+
+import numpy as np
+import pytest
+
+import mcrank
+from mcrank import stats
+from mcrank.cli.main import main
+from mcrank.errors import OptionError
+from mcrank.papers import apples, figure3, table1
+from mcrank.papers import run as runs
+from mcrank.papers.apples import SCORED, TITLES, TRAINED
+from mcrank.papers.artificial import Artificial, staged
+from mcrank.papers.outcome import VERDICTS, Claim, Reproduction, judged, larger
+from mcrank.papers.reproduce import TARGETS
+from tests.experiments.conftest import tree, write_letor
+
+TINY = runs.Sizes(12, 6, 10, 8, 2)
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    monkeypatch.setattr(runs, "SMALL", TINY)
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    return tmp_path_factory.mktemp("reproduce")
+
+
+@pytest.fixture(scope="module")
+def made(out):
+    """Table 1 and Figure 1 in one folder; the second finds what the first has trained."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "SMALL", TINY)
+        first = mcrank.reproduce("table1", out=out, quick=True, n_jobs=1)
+        cells = {path: path.stat().st_mtime_ns for path in out.rglob("*.cell")}
+        second = mcrank.reproduce("figure1", out=out, quick=True, n_jobs=1)
+        assert {path: path.stat().st_mtime_ns for path in out.rglob("*.cell")} == cells
+    return first, second
+
+
+def rows(reproduction, key):
+    return reproduction.to_dict()["tables"][key]
+
+
+def test_table1_is_what_evaluate_says_of_fresh_rankers(made):
+    train, _, test = mcrank.make_artificial(12, 6, 10, seed=1)
+    options = {"num_leaves": 10, "learning_rate": 0.05, "random_state": 1}
+    fresh = {
+        "ordinal": mcrank.OrdinalMcRank(n_estimators=8, **options),
+        "classification, 4 rounds": mcrank.McRank(n_estimators=4, **options),
+        "classification, Newton splits": mcrank.McRank(n_estimators=8, split="newton", **options),
+        "regression": mcrank.RegressionRanker(n_estimators=8, **options),
+        "regression, 40 rounds": mcrank.RegressionRanker(n_estimators=40, **options),
+    }
+    found = {row["ranker"]: row for row in rows(made[0], "rankers")}
+    values = {}
+    for name, ranker in fresh.items():
+        result = mcrank.evaluate(ranker.fit(train).predict(test), test, "ndcg@10")
+        assert found[name]["NDCG@10 % (std)"] == pytest.approx(100 * result.mean["ndcg@10"], rel=1e-12)
+        assert found[name]["trees"] == ranker.forest_.n_trees
+        values[name] = result.by_query("ndcg@10")
+    tests = {(row["better?"], row["than"]): row for row in rows(made[0], "tests")}
+    row = tests["ordinal", "regression"]
+    a, b = values["ordinal"], values["regression"]
+    assert row["p, unpaired (the paper's test)"] == pytest.approx(stats.unpaired_t(a, b, "greater").p)
+    assert row["p, paired"] == pytest.approx(stats.paired_t(a, b, "greater").p)
+
+
+def test_the_paper_s_p_values_come_out_of_its_means(made):
+    for row in rows(made[0], "printed"):
+        p = row["p recomputed from the printed means and deviations"]
+        assert p == pytest.approx(row["p printed"], rel=0.25)
+    assert any(c.verdict == "confirmed" and "t-test" in c.claim for c in made[0].claims)
+
+
+def test_figure1_at_10_is_table1(made):
+    table = {row["ranker"]: row["NDCG@10 % (std)"] for row in rows(made[0], "rankers")}
+    means = {row["ranker"]: row for row in rows(made[1], "mean")}
+    for name, other in (("ordinal", "ordinal"), ("lambdarank", "LambdaRank, two layers")):
+        assert means[name]["k = 10"] == pytest.approx(table[other])
+
+
+def test_a_second_run_gives_the_same_bytes(made, out, tiny):
+    before = tree(out, without=("runs",))
+    again = mcrank.reproduce("table1", out=out, quick=True, n_jobs=1)
+    assert tree(out, without=("runs",)) == before
+    assert again.to_markdown() == (out / "table1.md").read_text()
+    assert json.loads((out / "table1.json").read_text())["claims"] == [vars(c) for c in again.claims]
+
+
+def test_every_claim_has_a_verdict_and_evidence(made):
+    for reproduction in made:
+        assert reproduction.claims
+        for claim in reproduction.claims:
+            assert claim.verdict in VERDICTS
+            assert claim.evidence
+            assert claim.claim in reproduction.to_markdown().replace("\\|", "|")
+
+
+def test_figures_are_files_that_stand_alone(made, out):
+    page = (out / "figure1.md").read_text()
+    for number in (1, 2):
+        name = f"figure1-cutoffs-{number}.svg"
+        assert f"({name})" in page
+        element = minidom.parse(str(out / name)).documentElement
+        assert element.namespaceURI == "http://www.w3.org/2000/svg"
+        assert element.getElementsByTagName("style")
+
+
+def test_stages_are_the_models_of_so_many_rounds():
+    train, _, test = mcrank.make_artificial(12, 1, 8, seed=3)
+    whole = mcrank.McRank(n_estimators=6, n_jobs=1).fit(train)
+    for rounds, raw in zip([2, 5], staged(whole, test, [2, 5]), strict=True):
+        part = mcrank.McRank(n_estimators=rounds, n_jobs=1).fit(train)
+        np.testing.assert_allclose(whole._rank(raw), part.predict(test), rtol=1e-12)
+
+
+def test_figure3(out, tiny, monkeypatch):
+    monkeypatch.setattr(figure3, "STAGES", 4)
+    made = mcrank.reproduce("figure3", out=out, quick=True, n_jobs=1)
+    table = rows(made, "bins")
+    assert [row["most bins"] for row in table] == [8, 16, 32, 64, 128, 256, 65536]
+    run = runs.Run(out, True, 1, 1, None)
+    for row in table:
+        ranker = Artificial(run).model("figure3", f"bins-{row['most bins'].bit_length() - 1}")
+        assert row["bins used"] == sum(
+            len(np.unique(e)) + 1 for e in np.split(ranker.bin_edges_, ranker.bin_offsets_[1:-1])
+        )
+        score = ranker.score(Artificial(run).parts.test)
+        assert row["NDCG@10 %"] == pytest.approx(100 * score)
+    scoring = rows(made, "scoring")
+    assert [row["rounds"] for row in scoring] == [2, 4, 6, 8]
+    finest = Artificial(run).model("figure3", "bins-16")
+    test = Artificial(run).parts.test
+    gain = mcrank.evaluate(finest.predict(test, relevance="gain"), test, "ndcg@10").mean["ndcg@10"]
+    assert scoring[-1]["Expected Gain, test"] == pytest.approx(100 * gain)
+
+
+@pytest.fixture(scope="module")
+def short_and_empty(tmp_path_factory):
+    """Two folds with queries of 6 and of 12 rows, some of them without a relevant one."""
+    root = tmp_path_factory.mktemp("short")
+    data = mcrank.make_artificial(
+        n_train=30, n_valid=1, n_test=1, docs_per_query=12, n_features=4, seed=5
+    ).train
+    grades = np.minimum(data.y, 2) * (np.repeat(np.arange(30), 12) % 4 > 0)
+    kept = (np.arange(360) % 12 < 6) | (np.repeat(np.arange(30), 12) % 2 > 0)
+    cut = mcrank.Dataset(data.X[kept], grades[kept], data.qid[kept])
+    for number, order in enumerate(([0, 1, 2], [1, 2, 0]), start=1):
+        (root / f"Fold{number}").mkdir()
+        for name, part in zip(("train", "vali", "test"), order, strict=True):
+            write_letor(root / f"Fold{number}" / f"{name}.txt", cut.select(np.arange(part, 30, 3)))
+    return root
+
+
+@pytest.fixture(scope="module")
+def orchard(tmp_path_factory, short_and_empty):
+    folder = tmp_path_factory.mktemp("apples")
+    small = {
+        "adarank": {"n_estimators": 5},
+        "ranknet": {"epochs": 2},
+        "rankboost": {"n_estimators": 4},
+        "ranksvm": {"C": 0.1},
+        "coordinate-ascent": {"restarts": 1, "max_sweeps": 2},
+        "lambdamart": {"n_estimators": 4, "min_samples_leaf": 3},
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(apples, "QUICK", small)
+        made = mcrank.reproduce("apples", short_and_empty, out=folder, quick=True, n_jobs=1)
+    comparison = mcrank.Comparison.load(folder / "runs" / "apples-quick-seed1")
+    return made, comparison
+
+
+def test_apples_scores_every_model_under_every_dialect(orchard):
+    made, comparison = orchard
+    trained = rows(made, "trained")
+    assert len(trained) == (len(TITLES) + 1) * len(TRAINED)
+    for row in rows(made, "tools"):
+        key = {title: name for name, title in TITLES.items()}[row["ranker"]] + "-standard"
+        result = comparison.evaluate(key, [f"ndcg@10[{dialect}]" for dialect in SCORED])
+        assert [row[dialect] for dialect in SCORED] == pytest.approx(list(result.mean.values()))
+
+
+def test_apples_finds_what_must_be_so(orchard):
+    """Spec: LambdaMART and Coordinate Ascent learn the same under yahoo and standard."""
+    _, comparison = orchard
+    for name in ("lambdamart", "coordinate-ascent", "ranksvm"):
+        one, other = (comparison.scores[comparison.place(f"{name}-{d}")] for d in ("yahoo", "standard"))
+        assert np.array_equal(one, other)
+
+
+def test_apples_claims(orchard):
+    claims = {claim.claim: claim for claim in orchard[0].claims}
+    assert len(claims) == len(orchard[0].claims) >= 18
+    shift = next(c for c in claims.values() if "YAHOO tool" in c.claim)
+    assert "no other query differs" in shift.evidence
+    same = next(c for c in claims.values() if c.claim.startswith("LambdaMART is slightly better"))
+    assert same.verdict == "refuted"
+    assert same.evidence.startswith("the same model")
+
+
+def test_judging():
+    assert judged("s", "c", None, "e") == Claim("s", "c", "undecided", "e")
+    assert [judged("s", "c", holds, "e").verdict for holds in (True, False)] == ["confirmed", "refuted"]
+    assert [larger(0.01, 0.99), larger(0.99, 0.01), larger(0.3, 0.7)] == [True, False, None]
+
+
+def test_names_in_a_page_cannot_break_its_table():
+    made = Reproduction("t", "T", "", [], [], [Claim("a", "x | y\nz", "confirmed", "<b>")])
+    assert "| a | x \\| y z | confirmed | &lt;b&gt; |" in made.to_markdown()
+
+
+def test_bad_calls(tmp_path):
+    with pytest.raises(OptionError, match="target of reproduce must be 'table1'"):
+        mcrank.reproduce("table2", out=tmp_path)
+    with pytest.raises(OptionError, match="figure1 makes its own data"):
+        mcrank.reproduce("figure1", tmp_path, out=tmp_path)
+    with pytest.raises(OptionError, match="rounds of reproduce must be an integer >= 4"):
+        mcrank.reproduce("table1", out=tmp_path, rounds=3)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_sizes_have_folders_of_their_own(tmp_path):
+    run = runs.Run(tmp_path, False, 1, None, None)
+    names = {run.folder("a"), replace(run, quick=True).folder("a"), replace(run, seed=2).folder("a")}
+    assert len(names | {replace(run, rounds=7).folder("a")}) == 4
+    assert run.sizes == runs.PAPER
+    assert (runs.PAPER.train, runs.PAPER.test, runs.PAPER.rounds) == (10_000, 10_000, 1000)
+    assert replace(run, rounds=7).sizes.rounds == 7
+
+
+def test_the_command(tmp_path, tiny, capsys, made, out):
+    assert main(["reproduce", "table1", "--out", str(out), "--quick", "--jobs", "1", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["claims"] == [vars(claim) for claim in made[0].claims]
+    assert main(["reproduce", "apples", "--out", str(tmp_path)]) == 2
+    assert "apples needs DATA" in capsys.readouterr().err
+    assert main(["reproduce", "table1", str(tmp_path), "--out", str(tmp_path)]) == 2
+    assert main(["reproduce", "apples", str(tmp_path), "--out", str(tmp_path), "--rounds", "9"]) == 2
+
+
+def test_the_command_knows_the_targets():
+    from mcrank.cli.reproduce import TARGETS as named
+
+    assert named == tuple(TARGETS)
+    assert set(table1.PAPER) == {"ordinal", "classification", "regression", "LambdaRank, two layers"}
