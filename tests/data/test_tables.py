@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib
 
 import numpy as np
@@ -208,3 +209,31 @@ def test_lazy_frames_and_what_is_no_table():
     for source in (np.ones((2, 2)), [1, 2], 5, None, b"x"):
         with pytest.raises(mcrank.DataError, match=r"read (takes paths and tables|was given no file)"):
             mcrank.read(source)
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize("column", ["x", "label"])
+@pytest.mark.parametrize("text", ["0x10", "0X1f"])
+def test_hexadecimal_digits_are_no_numbers_in_csv(tmp_path, suffix, column, text):
+    """One table library reads them as numbers, in columns of whole numbers only; the others do not."""
+    values = {"x": "3", "label": "1"} | {column: text}
+    content = f"qid,label,x\n1,{values['label']},{values['x']}\n1,2,4\n".encode()
+    (path := tmp_path / f"data.csv{suffix}").write_bytes(gzip.compress(content) if suffix else content)
+    with pytest.raises(
+        mcrank.DataError, match=f"column '{column}' of .* not numeric: it holds text '{text}' at row 0"
+    ):
+        mcrank.read(path)
+
+
+def test_hexadecimal_ids_and_unused_texts_are_texts(tmp_path):
+    (path := tmp_path / "data.csv").write_text("qid,label,x,note\n0x10,1,2,0x1\n0x11,0,3,b\n")
+    data = mcrank.read(path, features=["x"])
+    assert data.qids.tolist() == ["0x10", "0x11"]
+
+
+def test_truth_values_and_numbers_do_not_mix_in_csv(tmp_path):
+    (path := tmp_path / "data.csv").write_text("qid,label,x\n1,1,TRUE\n1,0,0\n")
+    with pytest.raises(mcrank.DataError, match=r"column 'x' .* is not numeric"):
+        mcrank.read(path)
+    path.write_text("qid,label,x\n1,1,TRUE\n1,0,false\n")
+    assert mcrank.read(path).X.tolist() == [[1.0], [0.0]]

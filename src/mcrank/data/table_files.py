@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import importlib
+import re
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from mcrank.data.sources import open_text
+from mcrank.data.columns import shown
+from mcrank.data.sources import open_bytes, open_text
 from mcrank.data.tables import Table, foreign_errors
 from mcrank.errors import DataError
 
@@ -21,6 +23,7 @@ _NULLS = (
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "N/A", "NA",
     "NULL", "NaN", "None", "n/a", "nan", "null",
 )  # fmt: skip
+_HEXADECIMAL = re.compile(r"\s*[+-]?0[xX]")
 _SEPARATORS = {"csv": ",", "tsv": "\t"}
 
 
@@ -87,15 +90,48 @@ def _open_pyarrow(path: Path, form: str, columns: dict[str, bool]) -> Any:
             table = (ipc.open_file if magic == b"ARROW1" else ipc.open_stream)(source).read_all()
     else:
         reader = importlib.import_module("pyarrow.csv")
-        return reader.read_csv(
+        parse = reader.ParseOptions(delimiter=_SEPARATORS[form], newlines_in_values=True)
+        table = reader.read_csv(
             str(path),
-            parse_options=reader.ParseOptions(delimiter=_SEPARATORS[form], newlines_in_values=True),
+            parse_options=parse,
             convert_options=reader.ConvertOptions(
                 column_types={name: arrow.string() for name, as_text in columns.items() if as_text},
                 null_values=list(_NULLS),
+                # Words alone: by default 1 and 0 beside them are truth values too.
+                true_values=["true", "True", "TRUE"],
+                false_values=["false", "False", "FALSE"],
             ),
         )
+        whole = [field.name for field in table.schema if arrow.types.is_integer(field.type)]
+        if whole and _mentions(path, (b"0x", b"0X")):
+            as_texts = dict.fromkeys(whole, arrow.string())
+            convert = reader.ConvertOptions(include_columns=whole, column_types=as_texts)
+            _refuse_hexadecimal(
+                path, reader.read_csv(str(path), parse_options=parse, convert_options=convert)
+            )
     return table
+
+
+def _mentions(path: Path, words: Sequence[bytes]) -> bool:
+    """Whether any of some words of two bytes stands anywhere in a file, plain or compressed."""
+    with open(path, "rb") as raw:
+        stream, before = open_bytes(path, raw), b""
+        while block := stream.read(1 << 20):
+            if any(word in before + block for word in words):
+                return True
+            before = block[-1:]
+    return False
+
+
+def _refuse_hexadecimal(path: Path, texts: Any) -> None:
+    """Raise `DataError` for 0x10: pyarrow reads it as 16, in a column of whole numbers and nowhere else."""
+    for name in texts.column_names:
+        for row, text in enumerate(texts.column(name).to_pylist()):
+            if text is not None and _HEXADECIMAL.match(text):
+                raise DataError(
+                    f"column {name!r} of {path} is not numeric: it holds text {shown(text)} at row {row}; "
+                    "write numbers in decimal."
+                )
 
 
 def _open_polars(path: Path, form: str, columns: dict[str, bool]) -> Any:
