@@ -28,8 +28,8 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper
 
-from mcrank.boosting.predict import predict_raw
-from mcrank.boosting.trees import Forest, ForestBuilder
+from mcrank.scorers.forest.forest import Forest, ForestBuilder
+from mcrank.scorers.forest.predict import predict_raw
 
 ROWS = 10_000
 BARS = {"LightGBM": 5.0, "ONNX Runtime": 2.0}

@@ -89,8 +89,8 @@ def test_while_another_thread_compiles():
 def test_while_another_thread_computes_an_attribute():
     run(
         """
-        from mcrank.boosting import compiled
-        from mcrank.boosting.trees import ForestBuilder
+        from mcrank.scorers.forest import program as compiled
+        from mcrank.scorers.forest.forest import ForestBuilder
         builder = ForestBuilder(n_features=1, base=[0.0])
         builder.append(feature=[-1], value=[1.0])
         forest, started, made = builder.build(), threading.Event(), compiled.compile_forest

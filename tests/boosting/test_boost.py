@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from mcrank import NDCG, Dataset
 from mcrank.boosting.boost import Booster, BoostOptions, Validation, boost
-from mcrank.boosting.predict import predict_raw
 from mcrank.losses.multiclass import MulticlassLoss
 from mcrank.losses.ordinal import OrdinalLoss
 from mcrank.losses.quantize import GRADIENT_BITS
 from mcrank.losses.regression import RegressionLoss
+from mcrank.scorers.forest.predict import predict_raw
 from tests.reference import boost as naive
 from tests.reference.losses import softmax
 

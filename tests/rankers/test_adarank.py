@@ -12,8 +12,8 @@ import mcrank
 from mcrank import AdaRank, Dataset
 from mcrank.errors import MeasureError, OptionError
 from mcrank.models.file import to_bytes
-from mcrank.rankers.one_feature import feature_values
-from mcrank.rankers.scaling import Scaling
+from mcrank.scorers.scaling import Scaling
+from mcrank.training.one_feature import feature_values
 from tests.reference.adarank import adarank
 
 PUBLISHED = {"update": "paper", "enqueue": False, "tolerance": None, "max_select": None}

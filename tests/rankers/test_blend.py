@@ -11,7 +11,7 @@ from mcrank import Blend, Dataset, RankSVM, RegressionRanker
 from mcrank.container import pack, unpack
 from mcrank.errors import DataError, ModelFileError, OptionError
 from mcrank.models.file import from_bytes, to_bytes
-from mcrank.rankers.mixing import Standard, mixing_weights
+from mcrank.training.mixing import Standard, mixing_weights
 from tests.rankers.data import dataset, few_values
 
 DATA = mcrank.make_artificial(n_train=16, n_valid=12, n_test=6, docs_per_query=12, n_features=4, seed=7)

@@ -13,8 +13,8 @@ import mcrank
 from mcrank import CoordinateAscent, Dataset, parse_measure
 from mcrank.errors import OptionError
 from mcrank.models.file import from_bytes, to_bytes
-from mcrank.rankers.ascent import GridSearch, ascend, line_search
-from mcrank.rankers.line_search import ExactSearch, bin_of, sort_floats, sort_with
+from mcrank.training.ascent import GridSearch, ascend, line_search
+from mcrank.training.line_search import ExactSearch, bin_of, sort_floats, sort_with
 from tests.rankers.data import dataset, few_values
 from tests.reference import line_search as reference
 
@@ -121,7 +121,7 @@ def test_small_weights_have_small_steps():
 def test_parts_of_the_grid_change_nothing(monkeypatch):
     measure = parse_measure("map")
     whole = ascend_on(GridSearch(measure, ARTIFICIAL.train, 10))
-    monkeypatch.setattr("mcrank.rankers.ascent._CELLS", 5 * ARTIFICIAL.train.n_rows)
+    monkeypatch.setattr("mcrank.training.ascent._CELLS", 5 * ARTIFICIAL.train.n_rows)
     np.testing.assert_array_equal(ascend_on(GridSearch(measure, ARTIFICIAL.train, 10)), whole)
 
 

@@ -16,9 +16,10 @@ from mcrank.errors import DataError
 from mcrank.losses.lambdas import lambda_gradients
 from mcrank.metrics.measure import parse_measure
 from mcrank.models.file import to_bytes
-from mcrank.rankers import ascent, frank, line_search
-from mcrank.rankers.line_search import FARTHEST, ExactSearch, meetings
+from mcrank.rankers import frank
 from mcrank.rankers.registry import RANKERS
+from mcrank.training import ascent, line_search
+from mcrank.training.line_search import FARTHEST, ExactSearch, meetings
 
 ROWS = 30_000
 # Few rounds: memory does not grow with them.

@@ -16,8 +16,8 @@ from mcrank.errors import ModelFileError, OptionError
 from mcrank.losses.lambdas import LambdaLoss, lambda_gradients
 from mcrank.losses.pairwise import PairwiseLogistic
 from mcrank.models.file import from_bytes, to_bytes
-from mcrank.rankers.descent import Descent
-from mcrank.rankers.mlp import first_weights, layer_sizes, n_weights, net_reach, net_scores
+from mcrank.scorers.net import first_weights, layer_sizes, n_weights, net_reach, net_scores
+from mcrank.training.descent import Descent
 from tests.rankers.data import dataset, few_values
 from tests.reference import mlp as naive
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from mcrank.boosting.trees import Forest
+from mcrank.scorers.forest.forest import Forest
 
 
 def leaf_of(forest: Forest, tree: int, row: np.ndarray) -> int:

@@ -1,4 +1,4 @@
-"""Nets by matrices, one query at a time: twin of rankers/mlp.py and rankers/descent.py."""
+"""Nets by matrices, one query at a time: twin of scorers/net.py and training/descent.py."""
 
 from __future__ import annotations
 

@@ -23,13 +23,13 @@ from mcrank.boosting.packing import Packing
 from mcrank.boosting.roots import SharedRoots
 from mcrank.boosting.sampling import draw, query_keys
 from mcrank.boosting.team import Team
-from mcrank.boosting.trees import Forest, ForestBuilder
 from mcrank.cores import available_cores
 from mcrank.data.dataset import Dataset
 from mcrank.errors import MeasureError
 from mcrank.losses.base import Loss
 from mcrank.losses.quantize import FloatArray
 from mcrank.metrics.measure import Measure
+from mcrank.scorers.forest.forest import Forest, ForestBuilder
 from mcrank.threads import run_all
 
 # Below this many rows a node is done before a second thread has woken up.

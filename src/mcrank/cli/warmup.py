@@ -187,8 +187,8 @@ def use_scorers() -> None:
     """Score a few rows and many, with one output and with several."""
     import numpy as np
 
-    from mcrank.boosting.predict import predict_raw
-    from mcrank.boosting.trees import ForestBuilder
+    from mcrank.scorers.forest.forest import ForestBuilder
+    from mcrank.scorers.forest.predict import predict_raw
 
     for outputs in (1, 2):
         builder = ForestBuilder(n_features=1, base=np.zeros(outputs))

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from mcrank.boosting.predict import predict_raw
-from mcrank.boosting.trees import NODE_DTYPES, Forest
 from mcrank.data.artificial import make_artificial
 from mcrank.data.dataset import Dataset
 from mcrank.experiments.compare import compare
@@ -18,6 +16,8 @@ from mcrank.experiments.entries import Entry
 from mcrank.lazy import lazy
 from mcrank.models.file import load
 from mcrank.papers.run import Run
+from mcrank.scorers.forest.forest import NODE_DTYPES, Forest
+from mcrank.scorers.forest.predict import predict_raw
 
 TREES: dict[str, Any] = {"num_leaves": 10, "learning_rate": 0.05}
 # The regression that is to have as many trees as classification (5 a round) has five times the rounds.

@@ -17,9 +17,9 @@ from mcrank.metrics.prepared import PreparedMeasure
 from mcrank.options import option
 from mcrank.rankers.base import Card, FloatArray, stopping_option
 from mcrank.rankers.linear import LinearRanker
-from mcrank.rankers.one_feature import column, feature_values
-from mcrank.rankers.rounds import Rounds
-from mcrank.rankers.scaling import SCALINGS, Scaling
+from mcrank.scorers.scaling import SCALINGS, Scaling
+from mcrank.training.one_feature import column, feature_values
+from mcrank.training.rounds import Rounds
 
 # A ranking perfect on every query would have an infinite alpha: its mean counts as this much below 1.
 _PERFECT = 1.0 - 1e-9

@@ -12,9 +12,9 @@ from mcrank.errors import MeasureError
 from mcrank.options import option
 from mcrank.rankers.base import Card
 from mcrank.rankers.linear import LinearRanker
-from mcrank.rankers.one_feature import feature_values
-from mcrank.rankers.rounds import Rounds
-from mcrank.rankers.scaling import SCALINGS, Scaling
+from mcrank.scorers.scaling import SCALINGS, Scaling
+from mcrank.training.one_feature import feature_values
+from mcrank.training.rounds import Rounds
 
 
 class BestFeature(LinearRanker):

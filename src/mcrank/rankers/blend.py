@@ -18,8 +18,8 @@ from mcrank.errors import DataError, ModelFileError, OptionError
 from mcrank.options import fitted, option
 from mcrank.rankers.base import Card, FloatArray, Ranker
 from mcrank.rankers.columns import aligned, columns_of
-from mcrank.rankers.mixing import STANDARDS, Standard, mixing_weights
-from mcrank.rankers.rounds import Rounds
+from mcrank.training.mixing import STANDARDS, Standard, mixing_weights
+from mcrank.training.rounds import Rounds
 
 DEFAULT = "lambdamart,mcrank,ordinal,regression,ranknet,ranksvm,coordinate-ascent"
 _MOST_WEIGHT = 1e10

@@ -12,12 +12,12 @@ import numpy as np
 
 from mcrank.data.dataset import Dataset
 from mcrank.options import option
-from mcrank.rankers.ascent import MOST_PAIRS, ascend, line_search
 from mcrank.rankers.base import Card, FloatArray, pairs_option
 from mcrank.rankers.linear import LinearRanker
-from mcrank.rankers.rounds import Rounds
-from mcrank.rankers.scaling import Scaling
+from mcrank.scorers.scaling import Scaling
 from mcrank.threads import InOrder
+from mcrank.training.ascent import MOST_PAIRS, ascend, line_search
+from mcrank.training.rounds import Rounds
 
 
 class CoordinateAscent(LinearRanker):

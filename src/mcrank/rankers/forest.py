@@ -7,13 +7,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from mcrank.boosting.predict import predict_raw
-from mcrank.boosting.trees import Forest
 from mcrank.cores import available_cores
 from mcrank.data.dataset import Dataset
 from mcrank.errors import ModelFileError
 from mcrank.options import fitted
 from mcrank.rankers.base import FloatArray, Ranker
+from mcrank.scorers.forest.forest import Forest
+from mcrank.scorers.forest.predict import predict_raw
 
 
 class ForestRanker(Ranker):

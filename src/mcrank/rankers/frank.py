@@ -20,9 +20,9 @@ from mcrank.losses.boxes import LONG
 from mcrank.losses.pairwise import FidelityLoss
 from mcrank.options import option
 from mcrank.rankers.base import Card, FloatArray
-from mcrank.rankers.boxed_fidelity import LongQuery
-from mcrank.rankers.stumps import NOTHING, ROOTS, Stump, StumpBoosting, boost_stumps, sum_bins
 from mcrank.rankers.trees import TreeRanker, relative_weight
+from mcrank.training.boxed_fidelity import LongQuery
+from mcrank.training.stumps import NOTHING, ROOTS, Stump, StumpBoosting, boost_stumps, sum_bins
 
 _LARGEST = 10.0  # alpha: where no pair is ordered badly the loss falls for ever, though by nothing
 _SMOOTH = 1e-4  # added to W+ and W-, as a share of their sum

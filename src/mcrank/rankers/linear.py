@@ -11,7 +11,7 @@ from mcrank.data.dataset import Dataset
 from mcrank.errors import ModelFileError
 from mcrank.options import fitted, option
 from mcrank.rankers.base import FloatArray, Ranker
-from mcrank.rankers.scaling import SCALINGS, Scaling
+from mcrank.scorers.scaling import SCALINGS, Scaling
 
 
 class LinearRanker(Ranker):

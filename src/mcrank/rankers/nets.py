@@ -21,11 +21,11 @@ from mcrank.metrics.kendall import Kendall
 from mcrank.metrics.measure import Measure
 from mcrank.options import fitted, option
 from mcrank.rankers.base import Card, FloatArray, Ranker, pairs_option, stopping_option
-from mcrank.rankers.descent import OPTIMIZERS, Descent
-from mcrank.rankers.mlp import ACTIVATIONS, layer_sizes, n_weights, net_reach, net_scores
-from mcrank.rankers.rounds import Rounds
-from mcrank.rankers.scaling import SCALINGS, Scaling
 from mcrank.rankers.trees import relative_weight
+from mcrank.scorers.net import ACTIVATIONS, layer_sizes, n_weights, net_reach, net_scores
+from mcrank.scorers.scaling import SCALINGS, Scaling
+from mcrank.training.descent import OPTIMIZERS, Descent
+from mcrank.training.rounds import Rounds
 
 _MOST_HALVINGS = 30  # of the rate before training gives up
 
@@ -39,7 +39,7 @@ class NetRanker(Ranker):
     Attributes
     ----------
     weights_ : ndarray
-        Weights and biases of all layers, one behind the other; see `mcrank.rankers.mlp`.
+        Weights and biases of all layers, one behind the other; see `mcrank.scorers.net`.
     scaling_ : Scaling
         How features were scaled, learned from the training rows.
     """

@@ -26,7 +26,7 @@ from mcrank.losses.pairwise import PairArrays
 from mcrank.options import option
 from mcrank.rankers.base import Card, stopping_option
 from mcrank.rankers.forest import ForestRanker
-from mcrank.rankers.stumps import NET, NOTHING, ROOTS, SIZE, Stump, StumpBoosting, boost_stumps, sum_bins
+from mcrank.training.stumps import NET, NOTHING, ROOTS, SIZE, Stump, StumpBoosting, boost_stumps, sum_bins
 
 _RULES = {"r": NET, "abs": SIZE, "z": ROOTS}
 # A stump that orders every pair well would have an infinite alpha: its r counts as this much below 1.

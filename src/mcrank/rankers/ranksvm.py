@@ -14,11 +14,11 @@ from mcrank.data.dataset import Dataset
 from mcrank.errors import ModelFileError
 from mcrank.options import fitted, option
 from mcrank.rankers.base import Card, FloatArray
-from mcrank.rankers.hinge import PairedRows
 from mcrank.rankers.linear import LinearRanker
-from mcrank.rankers.products import centred_rows, gradient_of, scores_of
-from mcrank.rankers.rounds import Rounds
-from mcrank.rankers.scaling import Scaling
+from mcrank.scorers.scaling import Scaling
+from mcrank.training.hinge import PairedRows
+from mcrank.training.products import centred_rows, gradient_of, scores_of
+from mcrank.training.rounds import Rounds
 
 PATH = tuple(10.0**power for power in range(-6, 5))  # C of the path, as in the apples-to-apples paper
 _NARROWER = 0.25  # each smoothing of the plain hinge is so much narrower than the one before

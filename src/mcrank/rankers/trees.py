@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from mcrank.boosting.binning import BINNINGS
 from mcrank.boosting.boost import Boosted, BoostOptions, Validation, boost
-from mcrank.boosting.trees import ForestBuilder
 from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError, ModelFileError
 from mcrank.losses.base import Loss
@@ -20,6 +19,7 @@ from mcrank.losses.quantize import MOST_ROWS
 from mcrank.options import fitted, option
 from mcrank.rankers.base import FloatArray, stopping_option
 from mcrank.rankers.forest import ForestRanker
+from mcrank.scorers.forest.forest import ForestBuilder
 
 
 class TreeRanker(ForestRanker):

@@ -12,7 +12,7 @@ from mcrank.losses.pair_limit import refuse_pairs
 from mcrank.metrics.layout import Graded
 from mcrank.metrics.measure import Measure
 from mcrank.metrics.prepared import PreparedMeasure
-from mcrank.rankers.line_search import ExactSearch
+from mcrank.training.line_search import ExactSearch
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from numba import types
 
 from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel
-from mcrank.rankers.scaling import Scaling
+from mcrank.scorers.scaling import Scaling
 
 FloatArray = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.float32]
@@ -82,8 +82,8 @@ def centred_rows(data: Dataset, scaling: Scaling) -> Rows:
     Examples
     --------
     >>> from mcrank import Dataset
-    >>> from mcrank.rankers.products import centred_rows
-    >>> from mcrank.rankers.scaling import Scaling
+    >>> from mcrank.training.products import centred_rows
+    >>> from mcrank.scorers.scaling import Scaling
     >>> data = Dataset([[1.0], [3.0], [9.0]], y=[0, 1, 0], qid=["a", "a", "b"])
     >>> centred_rows(data, Scaling.fit(data.X, "none")).ravel().tolist()
     [-1.0, 1.0, 0.0]
@@ -100,7 +100,7 @@ def scores_of(X: Rows, weights: FloatArray) -> FloatArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from mcrank.rankers.products import scores_of
+    >>> from mcrank.training.products import scores_of
     >>> scores_of(np.ones((1, 2), dtype=np.float32), np.array([2.0, 3.0])).tolist()
     [5.0]
     """
@@ -115,7 +115,7 @@ def gradient_of(X: Rows, push: FloatArray) -> FloatArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from mcrank.rankers.products import gradient_of
+    >>> from mcrank.training.products import gradient_of
     >>> gradient_of(np.ones((2, 1), dtype=np.float32), np.array([2.0, 3.0])).tolist()
     [5.0]
     """

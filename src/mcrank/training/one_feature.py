@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from mcrank.data.dataset import Dataset
 from mcrank.metrics.prepared import PreparedMeasure
-from mcrank.rankers.base import FloatArray
-from mcrank.rankers.scaling import Scaling
+from mcrank.scorers.scaling import Scaling
 from mcrank.threads import run_all
+
+FloatArray = npt.NDArray[np.float64]
 
 _BLOCK = 16  # features read together: a cache line of float32
 
@@ -19,8 +21,8 @@ def column(data: Dataset, scaling: Scaling, feature: int) -> FloatArray:
     Examples
     --------
     >>> from mcrank import Dataset
-    >>> from mcrank.rankers.one_feature import column
-    >>> from mcrank.rankers.scaling import Scaling
+    >>> from mcrank.training.one_feature import column
+    >>> from mcrank.scorers.scaling import Scaling
     >>> data = Dataset([[1.0], [3.0], [float("nan")]], y=[0, 1, 0], qid=[1, 1, 1])
     >>> column(data, Scaling.fit(data.X, "none"), 0).tolist()
     [1.0, 3.0, 2.0]
@@ -45,8 +47,8 @@ def feature_values(
     Examples
     --------
     >>> from mcrank import MRR, Dataset
-    >>> from mcrank.rankers.one_feature import feature_values
-    >>> from mcrank.rankers.scaling import Scaling
+    >>> from mcrank.training.one_feature import feature_values
+    >>> from mcrank.scorers.scaling import Scaling
     >>> data = Dataset([[1.0], [3.0]], y=[1, 0], qid=[1, 1])
     >>> scaling = Scaling.fit(data.X, "none")
     >>> feature_values(data, MRR().on(data), scaling, both_signs=True, n_jobs=1).tolist()

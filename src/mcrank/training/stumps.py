@@ -18,12 +18,12 @@ import numpy.typing as npt
 
 from mcrank.boosting.binning import Bins, bin_dataset, find_bins
 from mcrank.boosting.boost import Boosted
-from mcrank.boosting.trees import ForestBuilder
 from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel
 from mcrank.losses.pairwise import pair_arrays
-from mcrank.rankers.rounds import Rounds
+from mcrank.scorers.forest.forest import ForestBuilder
 from mcrank.threads import run_all
+from mcrank.training.rounds import Rounds
 
 FloatArray = npt.NDArray[np.float64]
 # With less than this share of the first loss left there is nothing to learn, only rounding.
@@ -49,7 +49,7 @@ def equal_width_bins(X: npt.NDArray[np.float32], count: int) -> Bins:
     Examples
     --------
     >>> import numpy as np
-    >>> from mcrank.rankers.stumps import equal_width_bins
+    >>> from mcrank.training.stumps import equal_width_bins
     >>> equal_width_bins(np.array([[0.0], [1.0], [4.0]], dtype=np.float32), 4).edges.tolist()
     [0.0, 1.0, 2.0, 3.0]
     """

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcrank.boosting.trees import NODE_DTYPES, Forest, ForestBuilder
 from mcrank.errors import ModelFileError, OptionError
-from tests.boosting.forests import random_forest, random_tree
+from mcrank.scorers.forest.forest import NODE_DTYPES, Forest, ForestBuilder
 from tests.reference.forest import is_sound
+from tests.scorers.forests import random_forest, random_tree
 
 
 @pytest.fixture
@@ -223,7 +223,7 @@ def test_exactly_the_sound_forests_pass(data, seed):
 
 def test_forests_are_made_and_checked_without_numba():
     code = (
-        "import sys; from mcrank.boosting.trees import ForestBuilder; b = ForestBuilder(1, [0.0]); "
+        "import sys; from mcrank.scorers.forest.forest import ForestBuilder; b = ForestBuilder(1, [0.0]); "
         "b.append(feature=[-1], value=[1.0]); b.build(); sys.exit('numba' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -37,7 +37,7 @@ def layer_sizes(n_features: int, hidden: str, where: str) -> IntArray:
 
     Examples
     --------
-    >>> from mcrank.rankers.mlp import layer_sizes
+    >>> from mcrank.scorers.net import layer_sizes
     >>> layer_sizes(136, "64,32", "hidden").tolist()
     [136, 64, 32, 1]
     >>> layer_sizes(136, "many", "hidden of RankNet")

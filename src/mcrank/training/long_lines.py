@@ -4,7 +4,7 @@ Among n rows there are n²/2 meeting points, but few of them change the first k 
 only the first k count, ever. Between two steps a and b a row counts only if the higher of its scores at both
 ends reaches the k-th highest of the lower ones; where that leaves few rows they are compared one by one, and
 elsewhere the interval is cut in two. The steps found, and the changes of value there, are those that
-`mcrank.rankers.line_search.meetings` finds by comparing every relevant row with all others.
+`mcrank.training.line_search.meetings` finds by comparing every relevant row with all others.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mcrank.boosting.fold import LANES, fold_rows, walk_rows
-from mcrank.boosting.trees import Forest
 from mcrank.errors import DataError
+from mcrank.scorers.forest.block_kernels import LANES, fold_rows, walk_rows
+from mcrank.scorers.forest.forest import Forest
 from mcrank.threads import check_jobs, run_all
 
 # Up to this many rows even a narrow block would be mostly empty and walking is cheaper (docs/scoring.md).
@@ -45,8 +45,8 @@ def predict_raw(
     Examples
     --------
     >>> import numpy as np
-    >>> from mcrank.boosting.predict import predict_raw
-    >>> from mcrank.boosting.trees import ForestBuilder
+    >>> from mcrank.scorers.forest.predict import predict_raw
+    >>> from mcrank.scorers.forest.forest import ForestBuilder
     >>> builder = ForestBuilder(n_features=1, base=[0.5])
     >>> builder.append(feature=[0, -1, -1], threshold=[3.0, 0, 0], left=[1, -1, -1], right=[2, -1, -1],
     ...                value=[0, -1.0, 2.0])

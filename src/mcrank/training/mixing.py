@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from mcrank.data.dataset import Dataset
 from mcrank.errors import ModelFileError
-from mcrank.rankers.ascent import ascend, line_search
+from mcrank.training.ascent import ascend, line_search
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -29,7 +29,7 @@ class Standard:
     Examples
     --------
     >>> import numpy as np
-    >>> from mcrank.rankers.mixing import Standard
+    >>> from mcrank.training.mixing import Standard
     >>> scores = np.array([[0.0, 2.0, 4.0, 6.0]])
     >>> Standard.fit(scores, "global").apply(scores, None).round(3).tolist()
     [[-1.342, -0.447, 0.447, 1.342]]

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcrank.boosting import predict as predict_module
-from mcrank.boosting.compiled import compile_forest
-from mcrank.boosting.fold import LANES, MAX_LEAVES, fold_rows, rank_rows, walk_rows
-from mcrank.boosting.predict import predict_raw
-from mcrank.boosting.trees import ForestBuilder
 from mcrank.errors import DataError, OptionError
-from tests.boosting.forests import random_forest, random_rows
+from mcrank.scorers.forest import predict as predict_module
+from mcrank.scorers.forest.block_kernels import LANES, MAX_LEAVES, fold_rows, rank_rows, walk_rows
+from mcrank.scorers.forest.forest import ForestBuilder
+from mcrank.scorers.forest.predict import predict_raw
+from mcrank.scorers.forest.program import compile_forest
 from tests.reference import forest as naive
+from tests.scorers.forests import random_forest, random_rows
 
 
 def assert_same_bits(a: np.ndarray, b: np.ndarray) -> None:

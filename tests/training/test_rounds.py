@@ -8,7 +8,7 @@ import mcrank
 from mcrank import NDCG, Dataset, RegressionRanker
 from mcrank.errors import MeasureError
 from mcrank.models.file import from_bytes, to_bytes
-from mcrank.rankers.rounds import Rounds
+from mcrank.training.rounds import Rounds
 from tests.rankers.data import dataset
 
 VALID = Dataset([[0.0]] * 3, [0, 1, 2], [1, 1, 1])

@@ -19,7 +19,7 @@ from numba import njit, types
 from mcrank.kernels import kernel, step
 from mcrank.metrics.dcg import DiscountedSum
 from mcrank.metrics.prepared import PreparedMeasure
-from mcrank.rankers.long_lines import LongLines, sort_with
+from mcrank.training.long_lines import LongLines, sort_with
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -380,7 +380,7 @@ def middle(left: float, right: float) -> float:
     Examples
     --------
     >>> import math
-    >>> from mcrank.rankers.line_search import middle
+    >>> from mcrank.training.line_search import middle
     >>> middle(1.0, 2.0), middle(-math.inf, 0.5), middle(8.0, math.inf)
     (1.5, -0.5, 16.0)
     """

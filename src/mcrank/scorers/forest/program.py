@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mcrank.boosting.fold import GROUP, LANES, MAX_LEAVES, RUN, TABLE
-from mcrank.boosting.trees import Forest
 from mcrank.kernels import kernel
 from mcrank.lazy import lazy
+from mcrank.scorers.forest.block_kernels import GROUP, LANES, MAX_LEAVES, RUN, TABLE
+from mcrank.scorers.forest.forest import Forest
 
 Array = npt.NDArray[Any]
 

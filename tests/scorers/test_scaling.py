@@ -10,9 +10,9 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from mcrank import Dataset
 from mcrank.errors import ModelFileError
-from mcrank.rankers import scaling
-from mcrank.rankers.products import centred_rows, gradient_of, scores_of
-from mcrank.rankers.scaling import SCALINGS, Scaling
+from mcrank.scorers import scaling
+from mcrank.scorers.scaling import SCALINGS, Scaling
+from mcrank.training.products import centred_rows, gradient_of, scores_of
 from tests.reference import scaling as reference
 
 VALUES = st.floats(width=32, allow_infinity=False)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from mcrank.boosting.forest_checks import check_forest
 from mcrank.errors import ModelFileError, OptionError
 from mcrank.lazy import lazy
+from mcrank.scorers.forest.checks import check_forest
 
 if TYPE_CHECKING:
-    from mcrank.boosting.compiled import CompiledForest
+    from mcrank.scorers.forest.program import CompiledForest
 
 # One entry per node, in the order the builder and the files use.
 NODE_DTYPES: dict[str, type[np.generic]] = {
@@ -75,7 +75,7 @@ class Forest:
 
     Examples
     --------
-    >>> from mcrank.boosting.trees import ForestBuilder
+    >>> from mcrank.scorers.forest.forest import ForestBuilder
     >>> builder = ForestBuilder(n_features=2, base=[0.5])
     >>> builder.append(feature=[1, -1, -1], threshold=[3.0, 0, 0], left=[1, -1, -1], right=[2, -1, -1],
     ...                value=[0, -1.0, 2.0], gain=[4.0, 0, 0], rows=[10, 6, 4])
@@ -121,7 +121,7 @@ class Forest:
     @lazy
     def compiled(self) -> CompiledForest:
         """The form the scoring kernels read; made at first use, never stale because the arrays are frozen."""
-        from mcrank.boosting.compiled import compile_forest
+        from mcrank.scorers.forest.program import compile_forest
 
         return compile_forest(self)
 
@@ -196,7 +196,7 @@ class ForestBuilder:
 
     Examples
     --------
-    >>> from mcrank.boosting.trees import ForestBuilder
+    >>> from mcrank.scorers.forest.forest import ForestBuilder
     >>> builder = ForestBuilder(n_features=1, base=[0.0, 0.0])
     >>> builder.append(feature=[-1], value=[0.25], rows=[7], output=1)
     >>> builder.build()

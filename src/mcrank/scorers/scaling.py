@@ -84,7 +84,7 @@ class Scaling:
     Examples
     --------
     >>> import numpy as np
-    >>> from mcrank.rankers.scaling import Scaling
+    >>> from mcrank.scorers.scaling import Scaling
     >>> X = np.array([[1.0, 5.0], [3.0, 5.0], [np.nan, 5.0]], dtype=np.float32)
     >>> Scaling.fit(X, "zscore").apply(X).tolist()
     [[-1.0, 0.0], [1.0, 0.0], [0.0, 0.0]]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from mcrank.errors import ModelFileError
 
 if TYPE_CHECKING:
-    from mcrank.boosting.trees import Forest
+    from mcrank.scorers.forest.forest import Forest
 
 _PER_NODE = ("feature", "threshold", "missing_left", "left", "right", "value", "gain", "rows")
 

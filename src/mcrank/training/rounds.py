@@ -7,11 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mcrank.boosting.boost import SAME, RoundEvent
 from mcrank.data.dataset import Dataset
 from mcrank.errors import MeasureError
-from mcrank.rankers.base import FloatArray
+
+FloatArray = npt.NDArray[np.float64]
 
 
 class Rounds:
@@ -44,7 +46,7 @@ class Rounds:
     Examples
     --------
     >>> import mcrank
-    >>> from mcrank.rankers.rounds import Rounds
+    >>> from mcrank.training.rounds import Rounds
     >>> valid = mcrank.Dataset([[0.0], [1.0]], [0, 1], [1, 1])
     >>> rounds = Rounds(valid, {"measure": mcrank.NDCG(k=10)}, rounds=5, callback=None, patience=1)
     >>> rounds.after([0.0, 1.0]), rounds.after([1.0, 0.0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mcrank.boosting.trees import Forest, ForestBuilder
+from mcrank.scorers.forest.forest import Forest, ForestBuilder
 
 
 def random_tree(

@@ -1,0 +1,1 @@
+"""The forest: flat arrays of trees, their checks, and fast scoring."""
