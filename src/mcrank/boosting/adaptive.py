@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.boosting.boost import Booster
-from mcrank.exact import exact_sum
 from mcrank.losses.abc import AdaptiveLoss, class_scores
 from mcrank.losses.quantize import FloatArray
+from mcrank.sums import exact_sum
 
 
 class AdaptiveBooster(Booster):

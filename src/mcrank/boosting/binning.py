@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from numba import njit, types, uint64
 
 from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel
+from mcrank.sums import ALONE, Sums
 from mcrank.threads import InOrder, run_all
 
 BLOCK = 16  # features per block: their one-lane counters (16 x 256 x 8 bytes) just fill a 32 KB L1 cache
@@ -86,7 +88,13 @@ class BinnedDataset:
         return int(self.wide_columns.shape[1] if self.bins.wide else self.columns.shape[1])
 
 
-def find_bins(X: npt.NDArray[np.float32], max_bins: int, binning: str = "adaptive", n_jobs: int = 1) -> Bins:
+def find_bins(
+    X: npt.NDArray[np.float32],
+    max_bins: int,
+    binning: str = "adaptive",
+    n_jobs: int = 1,
+    sums: Sums = ALONE,
+) -> Bins:
     """Find the bins of every feature of ``X``.
 
     Parameters
@@ -100,6 +108,8 @@ def find_bins(X: npt.NDArray[np.float32], max_bins: int, binning: str = "adaptiv
         fits, or bins of about equal row counts.
     n_jobs : int
         Threads.
+    sums : Sums
+        Who adds up, where ``X`` has only some of the rows.
 
     Examples
     --------
@@ -111,7 +121,9 @@ def find_bins(X: npt.NDArray[np.float32], max_bins: int, binning: str = "adaptiv
     """
     with InOrder[_ValueBins](n_jobs) as work:
         for f in range(X.shape[1]):
-            work.add(partial(_value_bins, X[:, f], max_bins, binning))
+            # Alone, a feature's values are gone before the next one's are sorted.
+            values = _merged(sums.gather(_distinct(X[:, f]))) if sums.size > 1 else None
+            work.add(partial(_value_bins, X[:, f] if values is None else values, max_bins, binning))
         found = [work.take() for _ in range(X.shape[1])]
     lowest = np.concatenate([low for low, _, _ in found])
     highest = np.concatenate([high for _, high, _ in found])
@@ -127,20 +139,43 @@ def find_bins(X: npt.NDArray[np.float32], max_bins: int, binning: str = "adaptiv
 _ValueBins = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], bool]
 
 
-def _value_bins(column: npt.NDArray[np.float32], max_bins: int, binning: str) -> _ValueBins:
-    """Lowest and highest value of each value bin of one feature, and whether it has missing values."""
+class _Distinct(NamedTuple):
+    """Values of a feature, rising, the rows that have each, and whether others have none."""
+
+    values: npt.NDArray[np.float32]
+    counts: npt.NDArray[np.int64]
+    missing: bool
+
+
+def _distinct(column: npt.NDArray[np.float32]) -> _Distinct:
     ordered = np.sort(column)  # NaN last
-    known = int(np.searchsorted(ordered, np.nan)) if np.isnan(ordered[-1]) else len(ordered)
-    missing = known < len(ordered)
+    known = int(np.searchsorted(ordered, np.nan)) if len(ordered) and np.isnan(ordered[-1]) else len(ordered)
+    first_of = np.flatnonzero(np.r_[known > 0, ordered[1:known] != ordered[: max(known - 1, 0)]])
+    # 0 is added so that of -0.0 and 0.0, which are equal, it does not matter which comes first.
+    values = ordered[first_of] + np.float32(0)
+    return _Distinct(values, np.diff(np.r_[first_of, known]), known < len(ordered))
+
+
+def _merged(parts: list[_Distinct]) -> _Distinct:
+    """What all parts of a feature's rows have together."""
+    if len(parts) == 1:
+        return parts[0]
+    values, at = np.unique(np.concatenate([part.values for part in parts]), return_inverse=True)
+    counts = np.zeros(len(values), dtype=np.int64)
+    np.add.at(counts, at, np.concatenate([part.counts for part in parts]))
+    return _Distinct(values, counts, any(part.missing for part in parts))
+
+
+def _value_bins(column: npt.NDArray[np.float32] | _Distinct, max_bins: int, binning: str) -> _ValueBins:
+    """Lowest and highest value of each value bin of one feature, and whether it has missing values."""
+    values, counts, missing = column if isinstance(column, _Distinct) else _distinct(column)
     room = max_bins - missing
-    if known == 0:
+    if len(values) == 0:
         return np.zeros(1, dtype=np.float32), np.zeros(1, dtype=np.float32), missing
-    first_of = np.flatnonzero(np.r_[True, ordered[1:known] != ordered[: known - 1]])
-    values = ordered[first_of]
     if len(values) <= room:
         return values, values, missing  # a bin per value loses nothing, whatever their distances
     if binning == "quantile":
-        starts = quantile_starts(np.diff(np.r_[first_of, known]), room)
+        starts = quantile_starts(counts, room)
     else:
         starts = adaptive_starts(values.astype(np.float64), room, refine=binning == "adaptive-refined")
     return values[starts], values[np.r_[starts[1:], len(values)] - 1], missing

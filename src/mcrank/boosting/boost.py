@@ -18,9 +18,11 @@ import numpy.typing as npt
 
 from mcrank.boosting.binning import Bins, bin_dataset, find_bins
 from mcrank.boosting.grow import Grounds, Rules, Scratch, Workspace, grow, tree_arrays
+from mcrank.boosting.growth import Growth
 from mcrank.boosting.leaves import leaf_values, move_rows, walk_rows
 from mcrank.boosting.packing import Packing
 from mcrank.boosting.roots import SharedRoots
+from mcrank.boosting.rows import IntArray, MemoryRows
 from mcrank.boosting.sampling import draw, query_keys
 from mcrank.boosting.team import Team
 from mcrank.cores import available_cores
@@ -30,6 +32,7 @@ from mcrank.losses.base import Loss
 from mcrank.losses.quantize import FloatArray
 from mcrank.metrics.measure import Measure
 from mcrank.scorers.forest.forest import Forest, ForestBuilder
+from mcrank.sums import Sums, count_all
 from mcrank.threads import run_all
 
 # Below this many rows a node is done before a second thread has woken up.
@@ -193,30 +196,45 @@ def _walk(X: Any, rows: npt.NDArray[np.int64], tree: dict[str, Any], scores: Flo
     )  # fmt: skip
 
 
+def _all_keys(data: Dataset, sums: Sums) -> tuple[int, npt.NDArray[np.uint64]]:
+    """Keys of everybody's queries, and where this place's own begin."""
+    keys = sums.gather(query_keys(data.qids))
+    return sum(len(k) for k in keys[: sums.rank]), np.concatenate(keys)
+
+
 class Booster:
     """State of training: binned rows, scores, gradients and one workspace per tree under way."""
 
     def __init__(self, data: Dataset, loss: Loss, options: BoostOptions, sequential: bool) -> None:
         self.data, self.loss, self.options, self.sequential = data, loss, options, sequential
-        self.bins = find_bins(data.X, options.max_bins, options.binning, options.n_jobs)
+        sums = loss.sums
+        self.bins = find_bins(data.X, options.max_bins, options.binning, options.n_jobs, sums)
         self.grounds = Grounds.of(bin_dataset(data, self.bins, options.n_jobs))
         self.gradients = loss.allocate(options.split)
         self.scores = self._start()
         given = len(self.gradients.weights) > 0
         derived = options.split == "newton" and loss.derived_curvature
-        packing = Packing.of(data.n_rows, given=given, derived=derived, wide=self.bins.wide)
+        everyones = count_all(data.n_rows, sums)
+        packing = Packing.of(everyones, given=given, derived=derived, wide=self.bins.wide)
         # More leaves than the rows can fill would only cost memory.
-        most = max(2, data.n_rows // options.min_samples_leaf)
+        most = max(2, everyones // options.min_samples_leaf)
         self.rules = Rules(min(options.num_leaves, most), options.min_samples_leaf, packing)
+        self.builder = ForestBuilder(data.n_features, loss.base)
+        self.query_keys: npt.NDArray[np.uint64] | None = None
+        if options.subsample < 1:
+            self._own_queries, self.query_keys = _all_keys(data, sums)
+        self.feature_keys = np.arange(data.n_features, dtype=np.uint64)
+        self.roots: SharedRoots | None = None
+        self.rows: MemoryRows | None = None
+        if sums.size > 1:
+            self.rows = MemoryRows(self.grounds, self.rules, self.gradients, loss.trees_per_round)
+            self.growth = Growth(self.grounds, self.rules, sums)
+            return
         self.spaces = [
             Workspace.allocate(self.grounds, data.n_rows, self.rules)
             for _ in range(min(options.n_jobs, max(1, loss.trees_per_round)))
         ]
         self.scratches = [Scratch.allocate(self.grounds, packing) for _ in range(self._sharing())]
-        self.builder = ForestBuilder(data.n_features, loss.base)
-        self.query_keys = query_keys(data.qids) if options.subsample < 1 else None
-        self.feature_keys = np.arange(data.n_features, dtype=np.uint64)
-        self.roots: SharedRoots | None = None
         if not (sequential or given or self.bins.wide) and loss.trees_per_round - loss.balanced > 1:
             self.roots = SharedRoots(self.grounds, packing, loss.trees_per_round, loss.balanced)
 
@@ -263,6 +281,8 @@ class Booster:
         self, outputs: Sequence[int], number: int, rows: Any, rest: Any, ready: bool
     ) -> list[dict[str, Any]]:
         """Grow the trees of some outputs; threads that find no tree left help with those under way."""
+        if self.rows is not None:
+            return self._grow_together(self.rows, outputs, number, rows, rest)
         n_trees = len(outputs)
         # A tree is grown quickest alone, while every thread has one. Those that do not fill a last turn of
         # all threads are shared.
@@ -289,7 +309,7 @@ class Booster:
                 if self.roots is not None and ready:
                     self.roots.copy(outputs[at], ws.hists[0])
                 n = led[0].lead() if led else grow(*arguments)
-                grown[at] = self._finish(outputs[at], ws.nodes[:n].copy(), rest, ws)
+                grown[at] = self._finish(outputs[at], ws.nodes[:n].copy(), rest, ws.places, ws.entries)
                 spaces.append(ws)
 
         def work(_: int) -> None:
@@ -309,12 +329,25 @@ class Booster:
         self.run(work, range(max(len(spaces), len(scratches))))
         return grown
 
+    def _grow_together(
+        self, rows: MemoryRows, outputs: Sequence[int], number: int, drawn: Any, rest: Any
+    ) -> list[dict[str, Any]]:
+        """Grow the trees of some outputs with the rows of other places."""
+        rows.begin(outputs, drawn)
+        grown = self.growth.trees(rows, [self._features(number, output) for output in outputs])
+        return [
+            self._finish(output, nodes, rest, rows.places[tree], rows.entries[tree])
+            for tree, (output, nodes) in enumerate(zip(outputs, grown, strict=True))
+        ]
+
     def _arguments(self, output: int, number: int, rows: Any, ready: bool, ws: Workspace) -> tuple[Any, ...]:
         """What `grow` and `Team` take."""
         q, weights = self.gradients.q[output], self.gradients.weights_of(output)
         return self.grounds, self.rules, q, rows, weights, self._features(number, output), ready, ws
 
-    def _finish(self, k: int, nodes: npt.NDArray[Any], rest: Any, ws: Workspace) -> dict[str, Any]:
+    def _finish(
+        self, k: int, nodes: npt.NDArray[Any], rest: Any, places: IntArray, entries: IntArray
+    ) -> dict[str, Any]:
         """Find the leaf values of a tree and move the scores."""
         options, gradients = self.options, self.gradients
         values = leaf_values(
@@ -323,13 +356,13 @@ class Booster:
             k,
             self.scores,
             nodes,
-            ws.places,
-            ws.entries,
+            places,
+            entries,
             options.learning_rate,
             options.max_leaf_value,
         )
         move_rows(
-            nodes["left"].astype(np.int64), ws.places, ws.entries, values, self.scores[k],
+            nodes["left"].astype(np.int64), places, entries, values, self.scores[k],
         )  # fmt: skip
         unit = self.rules.packing.gain_unit(gradients.unit, gradients.lane_unit)
         tree = tree_arrays(nodes, self.grounds, self.bins.edges, unit)
@@ -343,9 +376,10 @@ class Booster:
         if self.query_keys is None:
             return _NONE, _NONE
         drawn = draw(self.query_keys, self.options.subsample, self.options.random_state, number)
-        chosen = np.zeros(self.data.n_queries, dtype=bool)
+        chosen = np.zeros(len(self.query_keys), dtype=bool)
         chosen[drawn] = True
-        by_row = np.repeat(chosen, self.data.sizes)
+        own = chosen[self._own_queries : self._own_queries + self.data.n_queries]
+        by_row = np.repeat(own, self.data.sizes)
         return np.flatnonzero(by_row).astype(np.int64), np.flatnonzero(~by_row).astype(np.int64)
 
     def _features(self, number: int, k: int) -> npt.NDArray[np.int32]:

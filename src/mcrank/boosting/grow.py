@@ -93,9 +93,9 @@ class Workspace(NamedTuple):
 
     @classmethod
     def allocate(cls, grounds: Grounds, rows: int, rules: Rules) -> Workspace:
-        """Return memory for trees on ``rows`` rows; histograms end in room for a last block's padding."""
+        """Return memory for trees on ``rows`` rows."""
         packing = rules.packing
-        counters = int(grounds.bin_start[-1]) + (0 if grounds.wide_columns.shape[0] else 4 * 256)
+        counters = cls.counters(grounds)
         return cls(
             np.zeros(2 * rules.num_leaves - 1, dtype=NODE),
             np.zeros((2 * rules.num_leaves - 1, 3), dtype=np.int64),
@@ -104,6 +104,11 @@ class Workspace(NamedTuple):
             np.empty(packing.pack_lanes * rows, dtype=np.int64),
             Scratch.allocate(grounds, packing),
         )
+
+    @staticmethod
+    def counters(grounds: Grounds) -> int:
+        """Bins of a histogram, with room for the padding of a last block."""
+        return int(grounds.bin_start[-1]) + (0 if grounds.wide_columns.shape[0] else 4 * 256)
 
 
 @step()
@@ -137,7 +142,7 @@ def start_root(rules, gradients, rows, weights, ready, ws):  # type: ignore[no-u
 
 
 @njit(inline="always")
-def _sum_root(grounds, rules, f, hist, root):  # type: ignore[no-untyped-def]
+def sum_root(grounds, rules, f, hist, root):  # type: ignore[no-untyped-def]
     """Sums of the root's rows: those of the bins of any feature."""
     root.total = 0
     root.weight = 0
@@ -150,7 +155,7 @@ def _sum_root(grounds, rules, f, hist, root):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _best_leaf(nodes, n_nodes):  # type: ignore[no-untyped-def]
+def best_leaf(nodes, n_nodes):  # type: ignore[no-untyped-def]
     """Leaf with the largest gain, the earliest among equals; -1 when no split is worth making."""
     best = -1
     gain = 0.0
@@ -225,7 +230,8 @@ def _child_histograms(grounds, rules, small, large, low, high, scratch, ws):  # 
 
 
 @njit(inline="always")
-def _find_split(grounds, rules, features, first, last, hist, work, node):  # type: ignore[no-untyped-def]
+def find_split(grounds, rules, features, first, last, hist, work, node):  # type: ignore[no-untyped-def]
+    """Find the best split of a node that has the rows for one."""
     if node.count >= 2 * rules.min_rows:
         best_split(hist, grounds, features, first, last, rules, work, node)
 
@@ -248,8 +254,8 @@ def search_part(grounds, rules, features, part, small, large, ready, ws, scratch
         found[i] = ws.nodes[child]
         hist = ws.hists[ws.nodes[child].slot]
         if small == large:
-            _sum_root(grounds, rules, low, hist, found[i])
-        _find_split(grounds, rules, features, first, last, hist, scratch.work, found[i])
+            sum_root(grounds, rules, low, hist, found[i])
+        find_split(grounds, rules, features, first, last, hist, scratch.work, found[i])
 
 
 @kernel()
@@ -304,7 +310,7 @@ def split_best(grounds, rules, n_nodes, gradients, weights, ready, ws):  # type:
     # IN: grounds, rules, n_nodes, gradients, weights, ready  OUT: ws
     if n_nodes >= 2 * rules.num_leaves - 1:
         return -1
-    at = _best_leaf(ws.nodes, n_nodes)
+    at = best_leaf(ws.nodes, n_nodes)
     if at < 0:
         return -1
     small = start_children(ws.nodes, at, n_nodes, (n_nodes + 1) // 2)

@@ -11,8 +11,9 @@ from numba import int32, int64, types, uint64
 from mcrank.kernels import kernel
 from mcrank.losses.base import LeafRule, Loss
 from mcrank.losses.quantize import READ_ONLY, FloatArray, Gradients
-from mcrank.losses.regression import weighted_median
+from mcrank.losses.regression import gathered, weighted_median
 
+_SCALE: Any = types.Tuple((types.int64, types.int64))
 # Added to a leaf's curvature, so that a leaf of certain rows (p = 0 or 1) divides by something.
 _TINY = 1e-12
 
@@ -29,74 +30,77 @@ def leaf_values(
     limit: float,
 ) -> FloatArray:
     """Value of every node of a grown tree, shrinkage included; 0 at inner nodes."""
+    leaves = np.flatnonzero(nodes["left"] < 0)
     values = np.zeros(len(nodes))
     if loss.rule is LeafRule.MEDIAN:
-        for i in np.flatnonzero(nodes["left"] < 0):
+        for i in leaves:
             rows = entries[places[i, 0] : places[i, 1]] >> 32
             weight = None if len(gradients.curvature) == 0 else gradients.curvature_of(output)[rows]
-            values[i] = weighted_median(loss.residuals(scores, output, rows), weight)
+            values[i] = weighted_median(*gathered(loss.residuals(scores, output, rows), weight, loss.sums))
     else:
-        newton_values(
-            nodes["left"].astype(np.int64), places, entries,
-            gradients.unit, int(loss.rule), gradients.curvature_of(output), gradients.curvature_unit, values,
+        one, drop = 0, 0
+        if loss.rule is LeafRule.BERNOULLI:
+            one, drop = _bernoulli_scale(gradients.unit, int(nodes["count"][0]))
+        found = np.zeros((len(nodes), 2), dtype=np.int64)
+        leaf_sums(
+            leaves, places, entries, int(loss.rule), (one, drop), gradients.curvature_of(output),
+            gradients.curvature_unit, found,
         )  # fmt: skip
+        found = loss.sums.add(found)
+        mass: Any
+        if loss.rule is LeafRule.BERNOULLI:
+            mass = np.maximum(found[:, 1], 0) * (gradients.unit * gradients.unit * float(1 << drop))
+        elif loss.rule is LeafRule.CURVATURE:
+            mass = found[:, 1] * gradients.curvature_unit
+        else:
+            mass = nodes["count"] * 1.0
+        here = leaves[mass[leaves] > 0]
+        values[here] = found[here, 0] * gradients.unit / (mass[here] + _TINY)
         values *= loss.leaf_factor
     np.clip(values, -limit, limit, out=values)
     values *= learning_rate
     return values
 
 
+def _bernoulli_scale(unit: float, rows: int) -> tuple[int, int]:
+    """What a gradient of 1 is as an integer, and the bits its curvature loses for the sum over rows to fit."""
+    one = round(1 / unit)
+    bits = max(one.bit_length() - 1, 0)
+    return one, max(2 * bits + max(1, rows.bit_length()) - 62, 0)
+
+
 @kernel(
     types.void(
-        types.int64[::1], types.int64[:, ::1], types.int64[::1],
-        types.float64, types.int64, READ_ONLY, types.float64, types.float64[::1],
+        types.int64[::1], types.int64[:, ::1], types.int64[::1], types.int64,
+        _SCALE, READ_ONLY, types.float64, types.int64[:, ::1],
     ),
     error_model="numpy",
 )  # fmt: skip
-def newton_values(left, places, entries, unit, rule, curvature, step, values):  # type: ignore[no-untyped-def]
-    """Σg / Σh of every leaf, from sums of integers: the same for every order of its rows."""
-    # IN: left, places, entries, unit, rule, curvature, step (curvatures are added up in steps of it)
-    # OUT: values
-    one = int64(np.rint(1 / unit)) if rule == 0 else int64(0)
-    bits = 0
-    while one >> bits > 1:
-        bits += 1
-    rows = int64(0)
-    for node in range(len(left)):
-        rows += places[node, 1] - places[node, 0] if left[node] < 0 else int64(0)
-    count_bits = 1
-    while rows >> count_bits > 0:
-        count_bits += 1
-    drop = max(2 * bits + count_bits - 62, 0)
-    for node in range(len(left)):
-        if left[node] >= 0:
-            continue
-        begin, end = places[node, 0], places[node, 1]
+def leaf_sums(leaves, places, entries, rule, scale, curvature, step, out):  # type: ignore[no-untyped-def]
+    """Sums of gradients and curvatures of every leaf, in integers: the same for every order of its rows."""
+    # IN: leaves, places, entries, rule, scale (see _bernoulli_scale), curvature, step (in steps of which
+    # curvatures are added up)  OUT: out (rows of the leaves)
+    one, drop = scale
+    for leaf in leaves:
+        begin, end = places[leaf, 0], places[leaf, 1]
         total = int64(0)
-        mass = 0.0
+        heap = int64(0)
         if rule == 0:
             # |g|(1 - |g|) in integers, shifted just enough for the sum to fit: no chain of float additions
             # to wait for.
-            heap = int64(0)
             for i in range(begin, end):
                 q = int64(int32(entries[i]))
                 total += q
                 heap += (abs(q) * (one - abs(q))) >> drop
-            mass = max(heap, 0) * (unit * unit * float(int64(1) << drop))
         elif rule == 1:
-            heap = int64(0)
             for i in range(begin, end):
                 total += int64(int32(entries[i]))
                 heap += int64(np.rint(curvature[uint64(entries[i]) >> uint64(32)] / step))
-            mass = heap * step
         else:
             for i in range(begin, end):
                 total += int64(int32(entries[i]))
-            mass = float(end - begin)
-        if mass > 0:
-            values[node] = total * unit / (mass + _TINY)
-        else:
-            values[node] = 0.0
+        out[leaf, 0] = total
+        out[leaf, 1] = heap
 
 
 @kernel("void(int64[::1], int64[:, ::1], int64[::1], float64[::1], float64[::1])")

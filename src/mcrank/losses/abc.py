@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 from numba import int32, types
 
-from mcrank.exact import exact_sum, exact_sums_by
 from mcrank.kernels import kernel
 from mcrank.losses.base import Loss
 from mcrank.losses.classes import SMALLEST_SHARE
@@ -34,6 +33,7 @@ from mcrank.losses.quantize import (
     round_lane,
     starts,
 )
+from mcrank.sums import ALONE, Sums, exact_sum, exact_sums_by
 
 MOST_CLASSES = 16  # 240 outputs; every row scored has a number for each
 _NO_WEIGHT = np.empty(0)
@@ -137,8 +137,9 @@ class AdaptiveLoss(Loss):
         weight: FloatArray | None = None,
         search: int = 2,
         gap: int = 5,
+        sums: Sums = ALONE,
     ) -> None:
-        self.classes, self.n_classes, self.weight = classes, n_classes, weight
+        self.classes, self.n_classes, self.weight, self.sums = classes, n_classes, weight, sums
         self.search, self.gap = search, gap
         self.base_class = 0
         self.base = np.zeros(n_classes * (n_classes - 1))
@@ -150,7 +151,7 @@ class AdaptiveLoss(Loss):
 
     def start_from_prior(self) -> None:
         """Start from the logarithms of the shares, moved to sum to zero; written as if class 0 were base."""
-        counts = exact_sums_by(self.classes, self.n_classes, self.weight)
+        counts = exact_sums_by(self.classes, self.n_classes, self.weight, self.sums)
         logs = np.log(np.maximum(counts / exact_sum(counts), SMALLEST_SHARE))
         for k in range(1, self.n_classes):
             self.base[self.output_of(k, 0)] = logs[k] - logs.mean()
@@ -209,7 +210,7 @@ class AdaptiveLoss(Loss):
             )  # fmt: skip
 
         run(part, starts(n))
-        return exact_sums_by(self.classes, self.n_classes, rows)
+        return exact_sums_by(self.classes, self.n_classes, rows, self.sums)
 
     @property
     def _weight(self) -> FloatArray:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.losses.quantize import FloatArray, Gradients, Run
+from mcrank.sums import ALONE, Sums
 
 
 class LeafRule(IntEnum):
@@ -38,6 +39,8 @@ class Loss(ABC):
         Whether the rounded gradients of a row sum to zero over the outputs.
     adaptive : bool
         Whether rounds have a base class to choose; see `mcrank.losses.abc`.
+    sums : Sums
+        Who adds up, where only some of the rows are here.
     """
 
     leaf_rule: ClassVar[LeafRule] = LeafRule.CURVATURE
@@ -46,6 +49,7 @@ class Loss(ABC):
     balanced: bool = False
     adaptive: ClassVar[bool] = False
     base: FloatArray
+    sums: Sums = ALONE
 
     @property
     def n_outputs(self) -> int:

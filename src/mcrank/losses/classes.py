@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from mcrank.exact import exact_sum, exact_sums_by
 from mcrank.losses.base import LeafRule, Loss
 from mcrank.losses.quantize import (
     GRADIENT_BITS,
@@ -23,6 +22,7 @@ from mcrank.losses.quantize import (
     round_lane,
     starts,
 )
+from mcrank.sums import ALONE, Sums, exact_sum, exact_sums_by
 
 # (scores, classes, start, end, scale) -> q
 PLAIN = types.void(
@@ -48,15 +48,23 @@ class ClassLoss(Loss):
     plain_kernel: ClassVar[Callable[..., Any]]
     weighted_kernel: ClassVar[Callable[..., Any]]
 
-    def __init__(self, classes: npt.NDArray[np.int32], base: FloatArray, weight: FloatArray | None) -> None:
+    def __init__(
+        self,
+        classes: npt.NDArray[np.int32],
+        base: FloatArray,
+        weight: FloatArray | None,
+        sums: Sums = ALONE,
+    ) -> None:
         self.classes = classes
         self.weight = weight
+        self.sums = sums
+        self._largest = 1.0 if weight is None else sums.most(float(weight.max(initial=0.0)))
         self.base = base
         self.derived_curvature = weight is None
 
     def shares(self, n_classes: int) -> FloatArray:
         """Share of each class in the (weighted) rows."""
-        counts = exact_sums_by(self.classes, n_classes, self.weight)
+        counts = exact_sums_by(self.classes, n_classes, self.weight, self.sums)
         return np.asarray(counts / exact_sum(counts))
 
     @abstractmethod
@@ -76,7 +84,7 @@ class ClassLoss(Loss):
             gradients.lane_is_curvature = split == "newton"
             gradients.curvature = np.empty((k, n))
             gradients.weights = np.empty((k if gradients.lane_is_curvature else 1, n), dtype=np.int64)
-            gradients.lane_unit = float(self.weight.max()) / (1 << LANE_BITS)
+            gradients.lane_unit = self._largest / (1 << LANE_BITS)
             gradients.curvature_unit = gradients.lane_unit  # w p(1 - p) is below w
             if not gradients.lane_is_curvature:
                 round_lane(self.weight, gradients.lane_unit, gradients.weights[0])
@@ -85,8 +93,7 @@ class ClassLoss(Loss):
     def fill(self, scores: FloatArray, gradients: Gradients, run: Run) -> None:
         """Write the gradients of every row and output."""
         k, n = gradients.q.shape
-        largest = 1.0 if self.weight is None else float(self.weight.max())
-        gradients.unit = largest / (1 << GRADIENT_BITS)
+        gradients.unit = self._largest / (1 << GRADIENT_BITS)
 
         def part(start: int) -> None:
             end = min(start + ROWS_PER_TASK, n)

@@ -19,6 +19,7 @@ from mcrank.kernels.sort import merge_rows
 from mcrank.losses.pairs import FloatArray, IntArray, Space
 from mcrank.losses.pairwise import PairArrays, QueryLoss, pair_arrays
 from mcrank.losses.quantize import Gradients, Run
+from mcrank.sums import ALONE, Sums
 
 _MANY = 1 << 22  # rows times grades of a query up to which every grade has a walk of its own
 
@@ -182,10 +183,11 @@ class SquaredHinge(QueryLoss):
         offsets: npt.ArrayLike,
         margin: float = 1.0,
         weight: FloatArray | None = None,
+        sums: Sums = ALONE,
     ) -> None:
         self.pairs: PairArrays = pair_arrays(grades, offsets)
         self.margin = float(margin)
-        super().__init__(self.pairs.ends, self.pairs.longest, weight)
+        super().__init__(self.pairs.ends, self.pairs.longest, weight, sums)
 
     @property
     def is_empty(self) -> bool:

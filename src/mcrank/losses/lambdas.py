@@ -48,6 +48,7 @@ from mcrank.metrics.swaps import (
     kendall_row,
     kendall_start,
 )
+from mcrank.sums import ALONE, Sums
 
 # Forms a measure may have, by the kernel that knows its swaps.
 _FORMS: dict[type[Any], int] = {
@@ -353,13 +354,14 @@ class LambdaLoss(QueryLoss):
         weight: FloatArray | None = None,
         most: int | None = None,
         owner: str = "A lambda loss",
+        sums: Sums = ALONE,
     ) -> None:
         self.measure = measure_arrays(prepared, truncation)
         if most is not None:
             self._refuse(prepared, most, owner)
         self.sigma = float(sigma)
         self.norm = bool(norm)
-        super().__init__(self.measure.ends, self.measure.longest, weight)
+        super().__init__(self.measure.ends, self.measure.longest, weight, sums)
 
     def _refuse(self, prepared: PreparedMeasure, most: int, owner: str) -> None:
         measure = self.measure

@@ -15,6 +15,7 @@ from mcrank.kernels import kernel
 from mcrank.losses.classes import PLAIN, SMALLEST_SHARE, WEIGHTED, ClassLoss
 from mcrank.losses.exponential import ROUND, as_bits, exp_negative
 from mcrank.losses.quantize import FloatArray
+from mcrank.sums import ALONE, Sums
 
 _CHUNK = 512  # rows worked on together: K x 512 floats stay in L1
 
@@ -103,9 +104,13 @@ class MulticlassLoss(ClassLoss):
     weighted_kernel = staticmethod(weighted_softmax_residuals)
 
     def __init__(
-        self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None = None
+        self,
+        classes: npt.NDArray[np.int32],
+        n_classes: int,
+        weight: FloatArray | None = None,
+        sums: Sums = ALONE,
     ) -> None:
-        super().__init__(classes, np.zeros(n_classes), weight)
+        super().__init__(classes, np.zeros(n_classes), weight, sums)
         self.leaf_factor = (n_classes - 1) / n_classes
         self.balanced = True
 

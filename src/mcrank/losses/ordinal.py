@@ -16,6 +16,7 @@ from mcrank.kernels import kernel
 from mcrank.losses.classes import PLAIN, SMALLEST_SHARE, WEIGHTED, ClassLoss
 from mcrank.losses.exponential import ROUND, as_bits, exp_negative
 from mcrank.losses.quantize import FloatArray
+from mcrank.sums import ALONE, Sums
 
 
 @kernel(PLAIN, error_model="numpy")
@@ -61,9 +62,13 @@ class OrdinalLoss(ClassLoss):
     weighted_kernel = staticmethod(weighted_logistic_residuals)
 
     def __init__(
-        self, classes: npt.NDArray[np.int32], n_classes: int, weight: FloatArray | None = None
+        self,
+        classes: npt.NDArray[np.int32],
+        n_classes: int,
+        weight: FloatArray | None = None,
+        sums: Sums = ALONE,
     ) -> None:
-        super().__init__(classes, np.zeros(n_classes - 1), weight)
+        super().__init__(classes, np.zeros(n_classes - 1), weight, sums)
 
     def start_from_prior(self) -> None:
         """Start from the log-odds of the share above each boundary."""

@@ -46,6 +46,7 @@ from mcrank.losses.quantize import (
 )
 from mcrank.losses.quantize import ROWS_PER_TASK as STEP
 from mcrank.losses.regression import SMALLEST
+from mcrank.sums import ALONE, Sums
 
 _ROWS_PER_BLOCK = 8192  # queries are worked on in blocks of about so many rows
 
@@ -180,9 +181,12 @@ class QueryLoss(Loss):
 
     leaf_rule: ClassVar[LeafRule] = LeafRule.CURVATURE
 
-    def __init__(self, ends: IntArray, longest: int, weight: FloatArray | None = None) -> None:
+    def __init__(
+        self, ends: IntArray, longest: int, weight: FloatArray | None = None, sums: Sums = ALONE
+    ) -> None:
         self.base = np.zeros(1)
         self.weight = weight
+        self.sums = sums
         self.n_rows = int(ends[-1])
         self.longest = longest
         cuts = np.searchsorted(ends, np.arange(_ROWS_PER_BLOCK, self.n_rows, _ROWS_PER_BLOCK), side="right")
@@ -205,7 +209,7 @@ class QueryLoss(Loss):
         if gradients.lane_is_curvature or self.weight is not None:
             gradients.weights = np.empty((1, self.n_rows), dtype=np.int64)
         if self.weight is not None and not gradients.lane_is_curvature:
-            gradients.lane_unit = float(self.weight.max()) / (1 << LANE_BITS)
+            gradients.lane_unit = self.sums.most(float(self.weight.max(initial=0.0))) / (1 << LANE_BITS)
             round_lane(self.weight, gradients.lane_unit, gradients.weights[0])
         return gradients
 
@@ -231,12 +235,12 @@ class QueryLoss(Loss):
         n, slopes, curves = self.n_rows, self._slopes, gradients.curvature[0]
         self.slopes(scores[0], run, slopes, curves)
         # Gradients too small to divide by are nothing to learn from: they round to 0.
-        gradients.unit = _largest(slopes) / (1 << GRADIENT_BITS)
+        gradients.unit = self._largest(slopes) / (1 << GRADIENT_BITS)
         run(
             lambda s: round_gradients(slopes[s : s + STEP], gradients.unit, gradients.q[0, s : s + STEP]),
             starts(n),
         )
-        gradients.curvature_unit = _largest(curves) / (1 << LANE_BITS)
+        gradients.curvature_unit = self._largest(curves) / (1 << LANE_BITS)
         if gradients.lane_is_curvature:
             gradients.lane_unit = gradients.curvature_unit
             lane = gradients.weights[0]
@@ -244,10 +248,9 @@ class QueryLoss(Loss):
                 lambda s: round_lane(curves[s : s + STEP], gradients.lane_unit, lane[s : s + STEP]), starts(n)
             )
 
-
-def _largest(values: FloatArray) -> float:
-    largest = max(float(values.max()), -float(values.min()))
-    return largest if largest > SMALLEST else 1.0
+    def _largest(self, values: FloatArray) -> float:
+        largest = self.sums.most(max(float(values.max(initial=0.0)), -float(values.min(initial=0.0))))
+        return largest if largest > SMALLEST else 1.0
 
 
 class PairwiseLoss(QueryLoss):
@@ -275,11 +278,12 @@ class PairwiseLoss(QueryLoss):
         sigma: float = 1.0,
         per_query: bool = False,
         weight: FloatArray | None = None,
+        sums: Sums = ALONE,
     ) -> None:
         self.pairs = pair_arrays(grades, offsets, per_query)
         self.sigma = float(sigma)
         self._long = self.pairs.ends - self.pairs.starts >= LONG
-        super().__init__(self.pairs.ends, self.pairs.longest, weight)
+        super().__init__(self.pairs.ends, self.pairs.longest, weight, sums)
 
     @property
     def is_empty(self) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from mcrank.exact import as_integers, exact_mean
 from mcrank.losses.base import LeafRule, Loss
 from mcrank.losses.quantize import (
     GRADIENT_BITS,
@@ -22,6 +21,7 @@ from mcrank.losses.quantize import (
     starts,
 )
 from mcrank.losses.quantize import ROWS_PER_TASK as STEP
+from mcrank.sums import ALONE, Sums, as_integers, exact_mean
 
 SMALLEST = 1e-305  # of a residual that can be divided into integer steps
 
@@ -41,11 +41,21 @@ class RegressionLoss(Loss):
     [1.0]
     """
 
-    def __init__(self, target: FloatArray, kind: str = "l2", weight: FloatArray | None = None) -> None:
+    def __init__(
+        self,
+        target: FloatArray,
+        kind: str = "l2",
+        weight: FloatArray | None = None,
+        sums: Sums = ALONE,
+    ) -> None:
         self.target = target
         self.kind = kind
         self.weight = weight
-        start = exact_mean(target, weight) if kind == "l2" else weighted_median(target, weight)
+        self.sums = sums
+        if kind == "l2":
+            start = exact_mean(target, weight, sums)
+        else:
+            start = weighted_median(*gathered(target, weight, sums))
         self.base = np.array([start], dtype=np.float64)
 
     @property
@@ -60,7 +70,7 @@ class RegressionLoss(Loss):
         n = len(self.target)
         gradients = Gradients(np.empty((1, n), dtype=np.int32))
         if self.weight is not None:
-            gradients.lane_unit = float(self.weight.max()) / (1 << LANE_BITS)
+            gradients.lane_unit = self.sums.most(float(self.weight.max(initial=0.0))) / (1 << LANE_BITS)
             gradients.weights = np.empty((1, n), dtype=np.int64)
             round_lane(self.weight, gradients.lane_unit, gradients.weights[0])
             gradients.curvature = self.weight.reshape(1, -1)
@@ -75,7 +85,7 @@ class RegressionLoss(Loss):
             np.sign(g, out=g)
         if self.weight is not None:
             g *= self.weight
-        largest = float(np.abs(g).max())
+        largest = self.sums.most(float(np.abs(g).max(initial=0.0)))
         # Residuals too small to divide by are nothing to learn from: they round to 0.
         gradients.unit = (largest if largest > SMALLEST else 1.0) / (1 << GRADIENT_BITS)
         run(
@@ -86,6 +96,14 @@ class RegressionLoss(Loss):
     def residuals(self, scores: FloatArray, output: int, rows: npt.NDArray[np.int64]) -> FloatArray:
         """Target minus score of some rows."""
         return np.asarray(self.target[rows] - scores[output, rows])
+
+
+def gathered(
+    values: FloatArray, weight: FloatArray | None, sums: Sums
+) -> tuple[FloatArray, FloatArray | None]:
+    """Return everybody's values, with their weights if there are any."""
+    everything = np.concatenate(sums.gather(values))
+    return everything, None if weight is None else np.concatenate(sums.gather(weight))
 
 
 def weighted_median(values: FloatArray, weight: FloatArray | None = None) -> float:

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from mcrank.data.checks import check_numbers
 from mcrank.errors import DataError, MeasureError
-from mcrank.exact import exact_sum
 from mcrank.lazy import lazy
 from mcrank.metrics.dcg import DiscountedSum, refuse_fractions
 from mcrank.metrics.layout import BoolArray, FloatArray, Layout, RowArray, at_row, count_nan
@@ -27,6 +26,7 @@ from mcrank.metrics.ranking import (
     ties_of,
     unranked,
 )
+from mcrank.sums import exact_sum
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcrank.exact import as_integers, exact_mean, exact_sum, exact_sums_by
+from mcrank.sums import as_integers, exact_mean, exact_sum, exact_sums_by
 
 NUMBERS = st.floats(-1e6, 1e6, allow_nan=False, width=64)
 

@@ -1,0 +1,183 @@
+"""Best-first growth of all trees of a round together, wherever their rows are.
+
+Growth knows no rows: it asks `Rows` to divide leaves and count the smaller sides, `Sums` to add up what the
+places of a training counted, and chooses splits from the sums. All places do so alike and keep the same
+records of nodes. Each searches some of the features; of the splits found the best is taken, of equals that of
+the lowest feature, so nothing hangs on who searched what.
+
+With all rows in one place and memory, `grow` does the same in one compiled call; a test holds the two equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.boosting.grow import (
+    Grounds,
+    Rules,
+    Scratch,
+    Workspace,
+    best_leaf,
+    find_split,
+    start_children,
+    start_node,
+    sum_root,
+    worth_searching,
+)
+from mcrank.boosting.packing import aligned
+from mcrank.boosting.rows import IntArray, Job, Rows
+from mcrank.boosting.split import NODE
+from mcrank.kernels import kernel
+from mcrank.sums import Sums
+
+
+class _Tree(NamedTuple):
+    """A tree under way: the same at every place."""
+
+    nodes: npt.NDArray[Any]
+    hists: IntArray
+    features: npt.NDArray[np.int32]
+
+
+class Growth:
+    """Grows trees on rows that may be anywhere.
+
+    Parameters
+    ----------
+    grounds : Grounds
+        The bins of the features; growth reads no rows.
+    rules : Rules
+        Leaves, rows of a leaf, and how gradients are packed.
+    sums : Sums
+        Who adds up.
+    """
+
+    def __init__(self, grounds: Grounds, rules: Rules, sums: Sums) -> None:
+        self._grounds, self._rules, self._sums = grounds, rules, sums
+        self._scratch = Scratch.allocate(grounds, rules.packing)
+        lanes = rules.packing.lanes
+        features = len(grounds.n_bins)
+        # Everybody searches a run of the features; the first runs of more places than features are not empty.
+        self._owned = [min(features, -(-features * r // sums.size)) for r in range(sums.size + 1)]
+        self._cuts = [int(grounds.bin_start[f]) * lanes for f in self._owned]
+
+    def trees(self, rows: Rows, features: Sequence[npt.NDArray[np.int32]]) -> list[npt.NDArray[Any]]:
+        """Grow a tree for each of the features that may split it; return their nodes.
+
+        ``rows`` must have begun.
+        """
+        trees = [self._start(some) for some in features]
+        roots = rows.roots()
+        for tree, hist in zip(trees, self._sums.add(self._root_sums(roots)), strict=True):
+            start_root_node(tree.nodes, *hist.tolist())
+        self._settle(trees, [(t, 0, 0) for t in range(len(trees))], roots)
+        sizes = [1] * len(trees)
+        while jobs := self._next(trees, sizes):
+            counted = rows.divide(jobs, [tree.nodes for tree in trees])
+            found = [(job.tree, job.small, 2 * job.left + 1 - job.small) for job in jobs if job.small >= 0]
+            if found:
+                self._settle(trees, found, counted)
+        return [tree.nodes[:size].copy() for tree, size in zip(trees, sizes, strict=True)]
+
+    def _start(self, features: npt.NDArray[np.int32]) -> _Tree:
+        leaves = self._rules.num_leaves
+        counters = Workspace.counters(self._grounds) * self._rules.packing.lanes
+        return _Tree(np.zeros(2 * leaves - 1, dtype=NODE), aligned(max(1, leaves - 1), counters), features)
+
+    def _root_sums(self, hists: IntArray) -> IntArray:
+        out = np.zeros((len(hists), 3), dtype=np.int64)
+        for hist, sums in zip(hists, out, strict=True):
+            root_sums(self._grounds, self._rules, hist, sums)
+        return out
+
+    def _next(self, trees: Sequence[_Tree], sizes: list[int]) -> list[Job]:
+        """Choose the best leaf of each tree that is not done, and begin the records of its two sides."""
+        jobs = []
+        for t, tree in enumerate(trees):
+            if sizes[t] >= 2 * self._rules.num_leaves - 1:
+                continue
+            at = int(next_leaf(tree.nodes, sizes[t]))
+            if at < 0:
+                continue
+            left = sizes[t]
+            small = int(split_records(tree.nodes, at, left))
+            sizes[t] += 2
+            large = tree.nodes[2 * left + 1 - small]
+            worth = worth_searching(self._rules, sizes[t], large)
+            jobs.append(Job(t, at, left, small if worth else -1))
+        return jobs
+
+    def _settle(
+        self, trees: Sequence[_Tree], jobs: Sequence[tuple[int, int, int]], counted: IntArray
+    ) -> None:
+        """Add up histograms of small sides, search both sides (or the root), and agree on the best splits."""
+        rank = self._sums.rank
+        totals = self._sums.scatter(counted, self._cuts)
+        part = (self._owned[rank], self._owned[rank + 1])
+        found = np.zeros((len(jobs), 2), dtype=NODE)
+        for (t, small, large), hist, records in zip(jobs, totals, found, strict=True):
+            tree = trees[t]
+            first, last = np.searchsorted(tree.features, part).tolist()
+            search_owned(
+                self._grounds, self._rules, tree.features, (*part, first, last), hist, (small, large), tree,
+                self._scratch.work, records,
+            )  # fmt: skip
+        agreed = self._sums.agree(found.reshape(-1)).reshape(found.shape)
+        for (t, small, large), records in zip(jobs, agreed, strict=True):
+            for node, record in zip((small, large) if small != large else (small,), records, strict=False):
+                trees[t].nodes[node] = record
+
+
+@kernel()
+def root_sums(grounds, rules, hist, out):  # type: ignore[no-untyped-def]
+    """Sums of gradients, second lane and rows of a root, from the bins of its first feature."""
+    # IN: grounds, rules, hist  OUT: out
+    root = np.zeros(1, NODE)
+    sum_root(grounds, rules, np.int64(0), hist, root[0])
+    out[0], out[1], out[2] = root[0].total, root[0].weight, root[0].count
+
+
+@kernel()
+def start_root_node(nodes, total, weight, count):  # type: ignore[no-untyped-def]
+    """Begin the record of a root."""
+    # IN: total, weight, count  OUT: nodes
+    start_node(nodes, np.int64(0), total, weight, count, np.int64(0))
+
+
+@kernel()
+def next_leaf(nodes, n_nodes):  # type: ignore[no-untyped-def]
+    """The leaf to divide next, or -1."""
+    # IN: nodes, n_nodes
+    return best_leaf(nodes, n_nodes)
+
+
+@kernel()
+def split_records(nodes, at, n_nodes):  # type: ignore[no-untyped-def]
+    """Begin the records of the two sides of a leaf; return the smaller."""
+    # IN: at, n_nodes  OUT: nodes
+    return start_children(nodes, at, n_nodes, (n_nodes + 1) // 2)
+
+
+@kernel()
+def search_owned(grounds, rules, features, part, hist, pair, tree, work, found):  # type: ignore[no-untyped-def]
+    """Histograms of two sides (or of a root) from that of the smaller, and their best splits."""
+    # IN: grounds, rules, features, part (low, high, first, last), hist, pair
+    # OUT: tree (histograms), work, found
+    low, high, first, last = part
+    small, large = pair
+    lanes = rules.packing.lanes
+    begin, end = grounds.bin_start[low] * lanes, grounds.bin_start[high] * lanes
+    own = tree.hists[tree.nodes[small].slot]
+    own[begin:end] = hist[begin:end]
+    if small != large:
+        other = tree.hists[tree.nodes[large].slot]
+        for i in range(begin, end):
+            other[i] -= hist[i]
+    for i in range(1 if small == large else 2):
+        child = small if i == 0 else large
+        found[i] = tree.nodes[child]
+        find_split(grounds, rules, features, first, last, tree.hists[tree.nodes[child].slot], work, found[i])
