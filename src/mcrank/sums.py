@@ -1,13 +1,13 @@
 """Who adds up, and sums that do not depend on the order of what is summed.
 
 Rows may lie in one place or in several (threads of a test, workers of a cluster), each with some of the
-queries. What is decided from all rows (bins, units, splits, leaves) is then decided from sums over all places,
-which a `Sums` gives to everyone: `Alone` returns what it is given.
+queries. What is decided from all rows (bins, units, splits, leaves) is then decided from sums over all
+places, which a `Sums` gives to everyone: `Alone` returns what it is given.
 
 Whether they come out the same must not hang on the order of rows. A float sum changes in its last digits with
-the order of its terms, and with it whatever is decided by it. Here terms become integers of one scale (a power
-of two, from the largest term), whose sum is exact: the same for every order of rows and queries, and for every
-way of cutting them into parts.
+the order of its terms, and with it whatever is decided by it. Here terms become integers of one scale (a
+power of two, from the largest term), whose sum is exact: the same for every order of rows and queries, and
+for every way of cutting them into parts.
 """
 
 from __future__ import annotations

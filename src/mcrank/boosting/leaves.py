@@ -13,7 +13,7 @@ from mcrank.losses.base import LeafRule, Loss
 from mcrank.losses.quantize import READ_ONLY, FloatArray, Gradients
 from mcrank.losses.regression import gathered, weighted_median
 
-_SCALE: Any = types.Tuple((types.int64, types.int64))
+_SCALE = types.containers.UniTuple(types.int64, 2)  # type: ignore[no-untyped-call]
 # Added to a leaf's curvature, so that a leaf of certain rows (p = 0 or 1) divides by something.
 _TINY = 1e-12
 
@@ -63,7 +63,7 @@ def leaf_values(
 
 
 def _bernoulli_scale(unit: float, rows: int) -> tuple[int, int]:
-    """What a gradient of 1 is as an integer, and the bits its curvature loses for the sum over rows to fit."""
+    """A gradient of 1 as an integer, and the bits its curvature loses for the sum over rows to fit."""
     one = round(1 / unit)
     bits = max(one.bit_length() - 1, 0)
     return one, max(2 * bits + max(1, rows.bit_length()) - 62, 0)
