@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 LIMIT = 30.0  # seconds of a case; the slowest takes a hundredth of that on an idle machine
 READY = 300.0  # seconds to make valid files and compile kernels
+LEAST = 100  # cases of a run of seconds
 KEPT = 20  # findings of a kind that are saved
 
 
@@ -33,6 +34,10 @@ class Outcome:
     @property
     def cases(self) -> int:
         return sum(self.counts.values())
+
+    def enough(self, seconds: float) -> bool:
+        """Whether the time is over; on a busy machine a short run goes on until it has seen something."""
+        return self.seconds >= seconds and (not self.quick or self.cases >= LEAST)
 
     def __str__(self) -> str:
         words = ", ".join(f"{count} {what}" for what, count in sorted(self.counts.items()))
@@ -53,7 +58,7 @@ def fuzz(
     """Run a target for a time (counted from when it is ready); findings are saved under ``out``."""
     outcome = Outcome(target, seed, quick)
     number = start
-    while outcome.seconds < seconds:
+    while not outcome.enough(seconds):
         number = _one_child(outcome, number, seconds, out) + 1
         if outcome.counts["signal"] + outcome.counts["hang"] > KEPT:
             break
@@ -122,7 +127,7 @@ def _messages(channel: int, outcome: Outcome, seconds: float):
             yield what, number, words
         if began:
             outcome.seconds = time.monotonic() - began
-            if outcome.seconds >= seconds and not any(line.startswith(b'["begin"') for line in lines[-1:]):
+            if outcome.enough(seconds) and not any(line.startswith(b'["begin"') for line in lines[-1:]):
                 yield "over", -1, ""
                 return
 
