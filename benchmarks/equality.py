@@ -60,7 +60,7 @@ RANKERS: list[tuple[str, dict[str, Any]]] = [
     ("Blend", {"members": "regression,ranksvm", "method": "nnls", "standard": "query"}),
 ]
 MEASURES = [
-    "ndcg@10", "ndcg", "ndcg@5[yahoo]", "ndcg@10[letor4]", "map", "mrr", "err@10", "p@5", "recall@10", "rbp",
+    "ndcg@10", "ndcg", "ndcg@5[yahoo]", "ndcg@10[letor4;outside=zero]", "map", "mrr", "err@10", "p@5", "recall@10", "rbp",
     "kendall", "dcg@10",
 ]  # fmt: skip
 

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
 from mcrank.kernels.declare import step
 
 
+class SortSpace(NamedTuple):
+    """Scratch to sort the rows of one query at a time in."""
+
+    key_a: npt.NDArray[np.float64]
+    key_b: npt.NDArray[np.float64]
+    row_a: npt.NDArray[np.int32]
+    row_b: npt.NDArray[np.int32]
+    place: npt.NDArray[np.uint32]
+
+    @classmethod
+    def allocate(cls, longest: int) -> SortSpace:
+        """Return scratch for queries of up to ``longest`` rows."""
+        keys, rows = np.empty((2, longest)), np.empty((2, longest), dtype=np.int32)
+        return cls(keys[0], keys[1], rows[0], rows[1], np.empty(longest, dtype=np.uint32))
+
+
 @step()
-def merge_rows(scores, base, s, n, key_a, key_b, row_a, row_b, order):  # type: ignore[no-untyped-def]
+def merge_rows(scores, base, s, n, space, order):  # type: ignore[no-untyped-def]
     """Sort ``n`` rows of one query by score: a stable merge sort whose inner step has no branch."""
-    # IN: scores, base (empty: file order), s, n  OUT: key_*, row_* (scratch), order[s:s + n]
+    # IN: scores, base (empty: file order), s, n  OUT: space (such as `SortSpace`), order[s:s + n]
+    key_a, key_b, row_a, row_b = space.key_a, space.key_b, space.row_a, space.row_b
     for i in range(n):
         row_a[i] = base[s + i] if base.shape[0] > 0 else s + i
         key_a[i] = scores[row_a[i]]

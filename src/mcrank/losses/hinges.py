@@ -106,9 +106,7 @@ def hinge_query(order_by_worth, worth, scores, factor, margin, space, slopes, co
     for k in range(1, n):
         n_levels += worth[order_by_worth[k]] != worth[order_by_worth[k - 1]]
     file_order = space.row_a[:0]
-    merge_rows(
-        scores, file_order, np.int64(0), n, space.key_a, space.key_b, space.row_a, space.row_b, space.order
-    )
+    merge_rows(scores, file_order, np.int64(0), n, space, space.order)
     order, score, ranked = space.order[:n], space.score[:n], space.worth[:n]
     slope, count = space.slope[:n], space.curve[:n]
     level = np.inf

@@ -177,9 +177,7 @@ def rank_query(score, base, depth, space):  # type: ignore[no-untyped-def]
     # IN: score, base (empty: file order), depth  OUT: space.order, key_*, row_*
     n = len(score)
     if depth > _FEW:
-        merge_rows(
-            score, base, np.int64(0), n, space.key_a, space.key_b, space.row_a, space.row_b, space.order
-        )
+        merge_rows(score, base, np.int64(0), n, space, space.order)
         return
     key, order, taken = space.key_a[:depth], space.order[:n], space.row_a[:n]
     kept = 0

@@ -10,18 +10,18 @@ import numpy as np
 from mcrank.kernels import kernel
 from mcrank.metrics.layout import FloatArray, Layout
 from mcrank.metrics.measure import Arithmetic, Measure
-from mcrank.metrics.ranking import Ranking
+from mcrank.metrics.ranking import RankedRows
 
 
 @kernel()
-def best_grades(scores, order, starts, ends, levels, grade, depth, expected, held, out):  # type: ignore[no-untyped-def]
+def best_grades(rows, grade, depth, expected, held, out):  # type: ignore[no-untyped-def]
     """Find the highest grade within ``depth`` ranks of each query.
 
     Expected over ties: of t rows tied across the cut c get in, and the i-th best of them (from 0) is the best
     that got in with chance C(t-1-i, c-1) / C(t, c).
     """
-    # IN: scores, order, starts, ends, levels, grade by level, depth, expected
-    # OUT: held (scratch by level), out
+    # IN: rows, grade by level, depth, expected  OUT: held (scratch by level), out
+    scores, order, starts, ends, levels = rows
     for q in range(starts.shape[0]):
         s = starts[q]
         n = ends[q] - s
@@ -64,11 +64,10 @@ class BestGrade:
     worth: FloatArray
     depth: int
 
-    def fill(self, layout: Layout, ranking: Ranking, expected: bool, part: slice, out: FloatArray) -> None:
+    def fill(self, rows: RankedRows, expected: bool, part: slice, out: FloatArray) -> None:
         """Fill ``out`` with the value of every query of a part."""
         held = np.empty(len(self.worth), dtype=np.int64)
-        rows = (layout.starts[part], layout.ends[part], layout.levels, self.worth)
-        best_grades(ranking.scores, ranking.order, *rows, self.depth, expected, held, out[part])
+        best_grades(rows, self.worth, self.depth, expected, held, out[part])
 
 
 @dataclass(frozen=True)

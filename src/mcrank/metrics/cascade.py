@@ -17,14 +17,14 @@ from mcrank.metrics.dialect import Dialect
 from mcrank.metrics.layout import FloatArray, Layout
 from mcrank.metrics.measure import Arithmetic, Measure, checked_number
 from mcrank.metrics.precision import Binary
-from mcrank.metrics.ranking import Ranking
+from mcrank.metrics.ranking import RankedRows
 
 
 @kernel()
-def cascades(order, starts, ends, levels, satisfied, rest, weight, out):  # type: ignore[no-untyped-def]
+def cascades(rows, satisfied, rest, weight, out):  # type: ignore[no-untyped-def]
     """Sum weight * still reading * satisfied over the ranks of each query."""
-    # IN: order, starts, ends, levels by row, satisfied and rest (1 - satisfied) by level, weight by rank
-    # OUT: out
+    # IN: rows, satisfied and rest (1 - satisfied) by level, weight by rank  OUT: out
+    _, order, starts, ends, levels = rows
     for q in range(starts.shape[0]):
         s = starts[q]
         total = 0.0
@@ -41,13 +41,14 @@ def cascades(order, starts, ends, levels, satisfied, rest, weight, out):  # type
 
 
 @kernel()
-def expected_cascades(scores, order, starts, ends, levels, satisfied, weight, scratch, out):  # type: ignore[no-untyped-def]
+def expected_cascades(rows, satisfied, weight, scratch, out):  # type: ignore[no-untyped-def]
     """As `cascades`, but the mean over all orders of equal scores.
 
     In a tied group let m_j be the mean, over all choices of j of its rows, of the product of (1 - satisfied):
     the reader goes on after j of them with probability m_j, so rank j satisfies with m_(j-1) - m_j.
     """
-    # IN: scores, order, starts, ends, levels, satisfied, weight  OUT: scratch (one longer than weight), out
+    # IN: rows, satisfied, weight  OUT: scratch (one longer than weight), out
+    scores, order, starts, ends, levels = rows
     for q in range(starts.shape[0]):
         s = starts[q]
         n = ends[q] - s
@@ -92,15 +93,14 @@ class Cascade:
         """Ranks that matter."""
         return len(self.weight)
 
-    def fill(self, layout: Layout, ranking: Ranking, expected: bool, part: slice, out: FloatArray) -> None:
+    def fill(self, rows: RankedRows, expected: bool, part: slice, out: FloatArray) -> None:
         """Fill ``out`` with the value of every query of a part."""
-        rows = (layout.starts[part], layout.ends[part], layout.levels, self.worth)
         if expected:
             scratch = np.empty(len(self.weight) + 1, dtype=np.float64)
-            expected_cascades(ranking.scores, ranking.order, *rows, self.weight, scratch, out[part])
+            expected_cascades(rows, self.worth, self.weight, scratch, out[part])
         else:
             rest = 1.0 - self.worth.astype(self.rest)
-            cascades(ranking.order, *rows, rest.astype(np.float64), self.weight, out[part])
+            cascades(rows, self.worth, rest.astype(np.float64), self.weight, out[part])
 
 
 def satisfaction(dialect: Dialect, layout: Layout, max_grade: float, measure: str) -> FloatArray:

@@ -14,15 +14,16 @@ import numpy as np
 from mcrank.errors import MeasureError
 from mcrank.kernels import kernel
 from mcrank.metrics.dialect import Dialect
-from mcrank.metrics.layout import BoolArray, FloatArray, Layout, RowArray
+from mcrank.metrics.layout import BoolArray, FloatArray, Layout
 from mcrank.metrics.measure import Arithmetic, Measure
-from mcrank.metrics.ranking import Ranking, rank
+from mcrank.metrics.ranking import RankedRows, rank
 
 
 @kernel()
-def discounted_sums(order, starts, ends, levels, worth, discount, own_discount, divisor, out):  # type: ignore[no-untyped-def]
+def discounted_sums(rows, worth, discount, own_discount, divisor, out):  # type: ignore[no-untyped-def]
     """Sum gain times discount over the ranks of each query, divided (0 where the divisor is 0)."""
-    # IN: order, starts, ends, levels by row, worth by level, discount by rank (or row), divisor  OUT: out
+    # IN: rows, worth by level, discount by rank (or row), divisor  OUT: out
+    _, order, starts, ends, levels = rows
     for q in range(starts.shape[0]):
         s = starts[q]
         first = s if own_discount else 0
@@ -34,14 +35,13 @@ def discounted_sums(order, starts, ends, levels, worth, discount, own_discount, 
 
 
 @kernel()
-def expected_discounted_sums(  # type: ignore[no-untyped-def]
-    scores, order, starts, ends, levels, worth, discount, own_discount, divisor, out
-):
+def expected_discounted_sums(rows, worth, discount, own_discount, divisor, out):  # type: ignore[no-untyped-def]
     """As `discounted_sums`, but the mean over all orders of equal scores (McSherry and Najork 2008).
 
     Rows tied at ranks a+1..a+t share their mean gain over the discounts of those ranks.
     """
-    # IN: scores, order, starts, ends, levels, worth, discount, own_discount, divisor  OUT: out
+    # IN: rows, worth, discount, own_discount, divisor  OUT: out
+    scores, order, starts, ends, levels = rows
     for q in range(starts.shape[0]):
         s = starts[q]
         n = ends[q] - s
@@ -85,9 +85,10 @@ def ideal_count_sums(counts, best_first, worth, discount, out):  # type: ignore[
 
 
 @kernel()
-def mean_ndcg_discounts(order, starts, ends, stops, levels, worth, discount, own, ideal):  # type: ignore[no-untyped-def]
+def mean_ndcg_discounts(rows, ends, worth, discount, own, ideal):  # type: ignore[no-untyped-def]
     """Discounts of each query that make MeanNDCG one discounted sum; see `mean_ndcg_form`."""
-    # IN: order (by worth), starts, ends, stops, levels, worth, discount  OUT: own (zeros before), ideal
+    # IN: rows (by worth, unranked ones too), ends, worth, discount  OUT: own (zeros before), ideal
+    _, order, starts, stops, levels = rows
     for q in range(starts.shape[0]):
         s = starts[q]
         n = ends[q] - s
@@ -120,14 +121,10 @@ class DiscountedSum:
         """Ranks that matter."""
         return len(self.discount)
 
-    def fill(self, layout: Layout, ranking: Ranking, expected: bool, part: slice, out: FloatArray) -> None:
+    def fill(self, rows: RankedRows, expected: bool, part: slice, out: FloatArray) -> None:
         """Fill ``out`` with the value of every query of a part."""
-        rows = (layout.starts[part], layout.ends[part], layout.levels, self.worth)
-        rest = (self.discount, self.own_discount, self.divisor[part], out[part])
-        if expected:
-            expected_discounted_sums(ranking.scores, ranking.order, *rows, *rest)
-        else:
-            discounted_sums(ranking.order, *rows, *rest)
+        compute = expected_discounted_sums if expected else discounted_sums
+        compute(rows, self.worth, self.discount, self.own_discount, self.divisor[part], out[part])
 
 
 def gain_function(dialect: Dialect) -> Callable[[FloatArray], FloatArray]:
@@ -223,9 +220,9 @@ def ideal_sums(layout: Layout, worth: FloatArray, discount: FloatArray) -> Float
         best_first = np.argsort(-worth, kind="stable")
         ideal_count_sums(counts, best_first, worth, discount, out)
         return out
-    order = _ideal_order(layout, worth, len(discount))
+    rows = _ideal_rows(layout, worth, len(discount))
     ones = np.ones(layout.n_queries, dtype=np.float64)
-    discounted_sums(order, layout.starts, layout.stops, layout.levels, worth, discount, False, ones, out)
+    discounted_sums(rows, worth, discount, False, ones, out)
     return out
 
 
@@ -236,17 +233,18 @@ def mean_ndcg_form(
 
     The gain at rank r counts in NDCG@r..NDCG@n, so its discount is c_r / n * sum over k >= r of 1 / ideal@k.
     """
-    order = _ideal_order(layout, worth, layout.longest)
+    rows = _ideal_rows(layout, worth, layout.longest)
     own = np.zeros(layout.n_rows, dtype=np.float64)
     ideal = np.zeros(layout.n_queries, dtype=np.float64)
-    bounds = (layout.starts, layout.ends, layout.stops)
-    mean_ndcg_discounts(order, *bounds, layout.levels, worth, discount, own, ideal)
+    mean_ndcg_discounts(rows, layout.ends, worth, discount, own, ideal)
     ones = np.ones(layout.n_queries, dtype=np.float64)
     return DiscountedSum(worth, own, ones, own_discount=True), ideal
 
 
-def _ideal_order(layout: Layout, worth: FloatArray, depth: int) -> RowArray:
-    return rank(replace(layout, ends=layout.stops), np.take(worth, layout.levels), depth).order
+def _ideal_rows(layout: Layout, worth: FloatArray, depth: int) -> RankedRows:
+    """Rank all judged rows of every query by what they are worth."""
+    ranking = rank(replace(layout, ends=layout.stops), np.take(worth, layout.levels), depth)
+    return ranking.rows(layout, slice(0, layout.n_queries))._replace(ends=layout.stops)
 
 
 @dataclass(frozen=True)

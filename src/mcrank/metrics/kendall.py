@@ -12,17 +12,18 @@ from mcrank.kernels import kernel
 from mcrank.kernels.fenwick import add_at, sum_upto
 from mcrank.metrics.layout import FloatArray, Layout
 from mcrank.metrics.measure import Arithmetic, Measure
-from mcrank.metrics.ranking import Ranking
+from mcrank.metrics.ranking import RankedRows
 
 
 @kernel()
-def kendall_taus(scores, order, starts, ends, levels, tree, held, out):  # type: ignore[no-untyped-def]
+def kendall_taus(rows, tree, held, out):  # type: ignore[no-untyped-def]
     """Kendall's tau-b of each query; 0 where all scores or all grades are equal.
 
     Going down the ranking, each row meets the rows of higher score, kept as counts by level in a Fenwick
     tree: those of higher level agree with it, those of lower level do not.
     """
-    # IN: scores, order, starts, ends, levels  OUT: tree, held (scratch by level, zeros before and after), out
+    # IN: rows  OUT: tree, held (scratch by level, zeros before and after), out
+    scores, order, starts, ends, levels = rows
     for q in range(starts.shape[0]):
         s = starts[q]
         n = ends[q] - s
@@ -61,12 +62,11 @@ class KendallTau:
     worth: FloatArray
     depth: int
 
-    def fill(self, layout: Layout, ranking: Ranking, expected: bool, part: slice, out: FloatArray) -> None:
+    def fill(self, rows: RankedRows, expected: bool, part: slice, out: FloatArray) -> None:
         """Fill ``out`` with the value of every query of a part."""
         tree = np.zeros(len(self.worth))
         held = np.zeros(len(self.worth), dtype=np.int64)
-        bounds = (layout.starts[part], layout.ends[part])
-        kendall_taus(ranking.scores, ranking.order, *bounds, layout.levels, tree, held, out[part])
+        kendall_taus(rows, tree, held, out[part])
 
 
 @dataclass(frozen=True)

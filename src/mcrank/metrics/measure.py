@@ -21,7 +21,7 @@ from mcrank.metrics.tools import DIALECTS, find_dialect
 if TYPE_CHECKING:
     from mcrank.metrics.layout import BoolArray, FloatArray, Graded, Layout
     from mcrank.metrics.prepared import PreparedMeasure
-    from mcrank.metrics.ranking import Ranking
+    from mcrank.metrics.ranking import RankedRows
 
 # A new measure is one line here.
 MEASURES: dict[str, str] = {
@@ -64,7 +64,7 @@ class Form(Protocol):
     def depth(self) -> int:
         """Ranks that matter."""
 
-    def fill(self, layout: Layout, ranking: Ranking, expected: bool, part: slice, out: FloatArray) -> None:
+    def fill(self, rows: RankedRows, expected: bool, part: slice, out: FloatArray) -> None:
         """Fill ``out`` with the value of every query of a part (``expected``: the mean over tied orders)."""
 
 

@@ -12,17 +12,18 @@ from mcrank.metrics.dcg import DiscountedSum
 from mcrank.metrics.dialect import relevant_bounds
 from mcrank.metrics.layout import FloatArray, Layout
 from mcrank.metrics.measure import Arithmetic, Measure, checked_number
-from mcrank.metrics.ranking import Ranking
+from mcrank.metrics.ranking import RankedRows
 
 
 @kernel()
-def average_precisions(order, starts, ends, levels, relevant, depth, share, product, divisor, hit, out):  # type: ignore[no-untyped-def]
+def average_precisions(rows, relevant, depth, share, product, divisor, hit, out):  # type: ignore[no-untyped-def]
     """Sum precision at the relevant ranks of each query, divided (0 where the divisor is 0).
 
     Divisions are what takes time here, so four ranks share one; see `fours`.
     """
-    # IN: order, starts, ends, levels, relevant (1 or 0 by level), depth, share, product, divisor
+    # IN: rows, relevant (1 or 0 by level), depth, share, product, divisor
     # OUT: hit (scratch by rank, up to a multiple of four), out
+    _, order, starts, ends, levels = rows
     for q in range(starts.shape[0]):
         s = starts[q]
         n = min(ends[q] - s, depth)
@@ -44,13 +45,14 @@ def average_precisions(order, starts, ends, levels, relevant, depth, share, prod
 
 
 @kernel()
-def expected_average_precisions(scores, order, starts, ends, levels, relevant, depth, divisor, out):  # type: ignore[no-untyped-def]
+def expected_average_precisions(rows, relevant, depth, divisor, out):  # type: ignore[no-untyped-def]
     """As `average_precisions`, but the mean over all orders of equal scores.
 
     The j-th of t tied rows, m of them relevant, is relevant with chance m/t; then (j-1)(m-1)/(t-1) relevant
     rows are expected before it in its group.
     """
-    # IN: scores, order, starts, ends, levels, relevant, depth, divisor  OUT: out
+    # IN: rows, relevant, depth, divisor  OUT: out
+    scores, order, starts, ends, levels = rows
     for q in range(starts.shape[0]):
         s = starts[q]
         n = ends[q] - s
@@ -100,19 +102,15 @@ class AveragePrecision:
     depth: int
     divisor: FloatArray
 
-    def fill(self, layout: Layout, ranking: Ranking, expected: bool, part: slice, out: FloatArray) -> None:
+    def fill(self, rows: RankedRows, expected: bool, part: slice, out: FloatArray) -> None:
         """Fill ``out`` with the value of every query of a part."""
-        rows = (layout.starts[part], layout.ends[part], layout.levels)
         if expected:
-            both = (ranking.scores, ranking.order)
-            expected_average_precisions(*both, *rows, self.worth, self.depth, self.divisor[part], out[part])
+            expected_average_precisions(rows, self.worth, self.depth, self.divisor[part], out[part])
             return
         share, product = fours(self.depth)
         hit = np.empty(len(share), dtype=np.int32)
         relevant = self.worth.astype(np.int32)
-        average_precisions(
-            ranking.order, *rows, relevant, self.depth, share, product, self.divisor[part], hit, out[part]
-        )
+        average_precisions(rows, relevant, self.depth, share, product, self.divisor[part], hit, out[part])
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ class PreparedMeasure:
 
     def fill(self, ranking: Ranking, part: slice, out: FloatArray) -> None:
         """Fill ``out`` with what the ranking makes of every query of a part."""
-        self.form.fill(self.layout, ranking, self.rule == "expected", part, out)
+        self.form.fill(ranking.rows(self.layout, part), self.rule == "expected", part, out)
 
     def settled(self, out: FloatArray) -> FloatArray:
         """Return filled values with those that no ranking decides: of empty, short and skipped queries."""

@@ -7,13 +7,14 @@ document id, chance, or the gain itself (worst and best).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from mcrank.kernels import kernel, step
-from mcrank.kernels.sort import insert_rows, merge_rows, sort_columns
-from mcrank.metrics.layout import BoolArray, FloatArray, IntArray, Layout, RowArray
+from mcrank.kernels.sort import SortSpace, insert_rows, merge_rows, sort_columns
+from mcrank.metrics.layout import BoolArray, FloatArray, IntArray, Layout, LevelArray, RowArray
 
 _FEW = 64  # ranks up to which picking them out is quicker than sorting
 _SHORT = 255  # rows up to which queries are sorted side by side
@@ -27,7 +28,7 @@ FILE_ORDER = np.empty(0, dtype=np.int32)
 # In the kernels below, the views of one query and the unsigned scratch are there for speed: an index that
 # may be negative costs a comparison at every access.
 @kernel(fastmath={"nnan", "nsz"})
-def rank_all(scores, base, starts, ends, key_a, key_b, row_a, row_b, place, bucket, order):  # type: ignore[no-untyped-def]
+def rank_all(scores, base, starts, ends, space, bucket, order):  # type: ignore[no-untyped-def]
     """Sort the rows of each query by score, equal scores in base order.
 
     Rows are spread over twice as many buckets as there are rows, evenly between the lowest and the highest
@@ -35,7 +36,8 @@ def rank_all(scores, base, starts, ends, key_a, key_b, row_a, row_b, place, buck
     infinite, the query is merge sorted instead.
     """
     # IN: scores, base (empty: file order), starts, ends
-    # OUT: key_*, row_*, place, bucket (scratch), order
+    # OUT: space, bucket (scratch), order
+    key, place = space.key_a, space.place
     one = np.uint32(1)
     for q in range(starts.shape[0]):
         s = starts[q]
@@ -65,22 +67,22 @@ def rank_all(scores, base, starts, ends, key_a, key_b, row_a, row_b, place, buck
                 bucket[b] = total
                 total += count
         if crowd > _CROWD:
-            merge_rows(scores, base, s, n, key_a, key_b, row_a, row_b, order)
+            merge_rows(scores, base, s, n, space, order)
             continue
         if base.shape[0] > 0:
             for i in range(n):
                 row = base[s + i]
                 at = bucket[place[row - s]]
                 bucket[place[row - s]] = at + one
-                key_a[at] = scores[row]
+                key[at] = scores[row]
                 ranked[at] = row
         else:
             for i in range(n):
                 at = bucket[place[i]]
                 bucket[place[i]] = at + one
-                key_a[at] = score[i]
+                key[at] = score[i]
                 ranked[at] = np.int32(s + i)
-        insert_rows(key_a, ranked)
+        insert_rows(key, ranked)
 
 
 @step(fastmath={"nnan", "nsz"})
@@ -104,13 +106,14 @@ def number_rows(score, number):  # type: ignore[no-untyped-def]
 
 
 @kernel(fastmath={"nnan", "nsz"})
-def rank_short(scores, starts, ends, lanes, table, number, key_a, key_b, row_a, row_b, order):  # type: ignore[no-untyped-def]
+def rank_short(scores, starts, ends, lanes, table, number, space, order):  # type: ignore[no-untyped-def]
     """As `rank_all`, in file order, where no query has more than 256 rows.
 
     Queries, best of like size, are sorted ``lanes`` at a time, a column each. Where two scores share one of
     the fine buckets the rows are compared again.
     """
-    # IN: scores, starts, ends, lanes  OUT: table, number, key_*, row_* (scratch), order
+    # IN: scores, starts, ends, lanes  OUT: table, number, space (scratch), order
+    key = space.key_a
     step = np.uint64(lanes)
     for group in range(0, starts.shape[0], lanes):
         held = min(lanes, starts.shape[0] - group)
@@ -145,25 +148,26 @@ def rank_short(scores, starts, ends, lanes, table, number, key_a, key_b, row_a, 
             if shared:
                 fallen = 0
                 for i in range(n):
-                    key_a[i] = scores[ranked[i]]
+                    key[i] = scores[ranked[i]]
                 for i in range(n - 1):
-                    fallen += key_a[i] < key_a[i + 1]
+                    fallen += key[i] < key[i + 1]
                 if fallen * _FALLEN > n:
                     # Nothing stands for file order; of this type, or all would be compiled again.
-                    merge_rows(scores, row_a[:0], s, n, key_a, key_b, row_a, row_b, order)
+                    merge_rows(scores, space.row_a[:0], s, n, space, order)
                 elif fallen > 0:
-                    insert_rows(key_a, ranked)
+                    insert_rows(key, ranked)
 
 
 @kernel(fastmath={"nnan", "nsz"})
-def rank_top(scores, base, starts, ends, depth, key, place, bucket, order):  # type: ignore[no-untyped-def]
+def rank_top(scores, base, starts, ends, depth, space, bucket, order):  # type: ignore[no-untyped-def]
     """Find the first ``depth`` rows of each query, equal scores in base order.
 
     Counting rows in buckets of score tells which buckets the first ranks come from; only their rows are
     compared with each other.
     """
     # IN: scores, base (empty: file order), starts, ends, depth
-    # OUT: key[depth], place, bucket (scratch), order (rows of the first ranks)
+    # OUT: space, bucket (scratch), order (rows of the first ranks)
+    key, place = space.key_a, space.place
     one = np.uint32(1)
     for q in range(starts.shape[0]):
         s = starts[q]
@@ -258,6 +262,20 @@ class Ranking:
     order: RowArray
     depth: int
 
+    def rows(self, layout: Layout, part: slice) -> RankedRows:
+        """Return the rows of a part of the queries as the kernels of measures take them."""
+        return RankedRows(self.scores, self.order, layout.starts[part], layout.ends[part], layout.levels)
+
+
+class RankedRows(NamedTuple):
+    """Rows of some queries: ``order[starts[q] + r]`` is the row at rank r (from 0) of query q."""
+
+    scores: FloatArray
+    order: RowArray
+    starts: IntArray
+    ends: IntArray
+    levels: LevelArray
+
 
 def rank(layout: Layout, scores: FloatArray, depth: int, base: RowArray = FILE_ORDER) -> Ranking:
     """Rank rows by score, highest first; equal scores stay in base order.
@@ -289,20 +307,18 @@ def rank_part(layout: Layout, ranking: Ranking, part: slice, base: RowArray = FI
     starts, ends = layout.starts[part], layout.ends[part]
     scores, order, longest = ranking.scores, ranking.order, max(layout.longest, 1)
     few = ranking.depth < longest
-    keys = (np.empty(longest, dtype=np.float64), np.empty(longest, dtype=np.float64))
-    rows = (np.empty(longest, dtype=np.int32), np.empty(longest, dtype=np.int32))
+    space = SortSpace.allocate(longest)
     if not few and longest <= _SHORT and len(base) == 0:
         number = np.empty(longest, dtype=np.int32)
         by_size = _by_size(starts, ends)
         bounds = (starts[by_size], ends[by_size])
-        rank_short(scores, *bounds, _LANES, _table(longest), number, *keys, *rows, order)
+        rank_short(scores, *bounds, _LANES, _table(longest), number, space, order)
         return
-    place = np.empty(longest, dtype=np.uint32)
     bucket = np.empty(2 * longest + 1, dtype=np.uint32)
     if few:
-        rank_top(scores, base, starts, ends, max(ranking.depth, 1), keys[0], place, bucket, order)
+        rank_top(scores, base, starts, ends, max(ranking.depth, 1), space, bucket, order)
     else:
-        rank_all(scores, base, starts, ends, *keys, *rows, place, bucket, order)
+        rank_all(scores, base, starts, ends, space, bucket, order)
 
 
 def _by_size(starts: IntArray, ends: IntArray) -> npt.NDArray[np.intp]:
