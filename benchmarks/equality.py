@@ -60,8 +60,8 @@ RANKERS: list[tuple[str, dict[str, Any]]] = [
     ("Blend", {"members": "regression,ranksvm", "method": "nnls", "standard": "query"}),
 ]
 MEASURES = [
-    "ndcg@10", "ndcg", "ndcg@5[yahoo]", "ndcg@10[letor4;outside=zero]", "map", "mrr", "err@10", "p@5", "recall@10", "rbp",
-    "kendall", "dcg@10",
+    "ndcg@10", "ndcg", "ndcg@5[yahoo]", "ndcg@10[letor4;outside=zero]", "map", "mrr", "err@10", "p@5",
+    "recall@10", "rbp", "kendall", "dcg@10",
 ]  # fmt: skip
 
 
