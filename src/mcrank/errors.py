@@ -5,6 +5,9 @@ Every message has one form: what, where, what was found, what to do.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Callable, Iterable
+
 
 class McrankError(Exception):
     """Base of every error mcrank raises on purpose."""
@@ -32,3 +35,38 @@ class NotFittedError(McrankError, ValueError, AttributeError):
 
 class KernelError(McrankError, RuntimeError):
     """Compiled code cannot be had here; neither the data nor the model is at fault."""
+
+
+_MOST_LISTED = 20
+
+
+def did_you_mean(
+    name: str, known: Iterable[str], otherwise: str, *, written: Callable[[str], str] = str
+) -> str:
+    """Return the end of a message about an unknown name: the nearest of the known ones, or what there is.
+
+    Parameters
+    ----------
+    name : str
+        What was not found.
+    known : iterable of str
+        What there is.
+    otherwise : str
+        What begins the list where nothing is near.
+    written : callable
+        How a known name is written.
+
+    Examples
+    --------
+    >>> from mcrank.errors import did_you_mean
+    >>> did_you_mean("ndgc", ["ndcg", "map"], "measures:")
+    'did you mean ndcg?'
+    >>> did_you_mean("x", ["ndcg", "map"], "measures:")
+    'measures: ndcg, map.'
+    """
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    if near:
+        return f"did you mean {written(near[0])}?"
+    more = ", ..." if len(names) > _MOST_LISTED else ""
+    return f"{otherwise} {', '.join(map(written, names[:_MOST_LISTED]))}{more}."

@@ -11,7 +11,6 @@ file and the reference pages are all derived from that line; no option is ever d
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import math
 import numbers
@@ -23,7 +22,7 @@ from typing import Any, Literal, Self, dataclass_transform, get_type_hints
 
 import numpy as np
 
-from mcrank.errors import OptionError
+from mcrank.errors import OptionError, did_you_mean
 
 # What an option is about: the model (kept in its file), the run (threads: not kept), or the run as only a
 # caller in Python sees it (not kept, and no flag of the command line).
@@ -237,8 +236,7 @@ class Optioned:
     def _reject_unknown(cls, params: dict[str, Any]) -> None:
         for name in params:
             if name not in cls.declared_options:
-                near = difflib.get_close_matches(name, cls.declared_options, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"options: {', '.join(cls.declared_options)}."
+                hint = did_you_mean(name, cls.declared_options, "options:")
                 raise OptionError(f"{cls.__name__} has no option {name!r}; {hint}")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

@@ -6,7 +6,6 @@ Exit codes are in `mcrank.cli.exits`.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import importlib
 import json
 import math
@@ -25,7 +24,7 @@ from mcrank.cli.echo import echo
 from mcrank.cli.exits import FINE, INTERRUPTED, PIPE_CLOSED, SUMMARY, code_of
 from mcrank.cli.inputs import as_called
 from mcrank.cli.volume import Volume, say, set_volume, volume_options
-from mcrank.errors import McrankError
+from mcrank.errors import McrankError, did_you_mean
 from mcrank.texts import printable, unshown_as_json
 
 # Command -> (module that holds `command`, its line in `mcrank --help`). No module here is imported before its
@@ -103,8 +102,7 @@ class CommandTable(click.Group):
         """Find the command to call; an unknown one is answered with the nearest name."""
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
-            near = difflib.get_close_matches(name, COMMANDS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"commands: {', '.join(COMMANDS)}."
+            hint = did_you_mean(name, COMMANDS, "commands:")
             raise click.UsageError(f"there is no command {name!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -147,8 +145,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Examples
     --------
     >>> from mcrank.cli.main import main
-    >>> main(["--version"])
-    mcrank, version 0.1.0
+    >>> main(["--version"])  # doctest: +ELLIPSIS
+    mcrank, version ...
     0
     """
     args = list(sys.argv[1:] if argv is None else argv)

@@ -8,7 +8,6 @@ their own columns; anything else that speaks Arrow needs pyarrow. Whatever goes 
 from __future__ import annotations
 
 import contextlib
-import difflib
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.data.columns import Column, missing_rows, object_array, refuse_masked, to_numbers
-from mcrank.errors import DataError, McrankError
+from mcrank.errors import DataError, McrankError, did_you_mean
 
 QID_NAMES = ("qid", "query_id", "queryid")
 GRADE_NAMES = ("label", "grade", "relevance")
@@ -130,8 +129,7 @@ class Table:
     def place(self, name: str) -> int:
         """Place of the column with this name."""
         if name not in self._places:
-            near = difflib.get_close_matches(name, self.shown, n=1)
-            has = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(map(repr, self.shown[:20]))}."
+            has = did_you_mean(name, self.shown, "it has", written=repr)
             raise DataError(f"{self.where} has no column {name!r}; {has}")
         return self._places[name]
 

@@ -25,7 +25,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
 from collections.abc import Mapping
@@ -33,7 +32,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mcrank.errors import DataError, OptionError
+from mcrank.errors import DataError, OptionError, did_you_mean
 from mcrank.experiments.entries import Entry
 from mcrank.experiments.fold_source import READ_OPTIONS
 
@@ -107,9 +106,7 @@ def _check(table: Any, known: Mapping[str, type], where: str) -> None:
         raise OptionError(f"{where} must be a table, got {table!r}.")
     for key, value in table.items():
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"keys: {', '.join(known)}."
-            raise OptionError(f"{where} has no key {key!r}; {hint}")
+            raise OptionError(f"{where} has no key {key!r}; {did_you_mean(key, known, 'keys:')}")
         if not isinstance(value, known[key]) or (known[key] is int and isinstance(value, bool)):
             raise OptionError(f"{key} of {where} must be {_WORDS[known[key]]}, got {value!r}.")
 

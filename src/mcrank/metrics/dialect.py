@@ -5,12 +5,11 @@ Every switch can also be changed in the name of a measure: ``ndcg@10[xgboost;emp
 
 from __future__ import annotations
 
-import difflib
 import math
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from mcrank.errors import MeasureError
+from mcrank.errors import MeasureError, did_you_mean
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "discount": ("log2", "ln", "letor", "position"),
@@ -187,8 +186,7 @@ class Dialect:
         known = {f.name for f in fields(self)} - {"name", "note"}
         for switch in switches:
             if switch not in known:
-                near = difflib.get_close_matches(switch, sorted(known), n=1)
-                hint = f"did you mean {near[0]}?" if near else f"switches: {', '.join(sorted(known))}."
+                hint = did_you_mean(switch, sorted(known), "switches:")
                 raise MeasureError(f"dialect {self.name} has no switch {switch!r}; {hint}")
         changed = replace(self, **switches)
         base_name = self.name.split(";")[0]

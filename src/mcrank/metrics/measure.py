@@ -6,7 +6,6 @@ family has its arithmetic too, and is imported when the measure is asked for.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import re
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from mcrank.errors import MeasureError
+from mcrank.errors import MeasureError, did_you_mean
 from mcrank.metrics.dialect import Dialect, number_text
 from mcrank.metrics.tools import DIALECTS, find_dialect
 
@@ -228,9 +227,9 @@ def parse_measure(name: str | Measure) -> Measure:
         raise MeasureError(f"measure {name!r} must look like ndcg@10, rbp(0.8) or ndcg@10[yahoo].")
     label = _ALIASES.get(match["label"].lower(), match["label"].lower())
     if label not in MEASURES:
-        near = difflib.get_close_matches(label, [*MEASURES, *_ALIASES], n=1)
         rest = name.strip()[len(match["label"]) :]
-        hint = f"did you mean {near[0]}{rest}?" if near else f"measures: {', '.join(MEASURES)}."
+        known = [f"{each}{rest}" for each in (*MEASURES, *_ALIASES)]
+        hint = did_you_mean(f"{label}{rest}", known, "measures:")
         raise MeasureError(f"unknown measure {name!r}; {hint}")
     kind = find_measure(label)
     arguments: dict[str, Any] = {}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import replace
 
-from mcrank.errors import MeasureError
+from mcrank.errors import MeasureError, did_you_mean
 from mcrank.metrics.dialect import Dialect, read_switch
 
 _TREC = Dialect(
@@ -101,8 +100,7 @@ def find_dialect(name: str | Dialect) -> Dialect:
     base_name, *changes = [part.strip() for part in name.split(";")]
     base = DIALECTS.get(base_name.lower()) or DIALECTS.get(base_name)
     if base is None:
-        near = difflib.get_close_matches(base_name.lower(), DIALECTS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"dialects: {', '.join(DIALECTS)}."
+        hint = did_you_mean(base_name.lower(), DIALECTS, "dialects:")
         raise MeasureError(f"unknown dialect {base_name!r}; {hint}")
     if not changes:
         return base

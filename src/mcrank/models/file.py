@@ -7,7 +7,6 @@ with one `ModelFileError`.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import secrets
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import numpy as np
 
 from mcrank.container import Arrays, canonical, pack, read_file, unpack
-from mcrank.errors import KernelError, McrankError, ModelFileError, OptionError
+from mcrank.errors import KernelError, McrankError, ModelFileError, OptionError, did_you_mean
 from mcrank.models.suffix import check_suffix
 from mcrank.texts import check_texts
 
@@ -171,9 +170,7 @@ def ranker_class(name: str) -> type[Ranker]:
     from mcrank.rankers.registry import RANKERS
 
     if name not in RANKERS:
-        near = difflib.get_close_matches(name, RANKERS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"rankers: {', '.join(RANKERS)}."
-        raise OptionError(f"There is no ranker {name!r}; {hint}")
+        raise OptionError(f"There is no ranker {name!r}; {did_you_mean(name, RANKERS, 'rankers:')}")
     module, _, class_name = RANKERS[name].partition(":")
     found: type[Ranker] = getattr(importlib.import_module(module), class_name)
     return found

@@ -8,14 +8,13 @@ counts, and the number of columns must fit.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from mcrank.data.dataset import Dataset, restore
-from mcrank.errors import DataError
+from mcrank.errors import DataError, did_you_mean
 
 
 def columns_of(names: Sequence[str], wanted: Sequence[str], where: str) -> list[int]:
@@ -34,10 +33,8 @@ def columns_of(names: Sequence[str], wanted: Sequence[str], where: str) -> list[
     missing = [name for name in wanted if name not in places]
     if not missing:
         return [places[name] for name in wanted]
-    near = difflib.get_close_matches(missing[0], names, n=1)
     more = f" and {len(missing) - 1} more of those wanted" if len(missing) > 1 else ""
-    has = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
-    hint = f"did you mean {near[0]!r}?" if near else f"it has {has}."
+    hint = did_you_mean(missing[0], names, "it has", written=repr)
     raise DataError(f"{where} has no column {missing[0]!r}{more}; {hint}")
 
 
