@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from itertools import pairwise
 
 import numpy as np
@@ -11,8 +11,7 @@ import pytest
 import mcrank
 from mcrank import Grades, parse_measure
 from mcrank.errors import MeasureError
-from mcrank.metrics.dialect import Dialect
-from mcrank.metrics.rosetta import _words
+from mcrank.metrics.dialect import Dialect, switch_words
 from mcrank.metrics.tools import DIALECTS, find_dialect
 
 
@@ -178,7 +177,7 @@ def test_every_way_to_set_a_switch_has_words_of_its_own():
             value = getattr(dialect, switch)
             refuses = value == "error" or (switch == "grades" and value.endswith("integer"))
             if value != getattr(standard, switch) and not refuses:
-                words = _words(switch, replace(mcrank.NDCG(), dialect=dialect))
+                words = switch_words(dialect, switch)
                 assert not words.startswith(f"{switch}="), (dialect.name, words)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from mcrank.errors import MeasureError
 from mcrank.kernels import kernel
-from mcrank.metrics.dialect import Dialect
+from mcrank.metrics.dialect import Dialect, switch_words
 from mcrank.metrics.layout import BoolArray, FloatArray, Layout
 from mcrank.metrics.measure import Arithmetic, Measure
 from mcrank.metrics.ranking import RankedRows, rank
@@ -275,24 +275,16 @@ class DCG(Measure):
         short = layout.shorter_than(self.k) if self.k is not None and rule != "cut" else None
         return short, float("nan") if rule == "missing" else 0.0
 
-    def _gain_words(self) -> str:
-        gain = self.switches.gain
-        named = {"exp": "gain 2^grade - 1", "exp/16": "gain (2^grade - 1)/16", "linear": "gain = grade"}
-        return named[gain] if isinstance(gain, str) else f"gain {'/'.join(f'{g:g}' for g in gain)} by grade"
-
-    def _discount_words(self) -> str:
-        return {
-            "log2": "discount 1/log2(1 + rank)",
-            "ln": "discount 1/ln(1 + rank)",
-            "letor": "discount 1, 1, then 1/log2(rank)",
-            "position": "discount 1/rank",
-        }[self.switches.discount]
+    def _sum_words(self) -> str:
+        """Say what is summed."""
+        words = [switch_words(self.switches, switch) for switch in ("gain", "discount")]
+        return f"{', '.join(words)}; {self._tie_words()}"
 
     @property
     def definition(self) -> str:
         """The definition, in one line."""
         cut = self._cut_words(self.switches.ndcg_default)
-        return f"sum over {cut}: {self._gain_words()}, {self._discount_words()}; {self._tie_words()}"
+        return f"sum over {cut}: {self._sum_words()}"
 
 
 @dataclass(frozen=True)
@@ -367,4 +359,4 @@ class MeanNDCG(DCG):
     @property
     def definition(self) -> str:
         """The definition, in one line."""
-        return f"mean of NDCG@1..NDCG@n: {self._gain_words()}, {self._discount_words()}; {self._tie_words()}"
+        return f"mean of NDCG@1..NDCG@n: {self._sum_words()}"

@@ -6,38 +6,19 @@ Every switch can also be changed in the name of a measure: ``ndcg@10[xgboost;emp
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from mcrank.errors import MeasureError, did_you_mean
 
-CHOICES: dict[str, tuple[str, ...]] = {
-    "discount": ("log2", "ln", "letor", "position"),
-    "grades": ("any", "integer", "gain-integer", "exp-integer", "truncate"),
-    "grade_precision": ("float64", "float32"),
-    "outside": ("error", "zero"),
-    "short": ("cut", "zero", "missing"),
-    "score": ("float64", "float32"),
-    "single": ("score", "skip", "error"),
-    "missing": ("zero", "skip", "error"),
-    "unjudged": ("zero", "error"),
-    "empty_weight": ("own", "one"),
-    "precision_weight": ("own", "one"),
-    "nothing": ("nan", "zero"),
-    "ids": ("any", "unique"),
-    "binary": ("any", "only"),
-    "precision_short": ("k", "n", "missing"),
-    "map_divisor": ("relevant", "reachable"),
-    "map_cut": ("k", "ignored"),
-    "rbp": ("relevant", "grade"),
-    "err": ("exp/16", "grade"),
-    "err_above_one": ("error", "keep"),
-    "err_rest": ("float64", "float32"),
-    "reciprocal": ("float64", "float32"),
-}
-DEFAULT_CUTS = ("ndcg_default", "precision_default", "map_default", "mrr_default")
+_DEFAULT_CUTS = ("ndcg_default", "precision_default", "map_default", "mrr_default")
 _SHARES = ("empty", "map_empty", "recall_empty")
 _TIES = ("file", "id-ascending", "id-descending", "worst", "best", "expected", "random")
+
+
+def _one_of(words: dict[str, str]) -> Any:
+    """Declare a switch by its values, the definition's first, and what each does to a number, in words."""
+    return field(default=next(iter(words)), metadata={"words": words})
 
 
 @dataclass(frozen=True)
@@ -128,34 +109,57 @@ class Dialect:
 
     name: str
     gain: str | tuple[float, ...] = "exp"
-    discount: str = "log2"
-    grades: str = "any"
-    grade_precision: str = "float64"
+    discount: str = _one_of(
+        {
+            "log2": "discount 1/log2(1 + rank)",
+            "ln": "discount 1/ln(1 + rank)",
+            "letor": "discount 1, 1, then 1/log2(rank)",
+            "position": "discount 1/rank",
+        }
+    )
+    grades: str = _one_of(
+        {
+            "any": "",
+            "integer": "",
+            "gain-integer": "",
+            "exp-integer": "",
+            "truncate": "grades cut to integers",
+        }
+    )
+    grade_precision: str = _one_of({"float64": "", "float32": "grades rounded to float32"})
     max_grade: float | None = None
-    outside: str = "error"
+    outside: str = _one_of({"error": "", "zero": ""})
     empty: float | str = 0.0
-    short: str = "cut"
+    short: str = _one_of(
+        {
+            "cut": "",
+            "zero": "a query shorter than k scores 0",
+            "missing": "a query shorter than k counts 0",
+        }
+    )
     ties: str = "file"
-    score: str = "float64"
-    single: str = "score"
-    missing: str = "zero"
-    unjudged: str = "zero"
-    empty_weight: str = "own"
-    precision_weight: str = "own"
-    nothing: str = "nan"
-    ids: str = "any"
+    score: str = _one_of({"float64": "", "float32": "scores rounded to float32"})
+    single: str = _one_of({"score": "", "skip": "one-document queries are left out", "error": ""})
+    missing: str = _one_of({"zero": "", "skip": "queries missing from the run are left out", "error": ""})
+    unjudged: str = _one_of({"zero": "", "error": ""})
+    empty_weight: str = _one_of({"own": "", "one": "an empty query counts with weight 1"})
+    precision_weight: str = _one_of({"own": "", "one": "weights of queries do not count"})
+    nothing: str = _one_of({"nan": "", "zero": ""})
+    ids: str = _one_of({"any": "", "unique": ""})
     relevant: str = ">0"
-    binary: str = "any"
-    precision_short: str = "k"
-    map_divisor: str = "relevant"
-    map_cut: str = "k"
+    binary: str = _one_of({"any": "", "only": ""})
+    precision_short: str = _one_of(
+        {"k": "", "n": "divided by min(k, n)", "missing": "a query shorter than k counts 0"}
+    )
+    map_divisor: str = _one_of({"relevant": "", "reachable": "divided by min(relevant, k)"})
+    map_cut: str = _one_of({"k": "", "ignored": "the tool ignores k"})
     map_empty: float = 0.0
     recall_empty: float = 0.0
-    rbp: str = "relevant"
-    err: str = "exp/16"
-    err_above_one: str = "error"
-    err_rest: str = "float64"
-    reciprocal: str = "float64"
+    rbp: str = _one_of({"relevant": "", "grade": "a relevant document counts its grade"})
+    err: str = _one_of({"exp/16": "", "grade": "the grade itself is the probability"})
+    err_above_one: str = _one_of({"error": "", "keep": ""})
+    err_rest: str = _one_of({"float64": "", "float32": "1 - probability in float32"})
+    reciprocal: str = _one_of({"float64": "", "float32": "1/rank in float32"})
     ndcg_default: int | None = None
     precision_default: int | None = None
     map_default: int | None = None
@@ -230,9 +234,45 @@ def relevant_bounds(dialect: Dialect) -> tuple[float, float]:
         ) from None
 
 
+_CHOICES: dict[str, dict[str, str]] = {
+    f.name: f.metadata["words"] for f in fields(Dialect) if "words" in f.metadata
+}
+_GAINS = {"exp": "gain 2^grade - 1", "exp/16": "gain (2^grade - 1)/16", "linear": "gain = grade"}
+_TIE_WORDS = {
+    "id-descending": "ties by document id, descending",
+    "expected": "mean over tied orders",
+    "worst": "ties in the worst order",
+}
+
+
+def switch_words(dialect: Dialect, switch: str) -> str:
+    """Say in words what a switch of a dialect does.
+
+    Examples
+    --------
+    >>> from mcrank import Dialect
+    >>> from mcrank.metrics.dialect import switch_words
+    >>> switch_words(Dialect("mine", discount="position"), "discount")
+    'discount 1/rank'
+    """
+    value = getattr(dialect, switch)
+    if switch == "gain":
+        return (
+            _GAINS[value] if isinstance(value, str) else f"gain {'/'.join(f'{g:g}' for g in value)} by grade"
+        )
+    if switch in _SHARES:
+        return "empty queries are left out" if value == "skip" else f"an empty query scores {value:g}"
+    if switch in _DEFAULT_CUTS:
+        return f"without a cut-off, the first {value} ranks"
+    if switch == "relevant":
+        return f"relevant = grade {value}"
+    words = _TIE_WORDS if switch == "ties" else _CHOICES.get(switch, {})
+    return words.get(value) or f"{switch}={value}"
+
+
 def check_switches(dialect: Dialect) -> None:
     """Raise `MeasureError` for a switch with a value it cannot have."""
-    for switch, choices in CHOICES.items():
+    for switch, choices in _CHOICES.items():
         if getattr(dialect, switch) not in choices:
             _refuse(dialect, switch, " or ".join(choices))
     _check_gain(dialect)
@@ -244,7 +284,7 @@ def check_switches(dialect: Dialect) -> None:
             _refuse(dialect, switch, "a number from 0 to 1" + " or 'skip'" * (switch == "empty"))
     if dialect.max_grade is not None and not (_is_number(dialect.max_grade) and dialect.max_grade >= 0):
         _refuse(dialect, "max_grade", "a number >= 0 or none")
-    for switch in DEFAULT_CUTS:
+    for switch in _DEFAULT_CUTS:
         value = getattr(dialect, switch)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
             _refuse(dialect, switch, "an integer >= 0 or none")
@@ -259,7 +299,7 @@ def _refuse(dialect: Dialect, switch: str, allowed: str) -> None:
 def _check_gain(dialect: Dialect) -> None:
     gain: Any = dialect.gain
     table = isinstance(gain, tuple) and gain and all(_is_number(g) and g >= 0 for g in gain)
-    if not table and gain not in ("exp", "exp/16", "linear"):
+    if not table and gain not in tuple(_GAINS):
         _refuse(dialect, "gain", "exp, exp/16, linear or a table of numbers >= 0")
 
 
@@ -315,11 +355,11 @@ def read_switch(switch: str, text: str) -> Any:
             return tuple(float(part) for part in text.split("/"))
         except ValueError:
             return text
-    if switch in (*_SHARES, "max_grade", *DEFAULT_CUTS):
+    if switch in (*_SHARES, "max_grade", *_DEFAULT_CUTS):
         if text == "none":
             return None
         try:
-            return int(text) if switch in DEFAULT_CUTS else float(text)
+            return int(text) if switch in _DEFAULT_CUTS else float(text)
         except ValueError:
             return text
     return text

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy.typing as npt
 
 from mcrank.data.trec import Qrels, Run
 from mcrank.errors import MeasureError, OptionError
-from mcrank.metrics.dialect import Dialect
+from mcrank.metrics.dialect import Dialect, switch_words
 from mcrank.metrics.evaluate import graded_rows
 from mcrank.metrics.layout import FloatArray, Graded, Layout
 from mcrank.metrics.measure import Measure, parse_measure
@@ -202,51 +201,9 @@ def _steps(
         except MeasureError:
             continue  # half-way between two dialects: the next switch makes it whole
         if abs(then - at) > _SMALL:
-            steps.append((_words(switch, replace(definition, dialect=current)), then - at))
+            steps.append((switch_words(current, switch), then - at))
         at = then
     return tuple(steps)
-
-
-def _words(switch: str, measure: Measure) -> str:
-    value: Any = getattr(measure.switches, switch)
-    table = "gain " + "/".join(f"{g:g}" for g in value) + " by grade" if isinstance(value, tuple) else ""
-    known = {
-        ("gain", "linear"): "gain = grade",
-        ("gain", "exp/16"): "gain (2^grade - 1)/16",
-        ("discount", "letor"): "discount 1, 1, then 1/log2(rank)",
-        ("discount", "ln"): "discount 1/ln(1 + rank)",
-        ("discount", "position"): "discount 1/rank",
-        ("empty", "skip"): "empty queries are left out",
-        ("short", "zero"): "a query shorter than k scores 0",
-        ("short", "missing"): "a query shorter than k counts 0",
-        ("ties", "id-descending"): "ties by document id, descending",
-        ("ties", "expected"): "mean over tied orders",
-        ("ties", "worst"): "ties in the worst order",
-        ("score", "float32"): "scores rounded to float32",
-        ("single", "skip"): "one-document queries are left out",
-        ("missing", "skip"): "queries missing from the run are left out",
-        ("grades", "truncate"): "grades cut to integers",
-        ("precision_short", "n"): "divided by min(k, n)",
-        ("precision_short", "missing"): "a query shorter than k counts 0",
-        ("map_divisor", "reachable"): "divided by min(relevant, k)",
-        ("err", "grade"): "the grade itself is the probability",
-        ("empty_weight", "one"): "an empty query counts with weight 1",
-        ("err_rest", "float32"): "1 - probability in float32",
-        ("reciprocal", "float32"): "1/rank in float32",
-        ("grade_precision", "float32"): "grades rounded to float32",
-        ("precision_weight", "one"): "weights of queries do not count",
-        ("map_cut", "ignored"): "the tool ignores k",
-        ("rbp", "grade"): "a relevant document counts its grade",
-    }
-    if table:
-        return table
-    if switch in ("empty", "map_empty", "recall_empty") and value != "skip":
-        return f"an empty query scores {value:g}"
-    if switch.endswith("_default"):
-        return f"without a cut-off, the first {value} ranks"
-    if switch == "relevant":
-        return f"relevant = grade {value}"
-    return known.get((switch, value), f"{switch}={value}")
 
 
 def _printed(value: float | str) -> tuple[float, float]:
