@@ -30,7 +30,7 @@ import os
 import re
 import stat
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, Any, NamedTuple
 
@@ -157,12 +157,19 @@ def unpack(content: bytes | bytearray, where: str, kind: Kind = MODEL) -> tuple[
 
 
 def read_file(
-    path: str | os.PathLike[str], kind: Kind = MODEL, *, whole: bool = True, mapped: bool = False
+    path: str | os.PathLike[str],
+    kind: Kind = MODEL,
+    *,
+    wanted: Callable[[dict[str, Any], dict[str, Place]], None] | None = None,
+    whole: bool = True,
+    mapped: bool = False,
 ) -> tuple[dict[str, Any], Arrays]:
     """Return (header, arrays) of a file, or raise `ModelFileError`; its bytes are in memory once.
 
-    Without ``whole`` the checksum is left out: the caller has a quicker one of its own. With ``mapped`` the
-    arrays are the pages of the file, which must not be changed while they are used.
+    ``wanted`` gets the header and the places of the arrays before memory is spent on them, and raises what it
+    likes if this is not the file that the caller wants. Without ``whole`` the checksum is left out: the
+    caller has a quicker one of its own. With ``mapped`` the arrays are the pages of the file, which must not
+    be changed while they are used.
     """
     where = os.fspath(path)
     try:
@@ -171,6 +178,8 @@ def read_file(
             front = file.read(PRELUDE.size)
             text = file.read(_check_prelude(front, size, where, kind))
             header, places = _layout(text, size, where, kind)
+            if wanted is not None:
+                wanted(header, places)
             if whole and size > _LARGE:
                 _check_digest(file, size, where, kind)
             content = _mapped(file) if mapped else _read_all(file, size, where, kind)

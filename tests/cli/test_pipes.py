@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import io
 import json
@@ -164,11 +165,27 @@ def test_a_result_that_cannot_be_written_is_a_failure(scored):
     assert done.stderr == b"error: standard output: No space left on device.\n"
 
 
-def test_a_closed_standard_output_loses_no_result_silently(scored):
-    line = f"exec {sys.executable} -m mcrank predict model.mcrank test.txt >&-"
+@pytest.mark.parametrize(
+    "command",
+    ["predict model.mcrank test.txt", "evaluate test.txt scores.txt", "describe model.mcrank --json"],
+)
+def test_a_closed_standard_output_loses_no_result_silently(scored, command):
+    line = f"exec {sys.executable} -m mcrank {command} >&-"
     done = subprocess.run(["sh", "-c", line], cwd=scored, capture_output=True, check=False)
     assert done.returncode == 1
     assert b"standard output: it is closed" in done.stderr
+
+
+def test_a_full_temporary_folder_is_not_the_fault_of_the_input(tmp_path, monkeypatch, capsys):
+    def full(*args, **more):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
+    assert main(["doctor", "-"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(
+        "error: the copy of standard input in a temporary folder (TMPDIR): cannot be written"
+    )
 
 
 def test_ctrl_c_while_waiting_for_input(scored):

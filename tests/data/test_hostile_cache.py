@@ -15,9 +15,12 @@ import numpy as np
 import pytest
 
 import mcrank
+from mcrank import container
+from mcrank.cli.main import main
 from mcrank.container import CACHE, pack, read_file
 from mcrank.data import cache as cache_module
 from mcrank.data import letor
+from mcrank.errors import DataError
 
 TEXT = "2 qid:b 1:0.5 2:nan #docid = x\n0 qid:a 1:1\n1 qid:b 1:2 2:3 #docid = z\n0 qid:a 1:4\n"
 
@@ -280,3 +283,40 @@ def test_ids_of_all_integers_and_odd_texts_survive(tmp_path):
     broken = mcrank.Dataset([[0.0]], [0], np.array(["\ud800"], dtype=object))
     with pytest.raises(mcrank.DataError, match="cannot be cached"):
         cache_module.save_cache(broken, [path], source)
+
+
+def test_a_source_whose_name_leaves_no_room_for_a_suffix(tmp_path):
+    path = tmp_path / ("n" * 246 + ".txt")
+    path.write_text(TEXT)
+    with pytest.warns(cache_module.CacheNotKept, match="name too long"):
+        assert mcrank.read(path, cache=True).n_rows == 4
+
+
+def test_a_file_name_of_full_length_can_be_written(tmp_path):
+    path = tmp_path / ("n" * (255 - len(cache_module.SUFFIX) - 4) + ".txt")
+    path.write_text(TEXT)
+    mcrank.read(path, cache=True)
+    assert cache_module.cache_path([path]).exists()
+    assert len(os.listdir(tmp_path)) == 2
+
+
+def test_what_is_not_wanted_costs_no_memory(path, monkeypatch):
+    """A stale cache is known by its header: its arrays, which may be gigabytes, are not read."""
+    mcrank.read(path, cache=True)
+    path.write_text(TEXT.replace("0.5", "0.25"))
+    monkeypatch.setattr(container, "_read_all", lambda *a: pytest.fail("arrays of a stale cache were read"))
+    assert mcrank.read(path, cache=True).X[0, 0] in (0.25, 1.0)
+
+
+def test_a_stale_cache_that_cannot_be_replaced_is_not_said_to_fit(path, monkeypatch, capsys):
+    mcrank.read(path, cache=True)
+    path.write_text(TEXT.replace("0.5", "0.25"))
+
+    def full(*args):
+        raise DataError(f"{path} cannot be written: No space left on device.")
+
+    monkeypatch.setattr(cache_module, "save_cache", full)
+    assert main(["cache", str(path)]) == 1
+    said = capsys.readouterr()
+    assert "No space left" in said.err
+    assert not said.out

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
@@ -91,15 +91,18 @@ def command(
 
 
 def _cache(path: str, verify: bool, unjudged: Unjudged, n_jobs: int | None) -> dict[str, Any]:
-    from mcrank.data.cache import cache_path
+    from mcrank.data.cache import CacheNotKept, cache_path
     from mcrank.data.sources import find_files
 
     target = cache_path(find_files(path))
     before = target.stat() if target.exists() else None
     start = time.perf_counter()
-    rows = read_telling(path, cache="verify" if verify else True, unjudged=unjudged, n_jobs=n_jobs)
-    if not target.exists():
-        raise OSError(errno.EACCES, "cannot be written; check the directory's permissions", str(target))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CacheNotKept)  # here the cache is the result
+        try:
+            rows = read_telling(path, cache="verify" if verify else True, unjudged=unjudged, n_jobs=n_jobs)
+        except CacheNotKept as error:
+            raise OSError(f"{error.__cause__ or error}".rstrip(".")) from None
     after = target.stat()
     fits = before is not None and (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
     return {

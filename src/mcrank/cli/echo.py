@@ -26,8 +26,10 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
     """
     text = printable(text, lines=True)
     stream = sys.stderr if err else sys.stdout
+    if not err:
+        _check_open()
     if getattr(stream, "buffer", None) is None:
-        click.echo(text, err=err, nl=nl)  # closed, or no real stream
+        click.echo(text, err=err, nl=nl)  # a closed standard error, or no real stream
         return
     encoded = (text + "\n" * nl).encode(stream.encoding or "utf-8", stream.errors or "backslashreplace")
     with _blamed("standard error" if err else "standard output"):
@@ -36,10 +38,15 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
 
 
 def standard_output() -> IO[bytes]:
-    """Return standard output for bytes; an error when it is closed, for then the result would be lost."""
+    """Return standard output for bytes; an error when it is closed."""
+    _check_open()
+    return sys.stdout.buffer
+
+
+def _check_open() -> None:
+    """Raise an error where standard output is closed: a result would be lost."""
     if sys.stdout is None or sys.stdout.closed:
         raise OSError(errno.EBADF, "it is closed", "standard output")
-    return sys.stdout.buffer
 
 
 def write_all(content: bytes) -> None:

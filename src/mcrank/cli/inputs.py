@@ -6,12 +6,16 @@ pipe is kept in a temporary file first, and removed when the command ends. Messa
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import glob
 import os
 import shutil
 import stat
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -91,22 +95,18 @@ def local_file(path: str, *, table: bool = False) -> str:
     """
     if path != STANDARD and (not os.path.exists(path) or not _is_pipe(path)):
         return path
-    folder = tempfile.mkdtemp(prefix="mcrank-")
+    shown = "standard input" if path == STANDARD else path
+    with _blaming(f"the copy of {shown} in a temporary folder (TMPDIR)"):
+        folder = tempfile.mkdtemp(prefix="mcrank-")
     context = click.get_current_context(silent=True)
     if context is not None:
         context.find_root().call_on_close(lambda: shutil.rmtree(folder, ignore_errors=True))
     copy = Path(folder, "input")
-    shown = "standard input" if path == STANDARD else path
     _SHOWN[str(copy)] = shown
-    try:
-        with open(copy, "wb") as target:
-            if path == STANDARD:
-                shutil.copyfileobj(_standard_input(), target, 1 << 20)
-            else:
-                with open(path, "rb") as source:
-                    shutil.copyfileobj(source, target, 1 << 20)
-    except OSError as error:
-        raise DataError(f"{shown} cannot be read: {error.strerror or error}.") from None
+    blame = _blaming(f"the copy of {shown} in {folder} (TMPDIR)")
+    with _source(path, shown) as source, blame, open(copy, "wb") as target:
+        for block in _blocks(source, shown):
+            target.write(block)
     return str(_as_table(copy, shown) if table else copy)
 
 
@@ -115,12 +115,35 @@ def _is_pipe(path: str) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
 
 
-def _standard_input() -> IO[bytes]:
+@contextlib.contextmanager
+def _blaming(what: str) -> Iterator[None]:
+    """Name in an error of writing what could not be written: it is not the input that is at fault."""
+    try:
+        yield
+    except OSError as error:
+        words = error.strerror or str(error)
+        raise OSError(errno.EIO, f"cannot be written: {words}", what) from None
+
+
+def _blocks(source: IO[bytes], shown: str) -> Iterator[bytes]:
+    try:
+        while block := source.read(1 << 20):
+            yield block
+    except OSError as error:
+        raise DataError(f"{shown} cannot be read: {error.strerror or error}.") from None
+
+
+def _source(path: str, shown: str) -> AbstractContextManager[IO[bytes]]:
+    if path != STANDARD:
+        try:
+            return open(path, "rb")
+        except OSError as error:
+            raise DataError(f"{shown} cannot be read: {error.strerror or error}.") from None
     if sys.stdin is None or sys.stdin.closed:
         raise DataError("standard input is closed; there is nothing to read.")
     if sys.stdin.isatty():
         say("reading standard input from the terminal; Ctrl-D ends it")
-    return sys.stdin.buffer
+    return contextlib.nullcontext(sys.stdin.buffer)
 
 
 def _as_table(copy: Path, shown: str) -> Path:

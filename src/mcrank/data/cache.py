@@ -25,7 +25,7 @@ from typing import IO, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from mcrank.container import CACHE, Arrays, canonical, open_regular, pieces, read_file
+from mcrank.container import CACHE, Arrays, Place, canonical, open_regular, pieces, read_file
 from mcrank.data.checks import check_features, check_grades, check_names, check_weights
 from mcrank.data.dataset import Dataset, restore
 from mcrank.data.ids import check_ids, id_kind, is_integer
@@ -56,6 +56,10 @@ class _Unusable(Exception):
     """Why a cache cannot be used; it never reaches the caller."""
 
 
+class CacheNotKept(UserWarning):
+    """Data was read, but its cache could not be written."""
+
+
 def cache_path(files: Sequence[Path]) -> Path:
     """Where the cache of these files lies: beside the first; several files are told apart by their names."""
     if len(files) == 1:
@@ -68,7 +72,7 @@ def cache_path(files: Sequence[Path]) -> Path:
 def load_cache(files: Sequence[Path], options: dict[str, Any], how: How = True) -> Dataset | None:
     """Read the cache of these files, or return None when there is none that fits."""
     path = cache_path(files)
-    if not path.exists():
+    if not os.path.exists(path):  # also where the name is too long for one, which Path.exists raises
         return None
     try:
         return _load(path, describe_source(files, options), how)
@@ -80,7 +84,7 @@ def load_cache(files: Sequence[Path], options: dict[str, Any], how: How = True) 
 def save_cache(data: Dataset, files: Sequence[Path], source: dict[str, Any]) -> Path:
     """Write the cache of a data set read from these files; ``source`` was described before reading them."""
     path = cache_path(files)
-    if path.exists() and not path.is_file():
+    if os.path.exists(path) and not os.path.isfile(path):
         raise DataError(f"{path} cannot be written: it exists and is not a regular file.")
     arrays: Arrays = {"X": data.X, "y": data.y, "offsets": data.offsets}
     for name in ("source_rows", "weight"):
@@ -118,7 +122,7 @@ def cached(
     try:
         save_cache(data, files, source)
     except DataError as error:
-        warnings.warn(f"the data was read but its cache was not kept: {error}", stacklevel=3)
+        warnings.warn(f"the data was read but its cache was not kept: {error}", CacheNotKept, stacklevel=3)
     return data
 
 
@@ -219,18 +223,38 @@ def _load(path: Path, source: dict[str, Any], how: How) -> Dataset:
         small = path.stat().st_size <= FULL_HASH
     except OSError as error:
         raise _Unusable("gone") from error
-    header, arrays = read_file(path, CACHE, whole=small or how == "verify", mapped=how == "map")
-    if sorted(header) != sorted(_HEADER) or not isinstance(header["ids"], dict):
-        raise _Unusable("not the header of a cache")
-    if not isinstance(header["named"], bool):
-        raise _Unusable("not the header of a cache")
-    if header["source"] != source:
-        raise _Unusable("stale")
+
+    def wanted(header: dict[str, Any], places: dict[str, Place]) -> None:
+        _check_header(header, places)
+        if header["source"] != source:
+            raise _Unusable("stale")
+
+    whole = small or how == "verify"
+    header, arrays = read_file(path, CACHE, wanted=wanted, whole=whole, mapped=how == "map")
     if header["sampled"] != _sampled_hash(header, arrays):
         raise _Unusable("damaged array")
     if how == "map":
         arrays = {name: array if name == "X" else array.copy() for name, array in arrays.items()}
     return _rebuilt(header, arrays, trusted=how == "map")
+
+
+def _check_header(header: dict[str, Any], places: dict[str, Place]) -> None:
+    """Check what the header alone tells, before its arrays are read."""
+    if sorted(header) != sorted(_HEADER) or not isinstance(header["ids"], dict):
+        raise _Unusable("not the header of a cache")
+    if not isinstance(header["named"], bool):
+        raise _Unusable("not the header of a cache")
+    ids = header["ids"]
+    for name, place in places.items():
+        if name in _FORMS and (place.dtype.name, len(place.shape)) != _FORMS[name]:
+            raise _Unusable("an array of another form")
+        if name not in _FORMS and name not in ids:
+            raise _Unusable("an array too many")
+    if not {"X", "y", "offsets", "qids"} <= set(places) or not set(ids) <= {"qids", "doc_ids"} & set(places):
+        raise _Unusable("an array is missing")
+    for name in ("y", "weight", "source_rows"):
+        if name in places and places[name].shape[0] != places["X"].shape[0]:
+            raise _Unusable("arrays of different lengths")
 
 
 def _rebuilt(header: dict[str, Any], arrays: Arrays, trusted: bool) -> Dataset:
@@ -239,13 +263,6 @@ def _rebuilt(header: dict[str, Any], arrays: Arrays, trusted: bool) -> Dataset:
     The values of a ``trusted`` matrix are not looked at: that alone would bring all of its pages into memory.
     """
     ids = header["ids"]
-    for name, array in arrays.items():
-        if name in _FORMS and (array.dtype.name, array.ndim) != _FORMS[name]:
-            raise _Unusable("an array of another form")
-        if name not in _FORMS and name not in ids:
-            raise _Unusable("an array too many")
-    if not {"X", "y", "offsets", "qids"} <= set(arrays) or not set(ids) <= {"qids", "doc_ids"} & set(arrays):
-        raise _Unusable("an array is missing")
     X = arrays["X"] if trusted and 0 not in arrays["X"].shape else check_features(arrays["X"], "X")
     rows = len(X)
     offsets = _checked_offsets(arrays["offsets"], rows)

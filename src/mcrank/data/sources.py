@@ -14,7 +14,7 @@ import gzip
 import io
 import lzma
 import os
-import tempfile
+import secrets
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -335,8 +335,11 @@ def replaced_file(path: StrPath, compress: bool = False) -> Iterator[Any]:
     With ``compress`` the suffix (.gz, .xz, .bz2, .zst) chooses the format.
     """
     target = Path(path)
+    # Of the name only its start: a long one has no room for more. Not mkstemp, whose files are private: this
+    # one is to have the permissions that any new file gets.
+    name = target.with_name(f".{target.name[:50]}.{secrets.token_hex(4)}.part")
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     except OSError as error:
         raise DataError(f"{target} cannot be written: {error.strerror or error}.") from None
     try:
@@ -347,10 +350,6 @@ def replaced_file(path: StrPath, compress: bool = False) -> Iterator[Any]:
             yield stream
             if stream is not raw:
                 stream.close()
-        # mkstemp makes private files; a data file should have the permissions any new file gets.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
         os.replace(name, target)
     except BaseException as error:
         with contextlib.suppress(OSError):

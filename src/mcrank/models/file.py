@@ -181,7 +181,8 @@ def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
     target = Path(path)
     if target.exists() and not target.is_file():
         raise ModelFileError(f"{target} cannot be written: it exists and is not a regular file.")
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    # Of the name only its start: a long one has no room for more.
+    temporary = target.with_name(f".{target.name[:50]}.{secrets.token_hex(4)}.part")
     try:
         with open(temporary, "xb") as file:
             file.write(content)
