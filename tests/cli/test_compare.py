@@ -84,11 +84,11 @@ def test_plan_and_exit_code_4(cli, tmp_path, files):
     assert "failed: ndcg@10 of best-feature is" in err
     assert "from tool" in err
     assert "has the best ndcg@10" in out
-    cells = {path: path.stat().st_mtime_ns for path in (tmp_path / "run" / "cells").iterdir()}
+    trials = {path: path.stat().st_mtime_ns for path in (tmp_path / "run" / "trials").iterdir()}
     code, out, err = cli("--plan", str(plan), "--no-report", "--fail-if", "ndcg@10 < -2", "--json")
     assert code == 0
     assert json.loads(out)["failures"] == []
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run" / "cells").iterdir()} == cells
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run" / "trials").iterdir()} == trials
 
 
 def test_two_runs_give_the_same_files(cli, tmp_path):

@@ -103,7 +103,7 @@ def test_again_changes_nothing_and_trains_nothing(found, letor):
         RANKERS, letor, ["ndcg@5", "map"], ["yahoo", "letor4"], out=out, n_jobs=2, callback=told.append
     )
     assert {p: (p.stat().st_mtime_ns, p.stat().st_ino) for p in out.rglob("*") if p.is_file()} == before
-    assert [(progress.done, progress.cells) for progress in told] == [(9, 9)]
+    assert [(progress.done, progress.trials) for progress in told] == [(9, 9)]
     np.testing.assert_array_equal(again.scores, comparison.scores)
     assert again.timings == comparison.timings
 
@@ -121,7 +121,7 @@ def test_processes_change_nothing(found, letor, tmp_path):
         callback=told.append,
     )
     assert tree(out, without=TIMES) == tree(tmp_path / "two", without=TIMES)
-    assert told[-1].done == told[-1].cells == 9
+    assert told[-1].done == told[-1].trials == 9
     assert told[-1].running == ()
     assert any(len(progress.running) == 2 for progress in told)
     assert any(progress.seconds_left is not None for progress in told[:-1])
@@ -135,7 +135,7 @@ def test_an_entry_more_reuses_the_rest(found, letor, tmp_path):
                           callback=told.append)  # fmt: skip
     assert more.keys == ("mcrank", "regression", "ordinal")
     # Towards another measure (the first one asked for), so everything is trained anew.
-    assert told[-1].cells == 12
+    assert told[-1].trials == 12
     told.clear()
     mcrank.compare(
         [*RANKERS, f"ordinal:{QUICK}"],
@@ -145,7 +145,7 @@ def test_an_entry_more_reuses_the_rest(found, letor, tmp_path):
         n_jobs=1,
         callback=told.append,
     )
-    assert (told[0].done, told[-1].cells) == (9, 12)
+    assert (told[0].done, told[-1].trials) == (9, 12)
     names = {path.name.split(".")[0] for path in (tmp_path / "more" / "models").iterdir()}
     assert names == {"mcrank", "regression", "ordinal"}
 
@@ -153,7 +153,7 @@ def test_an_entry_more_reuses_the_rest(found, letor, tmp_path):
 def test_a_damaged_cell_is_done_again(found, letor, tmp_path):
     _, out = found
     shutil.copytree(out, tmp_path / "copy")
-    cell = sorted((tmp_path / "copy" / "cells").iterdir())[0]
+    cell = sorted((tmp_path / "copy" / "trials").iterdir())[0]
     content = bytearray(cell.read_bytes())
     content[len(content) // 2] ^= 1
     cell.write_bytes(content)
@@ -227,7 +227,7 @@ def test_a_measure_that_cannot_be_taken_is_refused_before_training(tmp_path):
     data = mcrank.make_artificial(n_train=12, n_valid=1, n_test=1, docs_per_query=6, n_features=2).train
     with pytest.raises(mcrank.MeasureError, match="breaks ties by document id"):
         mcrank.compare("mcrank", data, "ndcg@5[trec]", folds=3, out=tmp_path / "run")
-    assert not list((tmp_path / "run" / "cells").iterdir())
+    assert not list((tmp_path / "run" / "trials").iterdir())
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

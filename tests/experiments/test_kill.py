@@ -55,9 +55,9 @@ def test_killed_at_random_moments(letor, tmp_path):
     print("seed", seed)
     moments = random.Random(seed)
     kills = 0
-    for wanted in (1, 5):  # somewhere behind the first cell, and behind the fifth
+    for wanted in (1, 5):  # somewhere behind the first trial, and behind the fifth
         with start(letor, out) as process:
-            while process.poll() is None and len(list(out.glob("cells/*.cell"))) < wanted:
+            while process.poll() is None and len(list(out.glob("trials/*.trial"))) < wanted:
                 time.sleep(0.01)
             time.sleep(moments.random() * 0.2)
             helpers = workers(process.pid)
@@ -70,7 +70,7 @@ def test_killed_at_random_moments(letor, tmp_path):
             time.sleep(0.1)
         assert not any(path.exists() for path in helpers)
     assert kills >= 1
-    half = tmp_path / "killed" / "cells" / ".half.cell.0123abcd.part"
+    half = tmp_path / "killed" / "trials" / ".half.trial.0123abcd.part"
     half.write_bytes(b"what a kill in the middle of writing leaves")
     finish(letor, out)
     assert tree(out, without=TIMES) == tree(tmp_path / "whole", without=TIMES)
@@ -88,6 +88,6 @@ def test_ctrl_c_keeps_no_half_trained_cell(letor, tmp_path):
             "regression:n_estimators=100000", letor, out=tmp_path / "run", n_jobs=1, callback=press
         )
     assert signal.getsignal(signal.SIGINT) is before
-    assert not list((tmp_path / "run" / "cells").iterdir())
+    assert not list((tmp_path / "run" / "trials").iterdir())
     with pytest.raises(mcrank.DataError, match="is not finished yet; run it again to go on"):
         mcrank.Comparison.load(tmp_path / "run")

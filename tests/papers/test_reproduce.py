@@ -40,9 +40,9 @@ def made(out):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runs, "SMALL", TINY)
         first = mcrank.reproduce("table1", out=out, quick=True, n_jobs=1)
-        cells = {path: path.stat().st_mtime_ns for path in out.rglob("*.cell")}
+        trials = {path: path.stat().st_mtime_ns for path in out.rglob("*.trial")}
         second = mcrank.reproduce("figure1", out=out, quick=True, n_jobs=1)
-        assert {path: path.stat().st_mtime_ns for path in out.rglob("*.cell")} == cells
+        assert {path: path.stat().st_mtime_ns for path in out.rglob("*.trial")} == trials
     return first, second
 
 

@@ -408,7 +408,7 @@ def test_columns_are_as_high_as_their_counts():
 
 
 def test_figure_one_has_a_line_per_system(comparison):
-    figure = charts.cutoff_figure(comparison, charts.cutoffs(comparison))
+    figure = charts.cutoff_figure(comparison)
     assert [panel.title for panel in figure.panels] == ["Mean", "Standard deviation"]
     for panel in figure.panels:
         assert [line.label for line in panel.lines] == list(comparison.keys)

@@ -13,10 +13,7 @@ import mcrank
 from mcrank import stats
 from mcrank.experiments.assemble import Outcome, assemble
 from mcrank.experiments.comparison import FoldFacts, System
-from mcrank.experiments.dialect_orders import dialect_orders
-from mcrank.experiments.pairs import win_counts
 from mcrank.report import comparison_tables as contents
-from mcrank.report.comparison_figures import calibrations, cutoffs
 from mcrank.report.tables import Cell, Column, Table, latex_text, write_tables
 from tests.experiments.small import small_comparison
 
@@ -57,7 +54,7 @@ def test_times_can_be_left_out(comparison):
 
 
 def test_cutoffs_are_means_and_deviations_over_queries(comparison):
-    found = cutoffs(comparison)
+    found = comparison.cutoffs
     for place, key in enumerate(comparison.keys):
         for k in (1, 5, 10):
             result = mcrank.evaluate(comparison.scores[place], comparison.rows, f"ndcg@{k}")
@@ -67,7 +64,7 @@ def test_cutoffs_are_means_and_deviations_over_queries(comparison):
 
 
 def test_wins_ties_and_losses_mirror_each_other(comparison):
-    counts = win_counts(comparison, "ndcg@10")
+    counts = comparison.wins("ndcg@10")
     values = comparison.per_query("ndcg@10")
     assert counts[0, 1].tolist() == [
         int((values[0] > values[1]).sum()),
@@ -91,7 +88,7 @@ def test_pairs_are_those_of_stats(comparison):
 
 
 def test_dialects_as_rosetta_reads_them(comparison):
-    orders = dialect_orders(comparison)
+    orders = comparison.dialect_orders
     for place in range(len(comparison.keys)):
         table = mcrank.rosetta(comparison.scores[place], comparison.rows, "ndcg@10")
         for order, reading in zip(orders, table.readings, strict=True):
@@ -111,7 +108,7 @@ def test_ties_of_one_system_are_its_own_affair():
     scores[0] = np.random.default_rng(0).permutation(scores.shape[1])
     scores[1] = 0.0
     comparison = dataclasses.replace(comparison, scores=scores)
-    order = next(order for order in dialect_orders(comparison) if order.dialect == "trec")
+    order = next(order for order in comparison.dialect_orders if order.dialect == "trec")
     in_file_order = mcrank.evaluate(scores[1], comparison.rows, "ndcg@10[trec;ties=file]")
     assert order.values[1] == in_file_order.mean["ndcg@10[trec;ties=file]"]
     assert (
@@ -137,7 +134,7 @@ def test_a_flip_is_explained():
         ["ndcg@10"],
         {},
     )
-    orders = {order.dialect: order for order in dialect_orders(comparison)}
+    orders = {order.dialect: order for order in comparison.dialect_orders}
     assert orders["standard"].places.tolist() == [1, 2]
     assert orders["trec"].places.tolist() == [2, 1]
     assert orders["trec"].moved.tolist() == [-1, 1]
@@ -148,7 +145,7 @@ def test_a_flip_is_explained():
 
 
 def test_calibration_of_known_probabilities(comparison):
-    found = calibrations(comparison)
+    found = comparison.calibrations
     assert set(found) == {"mcrank", "ordinal"}
     for key, (reliable, by_position) in found.items():
         assert reliable.error == pytest.approx(np.mean([grade.error for grade in reliable.grades]))

@@ -240,7 +240,7 @@ def _as_dict(comparison: Comparison, written: list[str], failures: list[str]) ->
 
 
 class CompareProgress:
-    """The callback of `mcrank.compare`: a bar with the time left on a terminal, else a line per ten cells."""
+    """The callback of `mcrank.compare`: a bar with the time left on a terminal, else a line per tenth."""
 
     def __init__(self) -> None:
         self._bar: Any = None
@@ -273,13 +273,13 @@ class CompareProgress:
         if self._bar is not None:
             running = printable("  ".join(progress.running))
             self._bar.update(
-                self._task, completed=progress.done, total=progress.cells, left=left, running=running
+                self._task, completed=progress.done, total=progress.trials, left=left, running=running
             )
             return
-        tenths = 10 * progress.done // max(1, progress.cells)
+        tenths = 10 * progress.done // max(1, progress.trials)
         if tenths != self._tenths:
             self._tenths = tenths
-            say(f"{progress.done}/{progress.cells} done{f', {left}' if left else ''}")
+            say(f"{progress.done}/{progress.trials} done{f', {left}' if left else ''}")
 
 
 def _duration(seconds: float) -> str:

@@ -78,7 +78,7 @@ def command(
 
 
 class _Teller:
-    """Says on standard error how far training is: one line that changes on a terminal, else a line a cell."""
+    """Says on standard error how far training is: one line that changes on a terminal, else one a trial."""
 
     def __init__(self) -> None:
         self._done = -1
@@ -86,10 +86,10 @@ class _Teller:
     def __call__(self, progress: Progress) -> None:
         """Show how things stand."""
         left = "" if progress.seconds_left is None else f", about {progress.seconds_left:.0f} s left"
-        words = f"{progress.done} of {progress.cells} trained{left}"
+        words = f"{progress.done} of {progress.trials} trained{left}"
         if can_move():
             running = printable("; ".join(progress.running))
-            click.echo(f"\r\x1b[K{words}  {running}"[:160], nl=progress.done == progress.cells, err=True)
+            click.echo(f"\r\x1b[K{words}  {running}"[:160], nl=progress.done == progress.trials, err=True)
         elif progress.done != self._done:
             say(words)
         self._done = progress.done

@@ -14,16 +14,16 @@ from mcrank.data.dataset import Dataset
 from mcrank.data.ids import plain_ids
 from mcrank.errors import DataError, MeasureError
 from mcrank.experiments.comparison import (
-    Cell,
     Choice,
     Comparison,
     FloatArray,
     FoldFacts,
     System,
+    SystemFold,
     TestRows,
     Timing,
 )
-from mcrank.metrics.evaluate import evaluate
+from mcrank.metrics.evaluate import evaluate_ready
 from mcrank.metrics.measure import Measure, parse_measure
 from mcrank.metrics.tools import find_dialect
 
@@ -93,7 +93,7 @@ def pool_rows(names: Sequence[str], tests: Sequence[Dataset]) -> tuple[TestRows,
 
 def check_measures(measures: Iterable[str], rows: TestRows) -> None:
     """Refuse now what a measure would refuse when everything is trained: all scores tied is the hard case."""
-    found = evaluate(np.zeros(len(rows.y)), rows, measures, n_jobs=1)
+    found = evaluate_ready(np.zeros(len(rows.y)), rows, measures, rows.ready)
     for name, values in found.counted.items():
         known = int((~np.isnan(values)).sum())
         if known < 2:
@@ -107,17 +107,21 @@ def assemble(
     systems: Sequence[System],
     folds: Sequence[FoldFacts],
     tests: Sequence[Dataset],
-    outcomes: Mapping[Cell, Outcome],
+    outcomes: Mapping[SystemFold, Outcome],
     measures: Sequence[str],
     environment: Mapping[str, Any],
     notes: Sequence[str] = (),
+    pooled: tuple[TestRows, npt.NDArray[np.int64]] | None = None,
 ) -> Comparison:
-    """Put outcomes together; ``measures`` are canonical names (see `measures_in`)."""
+    """Put outcomes together; ``measures`` are canonical names (see `measures_in`).
+
+    ``pooled`` is what `pool_rows` gives for the folds, where it has been asked.
+    """
     names = [fold.name for fold in folds]
-    rows, fold_of_query = pool_rows(names, tests)
+    rows, fold_of_query = pool_rows(names, tests) if pooled is None else pooled
     by_system = {s.key: [outcomes[s.key, name] for name in names] for s in systems}
     scores = np.stack([np.concatenate([part.scores for part in parts]) for parts in by_system.values()])
-    found = [evaluate(row, rows, measures, n_jobs=1) for row in scores]
+    found = [evaluate_ready(row, rows, measures, rows.ready) for row in scores]
     levels = np.unique(
         np.concatenate([np.empty(0), *(o.grades for o in outcomes.values() if o.grades is not None)])
     )
@@ -137,11 +141,11 @@ def assemble(
         levels=levels,
         probabilities=_frozen(_probabilities(by_system, levels)),
         importances=_frozen(_importances(by_system)),
-        curves=MappingProxyType({cell: o.curve for cell, o in outcomes.items() if o.curve}),
-        chosen=MappingProxyType({cell: o.choice for cell, o in outcomes.items() if o.choice is not None}),
-        timings=MappingProxyType({cell: o.timing for cell, o in outcomes.items() if o.timing is not None}),
+        curves=MappingProxyType({of: o.curve for of, o in outcomes.items() if o.curve}),
+        chosen=MappingProxyType({of: o.choice for of, o in outcomes.items() if o.choice is not None}),
+        timings=MappingProxyType({of: o.timing for of, o in outcomes.items() if o.timing is not None}),
         sizes=MappingProxyType(
-            {cell: o.model_bytes for cell, o in outcomes.items() if o.model_bytes is not None}
+            {of: o.model_bytes for of, o in outcomes.items() if o.model_bytes is not None}
         ),
         environment=MappingProxyType(dict(environment)),
         notes=tuple(notes),

@@ -6,9 +6,13 @@ A ranker that says "grade 2 with probability 0.3" is reliable when about 30% of 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from mcrank.experiments.comparison import Comparison
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -135,3 +139,23 @@ def relevance_by_position(
         np.bincount(place[shown], values[shown], minlength=depth) / queries for values in (expected, grades)
     ]
     return ByPosition(means[0], means[1], queries)
+
+
+class Calibration(NamedTuple):
+    """How right the probabilities of one system are: by grade, and by position of its ranking."""
+
+    reliability: Reliability
+    by_position: ByPosition
+
+
+def calibrations(comparison: Comparison) -> dict[str, Calibration]:
+    """Reliability and relevance by position of every system that predicts probabilities."""
+    found = {}
+    for key, probabilities in comparison.probabilities.items():
+        expected = probabilities.astype(np.float64) @ comparison.levels
+        scores = comparison.scores[comparison.place(key)]
+        found[key] = Calibration(
+            reliability(probabilities, comparison.levels, comparison.grades),
+            relevance_by_position(expected, comparison.grades, scores, comparison.offsets),
+        )
+    return found

@@ -13,23 +13,24 @@ from mcrank.cores import available_cores
 from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError, OptionError
 from mcrank.experiments.assemble import Outcome, assemble, check_measures, measures_in, pool_rows
-from mcrank.experiments.comparison import Cell, Choice, Comparison, FoldFacts, System, Timing
+from mcrank.experiments.comparison import Choice, Comparison, FoldFacts, System, SystemFold, Timing
 from mcrank.experiments.entries import Entry, entries_of, systems_of
-from mcrank.experiments.fold_source import Source
+from mcrank.experiments.fold_source import KeptFolds, Source
 from mcrank.experiments.folder import RunFolder, opened
 from mcrank.experiments.foreign import fold_path, read_foreign
-from mcrank.experiments.schedule import Ledger, Progress, Task, run_tasks
+from mcrank.experiments.schedule import Progress, Schedule, Task
 from mcrank.experiments.trial import (
-    CellPlan,
     Finished,
-    cell_name,
+    Trial,
     code_fingerprint,
     facts_of,
     model_in,
-    read_cell,
     read_seconds,
+    read_trial,
+    trial_name,
     versions,
 )
+from mcrank.experiments.workers import run_tasks
 from mcrank.metrics.measure import Measure, parse_measure
 from mcrank.models.file import ranker_class
 from mcrank.rankers.columns import aligned
@@ -81,12 +82,12 @@ def compare(
     seed : int
         Of the cut, and of every ranker that has a ``random_state`` and was not given one.
     n_jobs : int, optional
-        Cells (a ranker on a fold) trained at a time, each on one thread; all cores by default. It never
-        changes the result.
+        Trials (a ranker with its options on a fold) run at a time, each on one thread; all cores by default.
+        It never changes the result.
     read_options : mapping, optional
         For `mcrank.read`: absent, first_index, n_features, unjudged.
     callback : callable, optional
-        Told a `Progress` now and then.
+        Told a `mcrank.experiments.schedule.Progress` now and then.
     command : str, optional
         How to repeat the comparison, for ``run.json``.
 
@@ -110,13 +111,14 @@ def compare(
     source = Source.of(data, folds=folds, seed=_integer(seed, "seed", 0), read_options=read_options)
     jobs = available_cores() if n_jobs is None else _integer(n_jobs, "n_jobs", 1)
     with opened(out) as folder:
-        stage = Stage.of(source)
-        rows, _ = pool_rows(source.names, stage.tests)
-        check_measures(names, rows)
+        kept = KeptFolds(source.fold)
+        stage = Stage.of(source.names, kept)
+        pooled = pool_rows(source.names, stage.tests)
+        check_measures(names, pooled[0])
         outcomes, systems, notes = _foreign(systems, stage)
         plans = _plans(systems, stage, names[0], seed)
-        _run(plans, source, folder, jobs, callback)
-        models: dict[Cell, bytes] = {}
+        _run(plans, source, kept, folder, jobs, callback)
+        models: dict[SystemFold, bytes] = {}
         for (key, fold), candidates in plans.items():
             outcomes[key, fold], model = _chosen(candidates, folder)
             if model is not None:
@@ -132,7 +134,14 @@ def compare(
             "versions": versions(),
         }
         comparison = assemble(
-            [system for system, _ in systems], stage.facts, stage.tests, outcomes, names, environment, notes
+            [system for system, _ in systems],
+            stage.facts,
+            stage.tests,
+            outcomes,
+            names,
+            environment,
+            notes,
+            pooled,
         )
         if out is not None:
             folder.write_models(models)
@@ -154,13 +163,13 @@ class Stage:
     tests: list[Dataset]
 
     @staticmethod
-    def of(source: Source) -> Stage:
+    def of(names: Sequence[str], folds: KeptFolds) -> Stage:
         """Look at every fold once."""
         facts: list[FoldFacts] = []
         tests: list[Dataset] = []
         first: Dataset | None = None  # whose features all parts must have
-        for number, name in enumerate(source.names):
-            parts = source.fold(number)
+        for number, name in enumerate(names):
+            parts = folds[number]
             facts.append(FoldFacts(name, **facts_of(parts)))  # type: ignore[arg-type]
             if first is None:
                 first = parts.test if parts.train is None else parts.train
@@ -174,19 +183,19 @@ class Stage:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A cell with its file name: a point of the grid of a system on a fold."""
+    """A trial with its file name: a point of the grid of a system on a fold."""
 
-    plan: CellPlan
+    trial: Trial
     name: str
     fold: str
 
 
 def _foreign(
     systems: Sequence[tuple[System, Entry]], stage: Stage
-) -> tuple[dict[Cell, Outcome], list[tuple[System, Entry]], list[str]]:
+) -> tuple[dict[SystemFold, Outcome], list[tuple[System, Entry]], list[str]]:
     """Read scores of other tools, and say in their systems how they were understood."""
     folds = [fold.name for fold in stage.facts]
-    outcomes: dict[Cell, Outcome] = {}
+    outcomes: dict[SystemFold, Outcome] = {}
     notes: list[str] = []
     told = []
     for system, entry in systems:
@@ -203,9 +212,9 @@ def _foreign(
 
 def _plans(
     systems: Sequence[tuple[System, Entry]], stage: Stage, measure: str, seed: int
-) -> dict[Cell, list[Candidate]]:
-    """Return the cells of every system that is trained or loaded, on every fold."""
-    plans: dict[Cell, list[Candidate]] = {}
+) -> dict[SystemFold, list[Candidate]]:
+    """Return the trials of every system that is trained or loaded, on every fold."""
+    plans: dict[SystemFold, list[Candidate]] = {}
     for system, entry in systems:
         if entry.scores is not None:
             continue
@@ -217,72 +226,76 @@ def _plans(
             features = stage.tests[number].feature_names
             facts = {"train": fold.train, "valid": fold.valid, "test": fold.test}
             found = [
-                _cell_plan(system, entry, number, fold.name, point, measure, seed) for point in entry.points()
+                _trial(system, entry, number, fold.name, point, measure, seed) for point in entry.points()
             ]
             plans[system.key, fold.name] = [
-                Candidate(plan, cell_name(plan, facts, features), fold.name) for plan in found
+                Candidate(trial, trial_name(trial, facts, features), fold.name) for trial in found
             ]
     return plans
 
 
-def _cell_plan(
+def _trial(
     system: System, entry: Entry, number: int, fold: str, point: dict[str, Any], measure: str, seed: int
-) -> CellPlan:
+) -> Trial:
     if entry.ranker is None:
         path = fold_path(str(entry.model), fold, number + 1)
         if not os.path.isfile(path):
             raise DataError(f"{path}, the model of {system.key} for {fold}, does not exist.")
-        return CellPlan(system.key, number, None, {}, {}, os.path.abspath(path))
+        return Trial(system.key, number, None, {}, {}, os.path.abspath(path))
     declared = ranker_class(entry.ranker).declared_options
     defaults: dict[str, Any] = {"measure": measure}
     if "random_state" in declared:
         defaults["random_state"] = seed
-    return CellPlan(system.key, number, entry.ranker, {**defaults, **entry.options, **point}, point)
+    return Trial(system.key, number, entry.ranker, {**defaults, **entry.options, **point}, point)
 
 
 def _run(
-    plans: Mapping[Cell, Sequence[Candidate]],
+    plans: Mapping[SystemFold, Sequence[Candidate]],
     source: Source,
+    folds: KeptFolds,
     folder: RunFolder,
     jobs: int,
     callback: Callable[[Progress], Any] | None,
 ) -> None:
-    """Run every cell that is not there yet; equal cells of two systems once."""
-    cells = {candidate.name: candidate for candidates in plans.values() for candidate in candidates}
+    """Run every trial that is not there yet; equal trials of two systems once."""
+    trials = {candidate.name: candidate for candidates in plans.values() for candidate in candidates}
     tasks = [
         Task(
-            cell.plan, cell.fold, str(folder.cell(name).absolute()), str(folder.cell_seconds(name).absolute())
+            one.trial,
+            one.fold,
+            str(folder.trial(name).absolute()),
+            str(folder.trial_seconds(name).absolute()),
         )
-        for name, cell in cells.items()
-        if read_cell(folder.cell(name)) is None
+        for name, one in trials.items()
+        if read_trial(folder.trial(name)) is None
     ]
-    ledger = Ledger(tasks, len(cells) - len(tasks), callback)
-    ledger.say()
+    schedule = Schedule(tasks, len(trials) - len(tasks), callback)
+    schedule.say()
     if tasks:
-        run_tasks(ledger, source, len(tasks), jobs)
-        ledger.say()
+        run_tasks(schedule, source, folds, min(jobs, len(tasks)))
+        schedule.say()
 
 
 def _chosen(candidates: Sequence[Candidate], folder: RunFolder) -> tuple[Outcome, bytes | None]:
     """Return the outcome of the best candidate on validation data (the first of equals), and its model."""
-    cells = [(candidate, _finished(candidate, folder)) for candidate in candidates]
-    tried = tuple((candidate.plan.point, cell.facts["value"]) for candidate, cell in cells)
-    better = _sign(cells[0][1].facts["measure"])
-    taken, cell = max(cells, key=lambda one: better * (one[1].facts["value"] or 0.0))
-    seconds = {one.name: read_seconds(folder.cell_seconds(one.name)) for one in candidates}
+    tries = [(candidate, _finished(candidate, folder)) for candidate in candidates]
+    tried = tuple((candidate.trial.point, found.facts["value"]) for candidate, found in tries)
+    better = _sign(tries[0][1].facts["measure"])
+    taken, found = max(tries, key=lambda one: better * (one[1].facts["value"] or 0.0))
+    seconds = {one.name: read_seconds(folder.trial_seconds(one.name)) for one in candidates}
     search = [spent.get("train") for spent in seconds.values()]
     known = [spent for spent in search if spent is not None]
-    facts = cell.facts
-    trained = taken.plan.ranker is not None
-    model = model_in(cell)
+    facts = found.facts
+    trained = taken.trial.ranker is not None
+    model = model_in(found)
     outcome = Outcome(
-        scores=cell.arrays["scores"],
-        grades=cell.arrays.get("grades"),
-        probabilities=cell.arrays.get("probabilities"),
-        importances=cell.arrays.get("importances"),
+        scores=found.arrays["scores"],
+        grades=found.arrays.get("grades"),
+        probabilities=found.arrays.get("probabilities"),
+        importances=found.arrays.get("importances"),
         curve=facts["history"] if trained else {},
         choice=Choice(
-            taken.plan.point,
+            taken.trial.point,
             facts["best_round"],
             facts["n_rounds"],
             facts["measure"],
@@ -297,8 +310,8 @@ def _chosen(candidates: Sequence[Candidate], folder: RunFolder) -> tuple[Outcome
             sum(known) if known and len(known) == len(search) else None,
             seconds[taken.name].get("train_cpu"),
         ),
-        model_bytes=os.path.getsize(taken.plan.model)
-        if taken.plan.model
+        model_bytes=os.path.getsize(taken.trial.model)
+        if taken.trial.model
         else None
         if model is None
         else len(model),
@@ -311,13 +324,15 @@ def _sign(measure: str) -> float:
 
 
 def _finished(candidate: Candidate, folder: RunFolder) -> Finished:
-    cell = read_cell(folder.cell(candidate.name))
-    if cell is None:
-        raise DataError(f"{folder.cell(candidate.name)} is gone or damaged; run the comparison again.")
-    return cell
+    found = read_trial(folder.trial(candidate.name))
+    if found is None:
+        raise DataError(f"{folder.trial(candidate.name)} is gone or damaged; run the comparison again.")
+    return found
 
 
-def _model_notes(plans: Mapping[Cell, Sequence[Candidate]], stage: Stage, folder: RunFolder) -> list[str]:
+def _model_notes(
+    plans: Mapping[SystemFold, Sequence[Candidate]], stage: Stage, folder: RunFolder
+) -> list[str]:
     """Warnings of rankers, and saved models that may know the test queries."""
     said: dict[tuple[str, str], list[str]] = {}
     trained_on = {fold.train["fingerprint"]: fold.name for fold in stage.facts if fold.train is not None}
@@ -327,7 +342,7 @@ def _model_notes(plans: Mapping[Cell, Sequence[Candidate]], stage: Stage, folder
             for warning in facts["warnings"]:
                 said.setdefault((key, warning), []).append(fold)
             home = trained_on.get(facts["trained_on"])
-            if candidate.plan.ranker is None and home not in (None, fold):
+            if candidate.trial.ranker is None and home not in (None, fold):
                 words = f"it was trained on the training part of {home}, which may have these test queries."
                 said.setdefault((key, words), []).append(fold)
     return [f"{key} on {', '.join(dict.fromkeys(where))}: {words}" for (key, words), where in said.items()]

@@ -16,16 +16,22 @@ import numpy.typing as npt
 
 from mcrank.errors import OptionError
 from mcrank.experiments.names import check_name
-from mcrank.metrics.evaluate import Evaluation, evaluate
+from mcrank.lazy import lazy
+from mcrank.metrics.evaluate import Evaluation, evaluate_ready
+from mcrank.metrics.layout import Layout
 from mcrank.metrics.measure import Measure, parse_measure
+from mcrank.metrics.prepared import PreparedMeasures
 
 if TYPE_CHECKING:
+    from mcrank.experiments.calibration import Calibration
+    from mcrank.experiments.cutoffs import Cutoffs
+    from mcrank.experiments.dialect_orders import DialectOrder
     from mcrank.experiments.leaderboard import Standing
     from mcrank.stats import Pair
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-Cell = tuple[str, str]  # key of a system, name of a fold
+SystemFold = tuple[str, str]  # key of a system, name of a fold
 
 
 @dataclass(frozen=True)
@@ -134,6 +140,11 @@ class TestRows:
     doc_ids: npt.NDArray[Any] | None
     query_weight: FloatArray | None
 
+    @lazy
+    def ready(self) -> PreparedMeasures:
+        """Measures made ready for these rows, each once."""
+        return PreparedMeasures(Layout.of(self))
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
@@ -192,10 +203,10 @@ class Comparison:
     levels: FloatArray
     probabilities: Mapping[str, npt.NDArray[np.float32]]
     importances: Mapping[str, FloatArray]
-    curves: Mapping[Cell, Mapping[str, list[float]]]
-    chosen: Mapping[Cell, Choice]
-    timings: Mapping[Cell, Timing]
-    sizes: Mapping[Cell, int]
+    curves: Mapping[SystemFold, Mapping[str, list[float]]]
+    chosen: Mapping[SystemFold, Choice]
+    timings: Mapping[SystemFold, Timing]
+    sizes: Mapping[SystemFold, int]
     environment: Mapping[str, Any]
     notes: tuple[str, ...] = ()
     _standings: dict[tuple[Any, ...], list[Standing]] = field(default_factory=dict, repr=False)
@@ -240,7 +251,7 @@ class Comparison:
 
     def evaluate(self, system: str | System, measures: Any) -> Evaluation:
         """Return what `mcrank.evaluate` says of one system on all test queries, for any measures."""
-        return evaluate(self.scores[self.place(system)], self.rows, measures, n_jobs=1)
+        return evaluate_ready(self.scores[self.place(system)], self.rows, measures, self.rows.ready)
 
     def per_query(self, measure: str | Measure) -> FloatArray:
         """Return a measure's value of every query (systems x queries), kept or computed now."""
@@ -256,7 +267,7 @@ class Comparison:
         (LETOR 3.0 and its short queries) has 0.
         """
         values = self.per_query(measure)
-        return parse_measure(measure).on(self.rows).counted(values) if np.isnan(values).any() else values
+        return self.rows.ready[parse_measure(measure)].counted(values) if np.isnan(values).any() else values
 
     def mean(self, measure: str | Measure) -> FloatArray:
         """Return the mean of a measure for each system, over all test queries, as `mcrank.evaluate` gives
@@ -271,31 +282,10 @@ class Comparison:
         """Return the mean of a measure on each fold's test queries (systems x folds), as papers print
         them.
         """
-        name = parse_measure(measure).name
-        bound = parse_measure(name)
-        table = np.empty((len(self.systems), len(self.folds)))
-        values = self.per_query(name)
-        for fold in range(len(self.folds)):
-            queries = np.flatnonzero(self.fold_of_query == fold)
-            part, _ = self.select(queries)
-            on_part = bound.on(part)
-            table[:, fold] = [on_part.mean_of(row) for row in values[:, queries]]
-        return table
-
-    def select(self, queries: IntArray) -> tuple[TestRows, IntArray]:
-        """Return the rows of some queries, and their places among all rows."""
-        sizes = np.diff(self.offsets)[queries]
-        offsets = np.r_[0, np.cumsum(sizes)].astype(np.int64)
-        places = np.arange(offsets[-1]) + np.repeat(self.offsets[queries] - offsets[:-1], sizes)
-        ids, weight = self.doc_ids, self.rows.query_weight
-        part = TestRows(
-            self.grades[places],
-            offsets,
-            self.qids[queries],
-            None if ids is None else ids[places],
-            None if weight is None else weight[queries],
-        )
-        return part, places
+        asked = parse_measure(measure)
+        ready, values = self.rows.ready[asked], self.per_query(asked)
+        tested = [self.fold_of_query == fold for fold in range(len(self.folds))]
+        return np.array([[ready.mean_of(row, queries) for queries in tested] for row in values])
 
     def leaderboard(
         self, measure: str | Measure | None = None, *, baseline: str | None = None
@@ -312,6 +302,10 @@ class Comparison:
             self._standings[name, baseline] = standings(self, name, baseline)
         return list(self._standings[name, baseline])
 
+    def keep_leaderboard(self, measure: str, lines: list[Standing]) -> None:
+        """Keep a leaderboard that was made before, so that its intervals are not drawn again."""
+        self._standings[measure, None] = lines
+
     def pairs(self, measure: str | Measure | None = None) -> list[Pair]:
         """Return the paired t test of every pair of systems, corrected by Holm's rule over all pairs.
 
@@ -324,6 +318,35 @@ class Comparison:
         if name not in self._pairs:
             self._pairs[name] = all_pairs(self.counted(name))
         return list(self._pairs[name])
+
+    def wins(self, measure: str | Measure | None = None) -> IntArray:
+        """Return queries won, tied and lost by the row against the column (systems x systems x 3)."""
+        counts = np.zeros((len(self.keys), len(self.keys), 3), dtype=np.int64)
+        for pair in self.pairs(measure):
+            counts[pair.first, pair.second] = pair.wins, pair.ties, pair.losses
+            counts[pair.second, pair.first] = pair.losses, pair.ties, pair.wins
+        return counts
+
+    @lazy
+    def cutoffs(self) -> Cutoffs:
+        """NDCG@1 to NDCG@10 of each system: means and standard deviations."""
+        from mcrank.experiments.cutoffs import cutoffs
+
+        return cutoffs(self)
+
+    @lazy
+    def calibrations(self) -> dict[str, Calibration]:
+        """How right the probabilities are, of every system that predicts them."""
+        from mcrank.experiments.calibration import calibrations
+
+        return calibrations(self)
+
+    @lazy
+    def dialect_orders(self) -> list[DialectOrder]:
+        """The order of the systems by the main measure under every known dialect."""
+        from mcrank.experiments.dialect_orders import dialect_orders
+
+        return dialect_orders(self)
 
     def verdict(self, measure: str | Measure | None = None) -> str:
         """Return one sentence: who wins, and whether it is real."""

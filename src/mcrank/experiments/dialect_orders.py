@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mcrank.errors import MeasureError
-from mcrank.metrics.layout import Layout
 from mcrank.metrics.measure import Measure, parse_measure
-from mcrank.metrics.prepared import PreparedMeasure
-from mcrank.metrics.rosetta import Reading, Rosetta, rosetta
-from mcrank.metrics.tools import DIALECTS, find_dialect
+from mcrank.metrics.prepared import checked_scores
+from mcrank.metrics.rosetta import printed_mean, steps_to
+from mcrank.metrics.tools import DIALECTS
 
 if TYPE_CHECKING:
     from mcrank.experiments.comparison import Comparison, FloatArray, IntArray
@@ -48,14 +46,11 @@ class DialectOrder:
     why: tuple[tuple[str, str], ...]
 
 
-def dialect_orders(comparison: Comparison, measure: str | Measure | None = None) -> list[DialectOrder]:
-    """Return the order of the systems under every known dialect, the definition first."""
-    asked = parse_measure(comparison.measures[0] if measure is None else measure)
-    definition = replace(asked, dialect=DIALECTS["standard"])
-    explained = _Explained(comparison, definition)
-    layout = Layout.of(comparison.rows)
-    found = [_means(explained, number, definition, layout) for number in range(len(DIALECTS))]
-    values = [means for means, _ in found]
+def dialect_orders(comparison: Comparison) -> list[DialectOrder]:
+    """Return the order of the systems by the main measure under every known dialect, the definition first."""
+    definition = replace(parse_measure(comparison.measures[0]), dialect=DIALECTS["standard"])
+    readings = _Readings(comparison, definition)
+    values = readings.values
     higher = definition.higher_is_better
     places = [_places(values[0], np.arange(len(comparison.keys)), higher)]
     places += [_places(row, places[0], higher) for row in values[1:]]
@@ -66,54 +61,47 @@ def dialect_orders(comparison: Comparison, measure: str | Measure | None = None)
             places[number],
             places[0] - places[number],
             DIALECTS[name].note,
-            found[number][1],
-            tuple(_why(explained, number, values[0], values[number], places[0], places[number])),
+            readings.caveat(number),
+            tuple(_why(readings, number, values[0], values[number], places[0], places[number])),
         )
         for number, name in enumerate(DIALECTS)
     ]
 
 
-def _means(explained: _Explained, number: int, definition: Measure, layout: Layout) -> tuple[FloatArray, str]:
-    """Mean of every system under a dialect (NaN where it refuses), and what had to be changed to get one.
-
-    A dialect is prepared once for all systems; where that does not do, as when only some systems have tied
-    scores and the tool wants document ids to break them, `rosetta` knows what to change for which system.
-    """
-    name = explained.of(0).readings[number].dialect
-    caveats = [explained.of(0).readings[number].refusal]
-    means = []
-    try:
-        prepared = PreparedMeasure(replace(definition, dialect=find_dialect(name)), layout)
-    except MeasureError:
-        prepared = None
-    for system, scores in enumerate(explained.comparison.scores):
-        try:
-            if prepared is not None:
-                means.append(prepared.mean(scores))
-                continue
-        except MeasureError:
-            pass
-        reading = explained.of(system).readings[number]
-        caveats.append(reading.refusal)
-        means.append(np.nan if reading.value is None else reading.value)
-    return np.array(means), next((words for words in caveats if words), "")
-
-
-class _Explained:
-    """`rosetta` of each system, made when it is asked for: most systems never change places."""
+class _Readings:
+    """What every dialect prints for every system; how it comes to it, for systems that change places."""
 
     def __init__(self, comparison: Comparison, definition: Measure) -> None:
         self.keys = comparison.keys
-        self.comparison = comparison
+        self._comparison = comparison
         self._definition = definition
-        self._found: dict[int, Rosetta] = {}
-
-    def of(self, system: int) -> Rosetta:
-        if system not in self._found:
-            self._found[system] = rosetta(
-                self.comparison.scores[system], self.comparison.rows, self._definition
+        self._ready = comparison.rows.ready
+        self._steps: dict[tuple[int, int], dict[str, float]] = {}
+        printed = []
+        for system in range(len(self.keys)):
+            scores = self._scores(system)
+            printed.append(
+                [printed_mean(definition, dialect, self._ready, scores) for dialect in DIALECTS.values()]
             )
-        return self._found[system]
+        self._printed = printed
+        # NaN where a tool refuses.
+        table = [[np.nan if value is None else value for _, value, _ in row] for row in printed]
+        self.values: FloatArray = np.ascontiguousarray(np.array(table).T)
+
+    def _scores(self, system: int) -> FloatArray:
+        return checked_scores(self._comparison.scores[system], self._ready.layout)
+
+    def caveat(self, number: int) -> str:
+        """What had to be changed to get numbers: for the first system that needs it, as others may not."""
+        return next((row[number][2] for row in self._printed if row[number][2]), "")
+
+    def steps(self, system: int, number: int) -> dict[str, float]:
+        """How the number of a system moves from the definition to a dialect."""
+        if (system, number) not in self._steps:
+            dialect = self._printed[system][number][0]
+            found = steps_to(self._definition, dialect, self._ready, self._scores(system))
+            self._steps[system, number] = dict(found)
+        return self._steps[system, number]
 
 
 def _places(values: FloatArray, before: IntArray, higher: bool) -> IntArray:
@@ -127,7 +115,7 @@ def _places(values: FloatArray, before: IntArray, higher: bool) -> IntArray:
 
 
 def _why(
-    explained: _Explained,
+    readings: _Readings,
     number: int,
     base: FloatArray,
     values: FloatArray,
@@ -136,7 +124,7 @@ def _why(
 ) -> list[tuple[str, str]]:
     """Say for each pair that changes places which conventions did it, the strongest change first."""
     flips = []
-    keys = explained.keys
+    keys = readings.keys
     for a, b in combinations(range(len(keys)), 2):
         first, second = (a, b) if base_places[a] < base_places[b] else (b, a)
         if places[first] > places[second] and not np.isnan(values[[first, second]]).any():
@@ -147,16 +135,14 @@ def _why(
         (
             f"{keys[first]} leads {keys[second]} by {abs(lead):.4f} in the definition "
             f"and trails by {abs(now):.4f} here",
-            _moves(explained.of(first).readings[number], explained.of(second).readings[number]),
+            _moves(readings.steps(first, number), readings.steps(second, number)),
         )
         for _, first, second, lead, now in flips
     ]
 
 
-def _moves(first: Reading, second: Reading) -> str:
-    """Say which steps treat the two systems differently."""
-    steps = dict(first.steps)
-    others = dict(second.steps)
+def _moves(steps: dict[str, float], others: dict[str, float]) -> str:
+    """Say which steps treat two systems differently."""
     names = [*steps, *(name for name in others if name not in steps)]
     moves = [(name, steps.get(name, 0.0), others.get(name, 0.0)) for name in names]
     moves = [move for move in moves if abs(move[1] - move[2]) > 5e-6]

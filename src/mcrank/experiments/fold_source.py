@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +20,7 @@ from mcrank.data.read import read
 from mcrank.errors import DataError, OptionError
 
 PARTS = ("train", "valid", "test")
+KEPT_BYTES = 1 << 28  # of folds kept between looking at them and training on them, at most
 READ_OPTIONS = ("absent", "first_index", "n_features", "unjudged")
 
 
@@ -29,6 +30,49 @@ class Parts(NamedTuple):
     train: Dataset | None
     valid: Dataset | None
     test: Dataset
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the features, which is nearly all of it."""
+        return sum(part.X.nbytes for part in self if part is not None)
+
+
+class KeptFolds:
+    """Folds made when they are asked for, and kept while they fit into ``room``: a file is not read again.
+
+    Examples
+    --------
+    >>> import mcrank
+    >>> from mcrank.experiments.fold_source import KeptFolds, Source
+    >>> source = Source.of(mcrank.make_artificial(10, 1, 1).train, folds=5)
+    >>> folds = KeptFolds(source.fold)
+    >>> folds[3] is folds[3], KeptFolds(source.fold, room=0)[3].test.n_queries
+    (True, 2)
+    """
+
+    def __init__(self, make: Callable[[int], Parts], room: int = KEPT_BYTES) -> None:
+        self._make = make
+        self._room = room
+        self._kept: dict[int, Parts] = {}
+        self._largest = 0
+
+    def __getitem__(self, number: int) -> Parts:
+        if number not in self._kept:
+            # Let go of old ones before the new one takes memory; it will be about as large as they are.
+            while (
+                self._kept and self._largest + sum(fold.nbytes for fold in self._kept.values()) > self._room
+            ):
+                del self._kept[next(iter(self._kept))]
+            self._kept[number] = self._make(number)
+            self._largest = max(self._largest, self._kept[number].nbytes)
+        return self._kept[number]
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def clear(self) -> None:
+        """Let go of all."""
+        self._kept.clear()
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,16 +127,22 @@ class Source:
             return make_fold(self.recipe, number)
         return Parts(*self.memory[number])
 
-    def handed_over(self, folder: str) -> dict[str, Any]:
-        """Return a recipe for worker processes; data in memory are put into ``folder`` for them."""
-        if self.recipe is not None:
+    def handed_over(self, folder: str, folds: KeptFolds) -> dict[str, Any]:
+        """Return a recipe for worker processes; folds in memory are put into ``folder`` for them.
+
+        Folds that are too large to be kept are read again by each worker that needs them.
+        """
+        if self.recipe is not None and len(folds) < len(self.names):
             return dict(self.recipe)
-        paths = []
-        for number in range(len(self.names)):
-            path = os.path.join(folder, f"{number}.pickle")
-            with open(path, "wb") as file:
-                pickle.dump(tuple(self.fold(number)), file, protocol=5)
-            paths.append(path)
+        paths = [os.path.join(folder, f"{number}.pickle") for number in range(len(self.names))]
+        try:
+            for number, path in enumerate(paths):
+                with open(path, "wb") as file:
+                    pickle.dump(tuple(folds[number]), file, protocol=5)
+        except OSError:  # no space
+            if self.recipe is None:
+                raise
+            return dict(self.recipe)
         return {"form": "pickles", "paths": paths}
 
 

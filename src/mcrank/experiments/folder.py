@@ -1,4 +1,4 @@
-"""The folder a comparison works in: one writer at a time, finished cells, models."""
+"""The folder a comparison works in: one writer at a time, finished trials, models."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class RunFolder:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.cells = root / "cells"
+        self.trials = root / "trials"
         self.seconds = root / "seconds"
         self.models = root / "models"
 
-    def cell(self, name: str) -> Path:
-        """File of a finished cell."""
-        return self.cells / f"{name}.cell"
+    def trial(self, name: str) -> Path:
+        """File of a finished trial."""
+        return self.trials / f"{name}.trial"
 
-    def cell_seconds(self, name: str) -> Path:
-        """File with the seconds of a cell."""
+    def trial_seconds(self, name: str) -> Path:
+        """File with the seconds of a trial."""
         return self.seconds / f"{name}.json"
 
     def write_models(self, models: Mapping[tuple[str, str], bytes]) -> None:
@@ -41,10 +41,10 @@ class RunFolder:
         Their file names are made of the names of both (`file_stems`); ``models.json`` says which is whose.
         """
         self.models.mkdir(exist_ok=True)
-        systems, folds = (file_stems(cell[part] for cell in models) for part in (0, 1))
-        names = {cell: f"{systems[cell[0]]}.{folds[cell[1]]}.mcrank" for cell in models}
-        for cell, content in models.items():
-            write_file(self.models / names[cell], content)
+        systems, folds = (file_stems(of[part] for of in models) for part in (0, 1))
+        names = {of: f"{systems[of[0]]}.{folds[of[1]]}.mcrank" for of in models}
+        for of, content in models.items():
+            write_file(self.models / names[of], content)
         index = [{"file": name, "system": system, "fold": fold} for (system, fold), name in names.items()]
         write_file(self.root / "models.json", json_bytes(index))
         for path in self.models.glob("*.mcrank"):
@@ -74,9 +74,9 @@ def opened(out: str | os.PathLike[str] | None) -> Iterator[RunFolder]:
 
 def _prepared(root: Path) -> RunFolder:
     folder = RunFolder(root)
-    for path in (folder.cells, folder.seconds):
+    for path in (folder.trials, folder.seconds):
         path.mkdir(exist_ok=True)
-    for place in (root, folder.cells, folder.seconds, folder.models):
+    for place in (root, folder.trials, folder.seconds, folder.models):
         for path in place.glob(".*.part") if place.is_dir() else ():
             if _UNFINISHED.fullmatch(path.name):
                 path.unlink(missing_ok=True)

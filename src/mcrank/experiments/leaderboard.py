@@ -10,6 +10,7 @@ import numpy as np
 
 from mcrank import stats
 from mcrank.errors import OptionError
+from mcrank.experiments.comparison import Timing
 from mcrank.experiments.names import padded, width
 from mcrank.metrics.measure import parse_measure
 from mcrank.stats.many import compare_columns
@@ -100,9 +101,8 @@ def standings(comparison: Comparison, measure: str, baseline: str | None = None)
                 row.wins,
                 row.ties,
                 row.losses,
-                *_costs(comparison, key),
                 tests=row.tests,
-                train_cpu_seconds=_train_cpu(comparison, key),
+                **costs(comparison, key),
             )
         )
     return lines
@@ -162,27 +162,25 @@ def family(tests: int, against: str = "the best") -> str:
     return f"{tests} tests, every other system against {against}"
 
 
-def _costs(comparison: Comparison, key: str) -> tuple[float | None, float | None, float | None]:
-    """Seconds of training, microseconds per row of prediction, and bytes of the model."""
-    cells = [(key, fold.name) for fold in comparison.folds]
-    timings = [comparison.timings.get(cell) for cell in cells]
-    train = [t.train_seconds for t in timings if t is not None and t.train_seconds is not None]
+def costs(comparison: Comparison, key: str) -> dict[str, float | None]:
+    """What a system costs, by the names of `Standing`: seconds, microseconds a row, bytes of its model."""
+    trained = [(key, fold.name) for fold in comparison.folds]
+    timings = [comparison.timings.get(of, Timing()) for of in trained]
     predict = [
-        1e6 * t.predict_seconds / fold.test["rows"]
-        for t, fold in zip(timings, comparison.folds, strict=True)
-        if t is not None and t.predict_seconds is not None
+        None if timing.predict_seconds is None else 1e6 * timing.predict_seconds / fold.test["rows"]
+        for timing, fold in zip(timings, comparison.folds, strict=True)
     ]
-    sizes = [comparison.sizes[cell] for cell in cells if cell in comparison.sizes]
-    return (
-        float(np.median(train)) if train else None,
-        float(np.median(predict)) if predict else None,
-        float(np.mean(sizes)) if sizes else None,
-    )
+    sizes = [comparison.sizes[of] for of in trained if of in comparison.sizes]
+    return {
+        "train_seconds": _median([timing.train_seconds for timing in timings]),
+        "train_cpu_seconds": _median([timing.train_cpu_seconds for timing in timings]),
+        "predict_microseconds": _median(predict),
+        "model_bytes": float(np.mean(sizes)) if sizes else None,
+    }
 
 
-def _train_cpu(comparison: Comparison, key: str) -> float | None:
-    timings = [comparison.timings.get((key, fold.name)) for fold in comparison.folds]
-    known = [t.train_cpu_seconds for t in timings if t is not None and t.train_cpu_seconds is not None]
+def _median(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
     return float(np.median(known)) if known else None
 
 

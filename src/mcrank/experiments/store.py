@@ -12,7 +12,7 @@
     models/         one model file per system and fold
     models.json     which of them is whose: names of files are not names of systems
     timings.json    seconds; the only file that differs between two runs
-    cells/, seconds/   finished parts, from which a killed comparison continues
+    trials/, seconds/  finished parts, from which a killed comparison continues
 
 Everything but the seconds has one spelling: equal comparisons give equal bytes.
 """
@@ -34,9 +34,10 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
+import mcrank
 from mcrank.errors import DataError
-from mcrank.experiments.comparison import Cell, Choice, Comparison, FoldFacts, System, TestRows, Timing
-from mcrank.experiments.leaderboard import Standing
+from mcrank.experiments.comparison import Choice, Comparison, FoldFacts, System, SystemFold, TestRows, Timing
+from mcrank.experiments.leaderboard import Standing, costs
 from mcrank.models.file import replace_file
 from mcrank.texts import unshown_as_json
 
@@ -75,9 +76,9 @@ def save(comparison: Comparison, folder: str | os.PathLike[str]) -> None:
             if key in table:
                 scores[f"{name}_{place}"] = table[key]
     write_file(root / "scores.npz", npz_bytes(scores))
-    curves = {_cell_name(cell): dict(curve) for cell, curve in comparison.curves.items()}
+    curves = {_joined(of): dict(curve) for of, curve in comparison.curves.items()}
     write_file(root / "curves.json", json_bytes(curves, indent=None))
-    timings = {_cell_name(cell): asdict(timing) for cell, timing in comparison.timings.items()}
+    timings = {_joined(of): asdict(timing) for of, timing in comparison.timings.items()}
     write_file(root / "timings.json", json_bytes(timings))
     write_file(root / "results.json", json_bytes(_results(comparison)))
     write_file(root / "run.json", run)
@@ -98,8 +99,8 @@ def _results(comparison: Comparison) -> dict[str, Any]:
             for name in comparison.measures
         },
         "verdicts": {name: comparison.verdict(name) for name in comparison.measures},
-        "chosen": {_cell_name(cell): asdict(choice) for cell, choice in comparison.chosen.items()},
-        "sizes": {_cell_name(cell): size for cell, size in comparison.sizes.items()},
+        "chosen": {_joined(of): asdict(choice) for of, choice in comparison.chosen.items()},
+        "sizes": {_joined(of): size for of, size in comparison.sizes.items()},
         "notes": list(comparison.notes),
     }
 
@@ -112,7 +113,7 @@ def load(folder: str | os.PathLike[str]) -> Comparison:
     """Load a saved comparison; a folder that does not hold one, or a damaged one, is a `DataError`."""
     root = Path(folder)
     if not (root / "run.json").is_file():
-        unfinished = (root / "cells").is_dir()
+        unfinished = (root / "trials").is_dir()
         words = "is not finished yet; run it again to go on" if unfinished else "holds no comparison"
         raise DataError(f"{root} {words}: it has no run.json.")
     try:
@@ -150,7 +151,7 @@ def _load(root: Path) -> Comparison:
         or len(rows.offsets) != len(rows.qids) + 1
     ):
         raise ValueError("its tables do not fit together")
-    return Comparison(
+    comparison = Comparison(
         systems=systems,
         folds=tuple(FoldFacts(**fold) for fold in results["folds"]),
         rows=rows,
@@ -166,13 +167,37 @@ def _load(root: Path) -> Comparison:
         levels=kept["levels"],
         probabilities=by_system[0],
         importances=by_system[1],
-        curves=_cells(read_json(root / "curves.json"), _curve),
-        chosen=_cells(results["chosen"], _choice),
-        timings=_cells(_timings(root), lambda timing: Timing(**timing)),
-        sizes=_cells(results["sizes"], int),
+        curves=_by_system_fold(read_json(root / "curves.json"), _curve),
+        chosen=_by_system_fold(results["chosen"], _choice),
+        timings=_by_system_fold(_timings(root), lambda timing: Timing(**timing)),
+        sizes=_by_system_fold(results["sizes"], int),
         environment=run,
         notes=tuple(results["notes"]),
     )
+    if run.get("versions", {}).get("mcrank") == mcrank.__version__:
+        for measure, lines in results["leaderboards"].items():
+            standings = _standings(comparison, lines)
+            if standings is not None:
+                comparison.keep_leaderboard(measure, standings)
+    return comparison
+
+
+def _standings(comparison: Comparison, lines: list[dict[str, Any]]) -> list[Standing] | None:
+    """A saved leaderboard; None where it is not what `_results` writes of finite numbers."""
+    kept: list[Standing] = []
+    for line in lines:
+        numbers, whole = ["mean", "ci_low", "ci_high"], ["rank"]
+        if kept:  # the first is what the others are compared with
+            numbers += ["difference", "effect", "p", "corrected_p"]
+            whole += ["tests", "wins", "ties", "losses"]
+        if (
+            any(type(line.get(name)) is not float for name in numbers)
+            or any(type(line.get(name)) is not int for name in whole)
+            or line.get("mark") not in ("best", "***", "**", "*", "")
+        ):
+            return None
+        kept.append(Standing(**line | costs(comparison, line["system"])))
+    return kept if sorted(line.system for line in kept) == sorted(comparison.keys) else None
 
 
 def _features(root: Path) -> npt.NDArray[np.float32] | None:
@@ -197,11 +222,11 @@ def _number(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def _cell_name(cell: Cell) -> str:
-    return "\t".join(cell)
+def _joined(of: SystemFold) -> str:
+    return "\t".join(of)
 
 
-def _cells(table: Mapping[str, Any], make: Any) -> dict[Cell, Any]:
+def _by_system_fold(table: Mapping[str, Any], make: Any) -> dict[SystemFold, Any]:
     found = {}
     for name, value in table.items():
         system, _, fold = name.partition("\t")

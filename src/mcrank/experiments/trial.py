@@ -1,7 +1,7 @@
-"""A cell: one ranker with one set of options on one fold, trained, scored and kept in a file of its own.
+"""A trial: one ranker with one set of options on one fold, trained, scored and kept in a file of its own.
 
 The file is a model-file container (checksum at its end, appears whole or not at all) under a name made of
-everything its content depends on. So a killed comparison finds what it has finished, and a cell is never
+everything its content depends on. So a killed comparison finds what it has finished, and a trial is never
 taken for another.
 """
 
@@ -30,12 +30,12 @@ from mcrank.rankers.base import Ranker, measure_of
 from mcrank.rankers.provenance import provenance
 
 FORMAT = 1
-# Folders whose code decides what a ranker learns and what its scores are.
-_CODE = ("boosting", "data", "losses", "metrics", "models", "rankers", "container.py", "options.py")
+# Folders whose code decides nothing of what a ranker learns and what its scores are.
+_NOT_CODE = ("cli", "doctor", "experiments", "papers", "report", "stats")
 
 
 @dataclass(frozen=True)
-class CellPlan:
+class Trial:
     """What to do: train ``ranker`` with ``options`` (or load ``model``) and score the test part of a fold."""
 
     system: str
@@ -52,7 +52,7 @@ class CellPlan:
 
 @dataclass(frozen=True, eq=False)
 class Finished:
-    """Content of a cell file."""
+    """Content of the file of a trial."""
 
     facts: Mapping[str, Any]
     arrays: Mapping[str, npt.NDArray[Any]]
@@ -65,26 +65,26 @@ def facts_of(parts: Parts) -> dict[str, dict[str, Any] | None]:
     }
 
 
-def cell_name(plan: CellPlan, facts: Mapping[str, Any], features: tuple[str, ...]) -> str:
-    """Name of a cell's file: a hash of all that its content depends on."""
+def trial_name(trial: Trial, facts: Mapping[str, Any], features: tuple[str, ...]) -> str:
+    """Name of a trial's file: a hash of all that its content depends on."""
     what: dict[str, Any] = {
         "format": FORMAT,
         "code": code_fingerprint(),
         "versions": versions(),
         "features": list(features),
     }
-    if plan.ranker is not None:
-        ranker = ranker_class(plan.ranker)(**plan.options)
+    if trial.ranker is not None:
+        ranker = ranker_class(trial.ranker)(**trial.options)
         declared = ranker.declared_options
         options = {n: value for n, value in ranker.checked_options().items() if declared[n].scope == "model"}
         what |= {
-            "ranker": plan.ranker,
+            "ranker": trial.ranker,
             "options": options,
             "files": _files_in(options),
             "data": {part: None if value is None else value["fingerprint"] for part, value in facts.items()},
         }
     else:
-        model = Path(str(plan.model)).read_bytes()
+        model = Path(str(trial.model)).read_bytes()
         what |= {"model": hashlib.sha256(model).hexdigest(), "data": {"test": facts["test"]["fingerprint"]}}
     return hashlib.blake2b(json_bytes(what), digest_size=16).hexdigest()
 
@@ -103,10 +103,10 @@ def code_fingerprint() -> str:
     """Hash of the code that decides results: another version of it starts afresh."""
     digest = hashlib.blake2b(digest_size=16)
     root = Path(mcrank.__file__).parent
-    for name in _CODE:
-        path = root / name
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    for file in sorted(root.rglob("*.py")):
+        name = file.relative_to(root)
+        if name.parts[0] not in _NOT_CODE:
+            digest.update(name.as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()
 
 
@@ -125,15 +125,15 @@ def versions() -> dict[str, str]:
     }
 
 
-def run_cell(
-    plan: CellPlan,
+def run_trial(
+    trial: Trial,
     parts: Parts,
     target: Path,
     seconds: Path,
     callback: Callable[[Any], Any] | None = None,
     interrupted: Callable[[], bool] = lambda: False,
 ) -> float:
-    """Train, score and keep; return the seconds it took. The cell's file comes last: it means done.
+    """Train, score and keep; return the seconds it took. The trial's file comes last: it means done.
 
     After Ctrl-C rankers return with the rounds they have, which is not what was asked for here: when
     ``interrupted`` says so, nothing is kept.
@@ -141,17 +141,17 @@ def run_cell(
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        ranker, train_seconds, train_cpu = _ranker(plan, parts, callback)
+        ranker, train_seconds, train_cpu = _ranker(trial, parts, callback)
         if interrupted():
             raise KeyboardInterrupt
-        facts, arrays = _outcome(plan, ranker, parts)
+        facts, arrays = _outcome(trial, ranker, parts)
     facts["warnings"] = sorted({str(warning.message) for warning in said})
     predict_seconds = _predict_seconds(ranker, parts)
     whole = time.perf_counter() - began
     write_file(
         seconds,
         json_bytes(
-            {"train": train_seconds, "train_cpu": train_cpu, "predict": predict_seconds, "cell": whole}
+            {"train": train_seconds, "train_cpu": train_cpu, "predict": predict_seconds, "whole": whole}
         ),
     )
     try:
@@ -163,27 +163,27 @@ def run_cell(
 
 
 def _ranker(
-    plan: CellPlan, parts: Parts, callback: Callable[[Any], Any] | None
+    trial: Trial, parts: Parts, callback: Callable[[Any], Any] | None
 ) -> tuple[Ranker, float | None, float | None]:
     """A ranker that is fitted, and the seconds that took: on the clock, and of processor time."""
-    if plan.ranker is None:
-        return load(str(plan.model)).set_params(n_jobs=1), None, None
+    if trial.ranker is None:
+        return load(str(trial.model)).set_params(n_jobs=1), None, None
     if parts.train is None:
         raise DataError("the data has no train part; give one, or enter models and scores alone.")
-    ranker = ranker_class(plan.ranker)(**{**plan.options, "n_jobs": 1})
+    ranker = ranker_class(trial.ranker)(**{**trial.options, "n_jobs": 1})
     began, used = time.perf_counter(), time.process_time()
     ranker.fit(parts.train, valid=parts.valid, callback=callback)
     return ranker, time.perf_counter() - began, time.process_time() - used
 
 
 def _outcome(
-    plan: CellPlan, ranker: Ranker, parts: Parts
+    trial: Trial, ranker: Ranker, parts: Parts
 ) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     test = parts.test
     arrays: dict[str, npt.NDArray[Any]] = {
         "scores": np.ascontiguousarray(test.to_grouped(ranker.predict(test)))
     }
-    if plan.ranker is not None:
+    if trial.ranker is not None:
         # Only what was saved can be loaded, so what is kept is what a loaded model would give.
         arrays["model"] = np.frombuffer(to_bytes(ranker), dtype=np.uint8)
     probabilities = getattr(ranker, "predict_proba", None)
@@ -195,7 +195,7 @@ def _outcome(
         arrays["importances"] = np.asarray(importances, dtype=np.float64)
     measure = measure_of(ranker.checked_options())
     value = None
-    if plan.ranker is not None and parts.valid is not None:
+    if trial.ranker is not None and parts.valid is not None:
         value = float(measure.on(parts.valid).mean(parts.valid.to_grouped(ranker.predict(parts.valid))))
     facts = {
         "best_round": int(ranker.best_round_),
@@ -220,8 +220,8 @@ def _predict_seconds(ranker: Ranker, parts: Parts) -> float:
     return best
 
 
-def read_cell(path: Path) -> Finished | None:
-    """Return a finished cell; None when there is none, or a damaged one."""
+def read_trial(path: Path) -> Finished | None:
+    """Return a finished trial; None when there is none, or a damaged one."""
     try:
         return Finished(*read_file(path))
     except (OSError, ModelFileError):
@@ -229,7 +229,7 @@ def read_cell(path: Path) -> Finished | None:
 
 
 def read_seconds(path: Path) -> dict[str, float | None]:
-    """Return the seconds of a cell, nothing when they are not known."""
+    """Return the seconds of a trial, nothing when they are not known."""
     try:
         found = read_json(path)
     except (OSError, ValueError):
@@ -237,6 +237,6 @@ def read_seconds(path: Path) -> dict[str, float | None]:
     return found if isinstance(found, dict) else {}
 
 
-def model_in(cell: Finished) -> bytes | None:
-    """Return the content of the model file that a cell trained."""
-    return cell.arrays["model"].tobytes() if "model" in cell.arrays else None
+def model_in(trial: Finished) -> bytes | None:
+    """Return the content of the model file that a trial trained."""
+    return trial.arrays["model"].tobytes() if "model" in trial.arrays else None

@@ -1,33 +1,188 @@
-"""A worker process: told in JSON lines which cells to run, it answers in JSON lines.
+"""Running the trials of a comparison, in this process or in several.
 
-Started as ``python -m mcrank.experiments.workers``, which, unlike a pool of `multiprocessing`, never runs the
-caller's script again and ends by itself when its parent is gone: its standard input closes.
-
-First it is told ``{"recipe": ..., "dialects": ...}``, then ``{"plan": ..., "target": ..., "seconds": ...}``
-for each cell. It answers with some ``{"round": ..., "rounds": ...}``, then ``{"took": ...}`` or an error.
+A worker process is started as ``python -m mcrank.experiments.workers``, which, unlike a pool of
+`multiprocessing`, never runs the caller's script again and ends by itself when its parent is gone: its
+standard input closes. It is told in JSON lines what to do and answers in JSON lines: first it is told
+``{"recipe": ..., "dialects": ...}``, then ``{"trial": ..., "target": ..., "seconds": ...}`` for each trial;
+it answers with some ``{"round": ..., "rounds": ...}``, then ``{"took": ...}`` or an error.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
+from tempfile import TemporaryDirectory
+from types import FrameType
 from typing import Any
 
+import mcrank
+from mcrank import errors
 from mcrank.errors import McrankError
-from mcrank.experiments.fold_source import Parts, make_fold
-from mcrank.experiments.trial import CellPlan, run_cell
+from mcrank.experiments.fold_source import KeptFolds, Source, make_fold
+from mcrank.experiments.schedule import Schedule, Task
+from mcrank.experiments.trial import Trial, run_trial
 from mcrank.metrics.dialect import Dialect
-from mcrank.metrics.tools import define_dialect
+from mcrank.metrics.tools import DIALECTS, define_dialect
 
-_PATIENCE = 0.2  # seconds between two words on the rounds of a cell
+_PATIENCE = 0.2  # seconds between two words on the rounds of a trial
+_WAIT = 0.1  # seconds between two looks at the workers
+
+
+def run_tasks(schedule: Schedule, source: Source, folds: KeptFolds, n_jobs: int) -> None:
+    """Run all tasks of a schedule, ``n_jobs`` at a time and each on one thread."""
+    schedule.jobs = n_jobs
+    if schedule.jobs == 1 or not sys.executable:
+        _run_here(schedule, folds)
+    else:
+        with ExitStack() as stack:
+            folder = stack.enter_context(TemporaryDirectory(prefix="mcrank-"))
+            recipe = source.handed_over(folder, folds)
+            folds.clear()
+            workers = [stack.enter_context(_worker(recipe)) for _ in range(schedule.jobs)]
+            _run_there(schedule, workers)
+    if schedule.failure is not None:
+        raise schedule.failure
+
+
+def _run_here(schedule: Schedule, folds: KeptFolds) -> None:
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    fold = None
+    # Sums of a BLAS with more threads may round otherwise.
+    with threadpool_limits(limits=1), _ctrl_c_noted() as interrupted:
+        while (task := schedule.take(fold)) is not None:
+            fold = task.trial.fold
+            try:
+                told = {"trial": task.trial.to_json(), "target": task.target, "seconds": task.seconds}
+                took = run_task(told, folds, partial(_tell, schedule, task), interrupted)
+            except McrankError as error:
+                schedule.failed(_named(task, type(error), str(error)))
+                return
+            schedule.finished(task, took)
+            schedule.say()
+
+
+@contextmanager
+def _ctrl_c_noted() -> Iterator[Callable[[], bool]]:
+    """Whether there was a Ctrl-C, for rankers may take it for a wish to end early and say nothing."""
+    noted = threading.Event()
+
+    def on_ctrl_c(number: int, frame: FrameType | None) -> None:
+        noted.set()
+        raise KeyboardInterrupt
+
+    here = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, on_ctrl_c) if here else None
+    try:
+        yield noted.is_set
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
+
+
+def _tell(schedule: Schedule, task: Task, done: int, of: int) -> None:
+    schedule.round(task, done, of)
+    schedule.say()
+
+
+def _run_there(schedule: Schedule, workers: Sequence[subprocess.Popen[str]]) -> None:
+    """One thread for each worker, asking and listening. This thread tells the callback, and Ctrl-C reaches
+    it.
+    """
+    threads = [threading.Thread(target=_converse, args=(schedule, worker), daemon=True) for worker in workers]
+    for thread in threads:
+        thread.start()
+    # After a failure what the other workers are at is lost, and done again next time.
+    while schedule.failure is None and any(thread.is_alive() for thread in threads):
+        threads[0].join(timeout=_WAIT)
+        for thread in threads[1:]:
+            thread.join(timeout=0.0)
+        schedule.say()
+
+
+def _converse(schedule: Schedule, worker: subprocess.Popen[str]) -> None:
+    fold = None
+    try:
+        while (task := schedule.take(fold)) is not None:
+            fold = task.trial.fold
+            schedule.finished(task, _ask(schedule, worker, task))
+    except Exception as error:  # raised again by the thread that started this one
+        schedule.failed(error)
+
+
+def _ask(schedule: Schedule, worker: subprocess.Popen[str], task: Task) -> float:
+    if worker.stdin is None or worker.stdout is None:
+        raise McrankError("a worker process has no pipes.")
+    told = {"trial": task.trial.to_json(), "target": task.target, "seconds": task.seconds}
+    try:
+        worker.stdin.write(json.dumps(told) + "\n")
+        worker.stdin.flush()
+        for line in worker.stdout:
+            said = json.loads(line)
+            if "took" in said:
+                return float(said["took"])
+            if "error" in said:
+                raise _named(task, getattr(errors, said["kind"], McrankError), said["error"])
+            schedule.round(task, said["round"], said["rounds"])
+    except BrokenPipeError:
+        pass
+    try:
+        code = worker.wait(timeout=5)
+    except subprocess.TimeoutExpired:
+        worker.kill()
+        code = worker.wait()
+    raise McrankError(
+        f"{task.words}: its process ended with code {code}, perhaps for want of memory; what is finished is "
+        "kept: run it again with fewer n_jobs."
+    )
+
+
+def _named(task: Task, kind: type[Any], words: str) -> McrankError:
+    return kind(f"{task.words}: {words}") if issubclass(kind, McrankError) else McrankError(words)
+
+
+@contextmanager
+def _worker(recipe: dict[str, Any]) -> Iterator[subprocess.Popen[str]]:
+    """A worker process that has been told where its data come from; ended when left."""
+    one_thread = {
+        f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB_MAXIMUM")
+    }
+    # Found wherever this process found it, and nothing else from the folder we happen to be in (-P).
+    paths = [str(Path(mcrank.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "mcrank.experiments.workers"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, **one_thread, "PYTHONPATH": os.pathsep.join(paths)},
+    )
+    try:
+        begin = {"recipe": recipe, "dialects": [asdict(dialect) for dialect in DIALECTS.values()]}
+        if process.stdin is not None:
+            process.stdin.write(json.dumps(begin) + "\n")
+            process.stdin.flush()
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):  # what could not be delivered to a process that is gone
+                if pipe is not None:
+                    pipe.close()
 
 
 class Rounds:
@@ -46,30 +201,16 @@ class Rounds:
         return False
 
 
-class FoldShelf:
-    """Keeps the fold used last, for the next cell is often of the same."""
-
-    def __init__(self, make: Callable[[int], Parts]) -> None:
-        self._make = make
-        self._kept: tuple[int, Parts] | None = None
-
-    def __getitem__(self, number: int) -> Parts:
-        if self._kept is None or self._kept[0] != number:
-            self._kept = None  # let go of the old one before the new one takes memory
-            self._kept = (number, self._make(number))
-        return self._kept[1]
-
-
 def run_task(
     task: Mapping[str, Any],
-    folds: FoldShelf,
+    folds: KeptFolds,
     tell: Callable[[int, int], Any],
     interrupted: Callable[[], bool] = lambda: False,
 ) -> float:
-    """Run the cell that a task describes; return the seconds it took."""
-    plan = CellPlan(**task["plan"])
+    """Run the trial that a task describes; return the seconds it took."""
+    trial = Trial(**task["trial"])
     target, seconds = Path(task["target"]), Path(task["seconds"])
-    return run_cell(plan, folds[plan.fold], target, seconds, Rounds(tell), interrupted)
+    return run_trial(trial, folds[trial.fold], target, seconds, Rounds(tell), interrupted)
 
 
 def main() -> None:
@@ -88,7 +229,7 @@ def main() -> None:
     begin = json.loads(lines.get())
     for switches in begin["dialects"]:
         define_dialect(Dialect(**switches))
-    folds = FoldShelf(lambda number: make_fold(begin["recipe"], number))
+    folds = KeptFolds(lambda number: make_fold(begin["recipe"], number))
     while True:
         task = json.loads(lines.get())
         try:
@@ -103,7 +244,7 @@ def main() -> None:
 
 
 def _listen(lines: SimpleQueue[str]) -> None:
-    """Read tasks; when the parent is gone there is nobody to work for, not even to finish the cell."""
+    """Read tasks; when the parent is gone there is nobody to work for, not even to finish the trial."""
     for line in sys.stdin:
         lines.put(line)
     os._exit(0)

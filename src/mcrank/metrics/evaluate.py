@@ -14,7 +14,13 @@ from mcrank.data.trec import Judged, Qrels, Run, judge
 from mcrank.errors import DataError, MeasureError
 from mcrank.metrics.layout import BoolArray, FloatArray, Graded, Layout
 from mcrank.metrics.measure import Measure, parse_measure
-from mcrank.metrics.prepared import PreparedMeasure, measure_together, score_array, score_column
+from mcrank.metrics.prepared import (
+    PreparedMeasure,
+    PreparedMeasures,
+    measure_together,
+    score_array,
+    score_column,
+)
 from mcrank.threads import check_jobs
 
 
@@ -150,24 +156,35 @@ def evaluate(
     wanted = _measures(measures)
     graded, row_scores = graded_rows(scores, data, complete, judged_only)
     jobs = check_jobs(n_jobs, "evaluate")
-    return _evaluate(wanted, graded, row_scores, Layout.of(graded, jobs), band)
+    return _evaluate(wanted, graded, row_scores, PreparedMeasures(Layout.of(graded, jobs)), band)
+
+
+def evaluate_ready(
+    scores: npt.ArrayLike,
+    data: Graded,
+    measures: str | Measure | Iterable[str | Measure],
+    ready: PreparedMeasures,
+) -> Evaluation:
+    """Evaluate scores in grouped row order as `evaluate` does, with measures made ready for ``data``."""
+    return _evaluate(_measures(measures), data, scores, ready, band=False)
 
 
 def _evaluate(
-    wanted: list[Measure], graded: Graded, row_scores: npt.ArrayLike, layout: Layout, band: bool
+    wanted: list[Measure], graded: Graded, row_scores: npt.ArrayLike, ready: PreparedMeasures, band: bool
 ) -> Evaluation:
+    layout = ready.layout
     used = score_column(row_scores, layout)
-    prepared = [PreparedMeasure(measure, layout) for measure in wanted]
+    prepared = [ready[measure] for measure in wanted]
     cuts = sorted({measure.k for measure in wanted if measure.k is not None})
     values, tied = measure_together(prepared, used, cuts)
     per_query = {}
     mean = {}
     counted = {}
-    for measure, ready, those in zip(wanted, prepared, values, strict=True):
+    for measure, one, those in zip(wanted, prepared, values, strict=True):
         those.setflags(write=False)
         per_query[measure.name] = those
-        mean[measure.name] = ready.mean_of(those)
-        counted[measure.name] = ready.counted(those) if np.isnan(those).any() else those
+        mean[measure.name] = one.mean_of(those)
+        counted[measure.name] = one.counted(those) if np.isnan(those).any() else those
     return Evaluation(
         mean=MappingProxyType(mean),
         per_query=MappingProxyType(per_query),

@@ -161,13 +161,16 @@ class PreparedMeasure:
         """Return the dialect's mean over queries, weighted where the data has query weights."""
         return self.mean_of(self.per_query(scores))
 
-    def mean_of(self, values: FloatArray) -> float:
-        """Return the dialect's mean of values per query, the same for any order of the queries."""
-        inside = ~self._skipped
+    def mean_of(self, values: FloatArray, queries: BoolArray | None = None) -> float:
+        """Return the dialect's mean of values per query, the same for any order of the queries.
+
+        ``queries`` marks those to take the mean of, as if there were no others; all by default.
+        """
+        inside = ~self._skipped if queries is None else queries & ~self._skipped
         weight, one = self.query_weight, 1.0
         if weight is not None:
             # By a power of two, which changes no digit, so that no sum of large weights overflows.
-            exponent = max(int(np.frexp(weight.max())[1]), 0)
+            exponent = max(int(np.frexp(weight[inside].max(initial=0.0))[1]), 0)
             weight, one = np.ldexp(weight, -exponent), math.ldexp(1.0, -exponent)
         total = float(inside.sum() if weight is None else exact_sum(weight[inside]))
         if total <= 0.0:
@@ -228,6 +231,36 @@ class PreparedMeasure:
         return TrainingArrays(
             np.take(self.form.worth, self.layout.levels), self.form.discount, self.norm, self.form.depth
         )
+
+
+class PreparedMeasures:
+    """Measures made ready for one data set when they are first asked for, each once.
+
+    Examples
+    --------
+    >>> from mcrank import Grades, parse_measure
+    >>> from mcrank.metrics.layout import Layout
+    >>> from mcrank.metrics.prepared import PreparedMeasures
+    >>> ready = PreparedMeasures(Layout.of(Grades([0, 1], qid=[1, 1])))
+    >>> ready[parse_measure("map")] is ready[parse_measure("map")]
+    True
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self._ready: dict[Measure, PreparedMeasure | MeasureError] = {}
+
+    def __getitem__(self, measure: Measure) -> PreparedMeasure:
+        """Return the measure made ready; `MeasureError` where its dialect refuses the data."""
+        if measure not in self._ready:
+            try:
+                self._ready[measure] = PreparedMeasure(measure, self.layout)
+            except MeasureError as error:
+                self._ready[measure] = error
+        found = self._ready[measure]
+        if isinstance(found, MeasureError):
+            raise found.with_traceback(None)
+        return found
 
 
 def checked_scores(scores: npt.ArrayLike, layout: Layout) -> FloatArray:

@@ -14,7 +14,7 @@ from mcrank.metrics.dialect import Dialect, switch_words
 from mcrank.metrics.evaluate import graded_rows
 from mcrank.metrics.layout import FloatArray, Graded, Layout
 from mcrank.metrics.measure import Measure, parse_measure
-from mcrank.metrics.prepared import PreparedMeasure, checked_scores
+from mcrank.metrics.prepared import PreparedMeasures, checked_scores
 from mcrank.metrics.tools import DIALECTS, find_dialect
 from mcrank.threads import check_jobs
 
@@ -156,19 +156,26 @@ def rosetta(
         _printed(value)  # what is no number is refused before anything is computed
     jobs = check_jobs(n_jobs, "rosetta")
     graded, row_scores = graded_rows(scores, data, complete, judged_only)
-    layout = Layout.of(graded, jobs)
-    used = checked_scores(row_scores, layout)
+    ready = PreparedMeasures(Layout.of(graded, jobs))
+    used = checked_scores(row_scores, ready.layout)
     definition = replace(asked, dialect=DIALECTS["standard"])
-    names = list(DIALECTS)
-    readings = tuple(_read(definition, DIALECTS[name], layout, used) for name in names)
-    variants = tuple(_read(definition, find_dialect(name), layout, used) for name in VARIANTS)
+    readings = tuple(_read(definition, dialect, ready, used) for dialect in DIALECTS.values())
+    variants = tuple(_read(definition, find_dialect(name), ready, used) for name in VARIANTS)
     return Rosetta(definition.name, readings, variants, value)
 
 
-def _read(definition: Measure, dialect: Dialect, layout: Layout, scores: FloatArray) -> Reading:
+def _read(definition: Measure, dialect: Dialect, ready: PreparedMeasures, scores: FloatArray) -> Reading:
+    tried, value, refusal = printed_mean(definition, dialect, ready, scores)
+    steps = () if value is None else steps_to(definition, tried, ready, scores)
+    return Reading(tried.name, value, steps, refusal, dialect.note)
+
+
+def printed_mean(
+    definition: Measure, dialect: Dialect, ready: PreparedMeasures, scores: FloatArray
+) -> tuple[Dialect, float | None, str]:
+    """Return the dialect that gives a number, changed where it refuses; the number; and what it refuses."""
     try:
-        value = PreparedMeasure(replace(definition, dialect=dialect), layout).mean(scores)
-        return Reading(dialect.name, value, _steps(definition, dialect, layout, scores), "", dialect.note)
+        return dialect, ready[replace(definition, dialect=dialect)].mean(scores), ""
     except MeasureError as error:
         refusal = f"refuses: {error}"
     for switch, setting, words in _ANYWAY:
@@ -176,19 +183,18 @@ def _read(definition: Measure, dialect: Dialect, layout: Layout, scores: FloatAr
             continue
         tried = dialect.but(**{switch: setting})
         try:
-            value = PreparedMeasure(replace(definition, dialect=tried), layout).mean(scores)
+            return tried, ready[replace(definition, dialect=tried)].mean(scores), words
         except MeasureError:
             continue
-        return Reading(tried.name, value, _steps(definition, tried, layout, scores), words, dialect.note)
-    return Reading(dialect.name, None, (), refusal, dialect.note)
+    return dialect, None, refusal
 
 
-def _steps(
-    definition: Measure, dialect: Dialect, layout: Layout, scores: FloatArray
+def steps_to(
+    definition: Measure, dialect: Dialect, ready: PreparedMeasures, scores: FloatArray
 ) -> tuple[tuple[str, float], ...]:
     """Turn the definition into the dialect switch by switch, and note what moves the number."""
     current = DIALECTS["standard"]
-    at = PreparedMeasure(definition, layout).mean(scores)
+    at = ready[definition].mean(scores)
     steps = []
     # `outside` first: a table of gains makes sense of grades only once it is said what others do.
     for switch in ("outside", *(f.name for f in fields(Dialect))):
@@ -197,7 +203,7 @@ def _steps(
             continue
         current = replace(current, **{switch: wanted})
         try:
-            then = PreparedMeasure(replace(definition, dialect=current), layout).mean(scores)
+            then = ready[replace(definition, dialect=current)].mean(scores)
         except MeasureError:
             continue  # half-way between two dialects: the next switch makes it whole
         if abs(then - at) > _SMALL:

@@ -14,11 +14,11 @@ import numpy as np
 
 from mcrank.experiments.compare import compare
 from mcrank.experiments.comparison import Comparison, FloatArray
+from mcrank.experiments.cutoffs import CUTOFFS
 from mcrank.experiments.entries import Entry
 from mcrank.lazy import lazy
 from mcrank.papers.outcome import Reproduction
 from mcrank.papers.run import Run
-from mcrank.report.comparison_figures import CUTOFFS
 from mcrank.report.panels import Figure, Line, Lines
 from mcrank.report.tables import Cell, Column, Table
 

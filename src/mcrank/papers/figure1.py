@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from mcrank.experiments.comparison import FloatArray
+from mcrank.experiments.cutoffs import CUTOFFS
 from mcrank.metrics.evaluate import evaluate
 from mcrank.papers.artificial import Artificial, staged, table1_forests, table1_nets
 from mcrank.papers.outcome import Claim, Reproduction, judged
 from mcrank.papers.run import Run
-from mcrank.report.comparison_figures import CUTOFFS
 from mcrank.report.panels import Figure, Line, Lines
 from mcrank.report.tables import Cell, Column, Table
 

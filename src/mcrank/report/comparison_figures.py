@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mcrank.experiments.calibration import (
-    ByPosition,
-    GradeReliability,
-    Reliability,
-    relevance_by_position,
-    reliability,
-)
-from mcrank.experiments.dialect_orders import DialectOrder
+from mcrank.experiments.calibration import GradeReliability
+from mcrank.experiments.cutoffs import CUTOFFS
 from mcrank.experiments.names import shortened
 from mcrank.report.panels import Bars, Columns, Figure, Intervals, Line, Lines, Panel, Shares
 from mcrank.stats.paired import differences
@@ -25,34 +18,15 @@ from mcrank.stats.two import known_to_all
 if TYPE_CHECKING:
     from mcrank.experiments.comparison import Comparison, FloatArray, IntArray
 
-CUTOFFS = tuple(range(1, 11))
 TOP_FEATURES = 12
 _POINTS = 120  # of a training curve; more than its pixels would show nothing more
 _FEW_ROWS = 10  # a bin of fewer rows says nothing about a probability
 _HALF_COLUMNS = 20  # columns of a histogram on either side of zero
 
 
-@dataclass(frozen=True, eq=False)
-class Cutoffs:
-    """NDCG@1..10 of each system: mean and standard deviation over the queries (systems x cut-offs)."""
-
-    mean: FloatArray
-    std: FloatArray
-
-
-def cutoffs(comparison: Comparison) -> Cutoffs:
-    """Measure every system at the cut-offs of the McRank paper's Figure 1."""
-    names = [f"ndcg@{k}" for k in CUTOFFS]
-    found = [comparison.evaluate(key, names) for key in comparison.keys]
-    freedom = 1 if comparison.n_queries > 1 else 0
-    return Cutoffs(
-        np.array([[one.mean[name] for name in names] for one in found]),
-        np.array([[one.per_query[name].std(ddof=freedom) for name in names] for one in found]),
-    )
-
-
-def cutoff_figure(comparison: Comparison, found: Cutoffs) -> Figure:
+def cutoff_figure(comparison: Comparison) -> Figure:
     """The paper's Figure 1: means above, standard deviations apart from them."""
+    found = comparison.cutoffs
     panels = [
         Lines(
             title,
@@ -197,9 +171,9 @@ def wins_figure(comparison: Comparison, measure: str) -> Figure:
     )
 
 
-def flip_figure(comparison: Comparison, orders: Sequence[DialectOrder]) -> Figure:
+def flip_figure(comparison: Comparison) -> Figure:
     """Bump chart: the place of each system under every dialect that gives a number."""
-    shown = [order for order in orders if np.isfinite(order.values).all()]
+    shown = [order for order in comparison.dialect_orders if np.isfinite(order.values).all()]
     systems = range(len(comparison.keys))
     panel = Lines(
         "Places under every dialect",
@@ -223,20 +197,7 @@ def flip_figure(comparison: Comparison, orders: Sequence[DialectOrder]) -> Figur
     return Figure("dialects", "Places under every dialect", text, [panel])
 
 
-def calibrations(comparison: Comparison) -> dict[str, tuple[Reliability, ByPosition]]:
-    """Reliability and relevance by position of every system that predicts probabilities."""
-    found = {}
-    for key, probabilities in comparison.probabilities.items():
-        expected = probabilities.astype(np.float64) @ comparison.levels
-        scores = comparison.scores[comparison.place(key)]
-        found[key] = (
-            reliability(probabilities, comparison.levels, comparison.grades),
-            relevance_by_position(expected, comparison.grades, scores, comparison.offsets),
-        )
-    return found
-
-
-def reliability_figure(found: dict[str, tuple[Reliability, ByPosition]]) -> Figure:
+def reliability_figure(comparison: Comparison) -> Figure:
     """Reliability diagrams, one a system, a line a grade."""
     panels = [
         Lines(
@@ -248,7 +209,7 @@ def reliability_figure(found: dict[str, tuple[Reliability, ByPosition]]) -> Figu
             y_range=(0.0, 1.0),
             diagonal=True,
         )
-        for key, (reliable, _) in found.items()
+        for key, (reliable, _) in comparison.calibrations.items()
     ]
     text = (
         "Observed share of each grade against its predicted probability, in ten bins; right on the diagonal. "
@@ -270,10 +231,10 @@ def _reliability_line(one: GradeReliability, number: int) -> Line:
     )
 
 
-def position_figure(found: dict[str, tuple[Reliability, ByPosition]]) -> Figure:
+def position_figure(comparison: Comparison) -> Figure:
     """Expected relevance against true relevance by position."""
     panels = []
-    for key, (_, by_position) in found.items():
+    for key, (_, by_position) in comparison.calibrations.items():
         x = list(range(1, len(by_position.true) + 1))
         lines = [
             Line("predicted", x, by_position.predicted.tolist(), 0, dots=True),

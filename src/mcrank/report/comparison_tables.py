@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mcrank.experiments.calibration import ByPosition, Reliability
-from mcrank.experiments.dialect_orders import DialectOrder, dialect_orders
+from mcrank.experiments.cutoffs import CUTOFFS
 from mcrank.experiments.leaderboard import Standing, family
-from mcrank.experiments.pairs import win_counts
-from mcrank.report.comparison_figures import CUTOFFS, Cutoffs, calibrations, cutoffs
 from mcrank.report.tables import Cell, Column, Table
 
 if TYPE_CHECKING:
@@ -139,8 +136,9 @@ def fold_table(comparison: Comparison, measure: str) -> Table:
     return Table("folds", f"Mean {measure} on the test queries of each fold.", columns, rows)
 
 
-def cutoff_table(comparison: Comparison, found: Cutoffs) -> Table:
+def cutoff_table(comparison: Comparison) -> Table:
     """NDCG@1..10, the mean with the standard deviation in parentheses as in the McRank paper's Table 1."""
+    found = comparison.cutoffs
     columns = [Column("system", numeric=False)]
     for k in CUTOFFS:
         columns += [Column(f"ndcg@{k}"), Column(f"std@{k}")]
@@ -156,7 +154,7 @@ def cutoff_table(comparison: Comparison, found: Cutoffs) -> Table:
 
 def win_table(comparison: Comparison, measure: str) -> Table:
     """Wins, ties and losses of every pair, as three numbers in a cell."""
-    counts = win_counts(comparison, measure)
+    counts = comparison.wins(measure)
     columns = [Column("system", numeric=False), *(Column(key, numeric=False) for key in comparison.keys)]
     rows = []
     for a, key in enumerate(comparison.keys):
@@ -170,13 +168,13 @@ def win_table(comparison: Comparison, measure: str) -> Table:
     )
 
 
-def dialect_table(comparison: Comparison, orders: Sequence[DialectOrder]) -> Table:
+def dialect_table(comparison: Comparison) -> Table:
     """Mean and place of every system under every dialect."""
     columns = [Column("dialect", numeric=False), Column("tool", numeric=False)]
     for key in comparison.keys:
         columns += [Column(key), Column(f"{key}, place")]
     rows = []
-    for order in orders:
+    for order in comparison.dialect_orders:
         row = [Cell(order.dialect, order.dialect), Cell(order.tool, order.tool)]
         for value, place in zip(order.values.tolist(), order.places.tolist(), strict=True):
             row += [number(value), whole(place) if math.isfinite(value) else Cell("refuses")]
@@ -214,10 +212,10 @@ def choice_table(comparison: Comparison) -> Table:
     return Table("choices", "Choices made on the validation parts.", columns, rows)
 
 
-def calibration_table(found: dict[str, tuple[Reliability, ByPosition]]) -> Table:
+def calibration_table(comparison: Comparison) -> Table:
     """Expected calibration error of every system that predicts probabilities, and of each grade."""
     rows: list[list[Cell]] = []
-    for key, (reliable, _) in found.items():
+    for key, (reliable, _) in comparison.calibrations.items():
         rows.append([Cell(key, key), Cell("mean of grades", "mean"), number(reliable.error)])
         rows += [
             [Cell(key, key), Cell(f"grade {g.grade:g}", g.grade), number(g.error)] for g in reliable.grades
@@ -228,7 +226,7 @@ def calibration_table(found: dict[str, tuple[Reliability, ByPosition]]) -> Table
     )
 
 
-def position_table(found: dict[str, tuple[Reliability, ByPosition]]) -> Table:
+def position_table(comparison: Comparison) -> Table:
     """Mean expected and true grade at each position."""
     rows: list[list[Cell]] = [
         [
@@ -237,7 +235,7 @@ def position_table(found: dict[str, tuple[Reliability, ByPosition]]) -> Table:
             *(number(float(v[at])) for v in (by.predicted, by.true)),
             whole(by.queries[at]),
         ]
-        for key, (_, by) in found.items()
+        for key, (_, by) in comparison.calibrations.items()
         for at in range(len(by.true))
     ]
     columns = [Column("system", numeric=False), Column("position"), Column("expected grade"),
@@ -262,16 +260,15 @@ def importance_table(comparison: Comparison) -> Table:
 
 def all_tables(comparison: Comparison, times: bool = True) -> list[Table]:
     """Every table of a comparison that has rows."""
-    found = calibrations(comparison)
     tables: Iterable[Any] = (
         leaderboard_table(comparison, comparison.measures, times),
         fold_table(comparison, comparison.measures[0]),
-        cutoff_table(comparison, cutoffs(comparison)),
+        cutoff_table(comparison),
         win_table(comparison, comparison.measures[0]),
-        dialect_table(comparison, dialect_orders(comparison)),
+        dialect_table(comparison),
         choice_table(comparison),
-        calibration_table(found),
-        position_table(found),
+        calibration_table(comparison),
+        position_table(comparison),
         importance_table(comparison),
     )
     return [table for table in tables if table.rows]

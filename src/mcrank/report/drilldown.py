@@ -32,6 +32,7 @@ class Documents:
     queries: IntArray
     rows: IntArray
     offsets: IntArray
+    positions: npt.NDArray[np.uint16]  # of each row in every system's ranking (systems x rows)
 
 
 def choose_documents(comparison: Comparison, measure: str, queries: int, rows: int) -> Documents:
@@ -40,9 +41,10 @@ def choose_documents(comparison: Comparison, measure: str, queries: int, rows: i
     with np.errstate(invalid="ignore"):
         spread = np.where(np.isfinite(values).all(axis=0), values.max(axis=0) - values.min(axis=0), -1.0)
     order = np.argsort(-np.round(spread, 12), kind="stable")[:queries]
-    near_top = np.zeros(len(comparison.grades), dtype=np.bool_)
-    for scores in comparison.scores:
-        near_top |= positions(scores, comparison.offsets) < DEPTH
+    place = np.empty(comparison.scores.shape, dtype=np.uint16)
+    for system, scores in enumerate(comparison.scores):
+        place[system] = np.minimum(positions(scores, comparison.offsets), 65535)
+    near_top = np.any(place < DEPTH, axis=0)
     counts = np.add.reduceat(near_top.astype(np.int64), comparison.offsets[:-1])[order]
     kept = np.sort(order[np.cumsum(counts) <= rows])
     parts = [
@@ -51,16 +53,15 @@ def choose_documents(comparison: Comparison, measure: str, queries: int, rows: i
     ]
     offsets = np.cumsum([0, *(len(part) for part in parts)])
     taken = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
-    return Documents(kept, taken, offsets.astype(np.int64))
+    return Documents(kept, taken, offsets.astype(np.int64), place[:, taken])
 
 
 def add_documents(comparison: Comparison, documents: Documents, payload: Payload) -> dict[str, Any]:
     """Put documents into a payload; return what else the page has to know about them."""
     rows = documents.rows
-    place = np.stack([positions(scores, comparison.offsets)[rows] for scores in comparison.scores])
     payload.add("doc_queries", documents.queries.astype(np.uint32))
     payload.add("doc_offsets", documents.offsets.astype(np.uint32))
-    payload.add("doc_positions", np.minimum(place, 65535).astype(np.uint16))
+    payload.add("doc_positions", documents.positions)
     payload.add("doc_scores", np.clip(comparison.scores[:, rows], -3e38, 3e38).astype(np.float32))
     payload.add("doc_grades", comparison.grades[rows].astype(np.float32))
     with_probabilities = list(comparison.probabilities)

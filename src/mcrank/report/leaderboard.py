@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mcrank.experiments.leaderboard import LEVEL, family
-from mcrank.experiments.pairs import win_counts
 from mcrank.metrics.measure import parse_measure
 from mcrank.report import comparison_tables as contents
 
@@ -83,7 +82,7 @@ def board_view(comparison: Comparison, measure: str, times: bool) -> dict[str, A
         "verdict": comparison.verdict(measure),
         "definition": parse_measure(measure).definition,
         "higher": parse_measure(measure).higher_is_better,
-        "counts": win_counts(comparison, measure).tolist(),
+        "counts": comparison.wins(measure).tolist(),
         "keys": comparison.keys,
         "queries": comparison.n_queries,
     }

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mcrank.experiments.dialect_orders import DialectOrder, dialect_orders
+from mcrank.experiments.dialect_orders import DialectOrder
 from mcrank.experiments.leaderboard import family
 from mcrank.experiments.names import shortened
 from mcrank.metrics.measure import parse_measure
@@ -145,9 +145,9 @@ def render_report(
     environment = _environment()
     step = _Steps(len(comparison.measures), callback)
     step("dialects")
-    orders = dialect_orders(comparison)
+    orders = comparison.dialect_orders
     step("cut-offs and probabilities")
-    levels, found = charts.cutoffs(comparison), charts.calibrations(comparison)
+    found = comparison.calibrations
     boards = {}
     for name in comparison.measures:
         step(f"leaderboard of {name}")
@@ -166,8 +166,8 @@ def render_report(
         "family": family(len(comparison.keys) - 1),
         "switch": _switch(comparison.measures),
         "columns": board_columns(times, len(comparison.keys) - 1),
-        "figures": _figures(comparison, levels, orders, found),
-        "tables": {table.key: table for table in _detail_tables(comparison, levels, found)},
+        "figures": _figures(comparison),
+        "tables": {table.key: table for table in _detail_tables(comparison)},
         "orders": orders,
         "flips": _flips(orders),
         "found": found,
@@ -218,17 +218,15 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def _figures(
-    comparison: Comparison, levels: charts.Cutoffs, orders: list[DialectOrder], found: Any
-) -> dict[str, dict[str, Any]]:
+def _figures(comparison: Comparison) -> dict[str, dict[str, Any]]:
     main = comparison.measures[0]
     a, b = _first_pair(comparison)
     drawn = [
-        (charts.cutoff_figure(comparison, levels), _WIDE),
+        (charts.cutoff_figure(comparison), _WIDE),
         (charts.training_figure(comparison), _SMALL),
-        (charts.flip_figure(comparison, orders), _bump_size(comparison, orders)),
-        (charts.reliability_figure(found), (400, 320)),
-        (charts.position_figure(found), (400, 260)),
+        (charts.flip_figure(comparison), _bump_size(comparison)),
+        (charts.reliability_figure(comparison), (400, 320)),
+        (charts.position_figure(comparison), (400, 260)),
         (charts.importance_figure(comparison), _SMALL),
     ]
     if len(comparison.systems) > 1:
@@ -249,8 +247,8 @@ def _flips(orders: list[DialectOrder]) -> list[dict[str, Any]]:
     ]
 
 
-def _bump_size(comparison: Comparison, orders: list[DialectOrder]) -> tuple[int, int]:
-    shown = sum(bool(np.isfinite(order.values).all()) for order in orders)
+def _bump_size(comparison: Comparison) -> tuple[int, int]:
+    shown = sum(bool(np.isfinite(order.values).all()) for order in comparison.dialect_orders)
     return min(1112, 220 + 60 * shown), 120 + 26 * len(comparison.keys)
 
 
@@ -262,13 +260,13 @@ def _drawn(figure: Figure, size: tuple[int, int]) -> dict[str, Any]:
     return {"title": figure.title, "text": figure.text, "panels": panels}
 
 
-def _detail_tables(comparison: Comparison, levels: charts.Cutoffs, found: Any) -> list[Table]:
+def _detail_tables(comparison: Comparison) -> list[Table]:
     return [
         contents.fold_table(comparison, comparison.measures[0]),
-        contents.cutoff_table(comparison, levels),
+        contents.cutoff_table(comparison),
         contents.choice_table(comparison),
-        contents.calibration_table(found),
-        contents.position_table(found),
+        contents.calibration_table(comparison),
+        contents.position_table(comparison),
     ]
 
 

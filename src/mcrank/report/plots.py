@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcrank.errors import McrankError, OptionError
-from mcrank.experiments.dialect_orders import dialect_orders
 from mcrank.report import comparison_figures as charts
 from mcrank.report.palette import LIGHT
 from mcrank.report.panels import Bars, Columns, Figure, Intervals, Lines, Panel, Shares
@@ -39,14 +38,13 @@ _STYLE: dict[Any, Any] = {
 def figures_of(comparison: Comparison) -> list[Figure]:
     """Every figure of the report, for the main measure and the two best systems."""
     main = comparison.measures[0]
-    found = charts.calibrations(comparison)
     figures = [
         charts.interval_figure(comparison, main),
-        charts.cutoff_figure(comparison, charts.cutoffs(comparison)),
+        charts.cutoff_figure(comparison),
         charts.training_figure(comparison),
-        charts.flip_figure(comparison, dialect_orders(comparison)),
-        charts.reliability_figure(found),
-        charts.position_figure(found),
+        charts.flip_figure(comparison),
+        charts.reliability_figure(comparison),
+        charts.position_figure(comparison),
         charts.importance_figure(comparison),
     ]
     if len(comparison.systems) > 1:
