@@ -50,14 +50,13 @@ class Frame:
 def draw(panel: Panel, key: str, description: str = "", size: tuple[int, int] = (480, 300)) -> Markup:
     """Return a panel as an ``<svg>`` element; ``key`` makes the ids of its title and description unique.
 
-        Examples
-        --------
-        >>> from mcrank.report.svg import draw
-        >>> from mcrank.report.palette import LIGHT
-    from mcrank.report.panels import Bars
-        >>> svg = draw(Bars("Importance", "share", ["<b>"], [1.0]), "importance")
-        >>> svg.startswith("<svg"), "&lt;b&gt;" in svg
-        (True, True)
+    Examples
+    --------
+    >>> from mcrank.report.svg import draw
+    >>> from mcrank.report.panels import Bars
+    >>> svg = draw(Bars("Importance", "share", ["<b>"], [1.0]), "importance")
+    >>> svg.startswith("<svg"), "&lt;b&gt;" in svg
+    (True, True)
     """
     body, width, height = _drawing(panel)(panel, size)
     return Markup(
