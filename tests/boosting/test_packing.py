@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcrank.boosting.packing import Packing, aligned, fill_packs, spread
+from mcrank.boosting.packing import Packing, fill_packs, spread
 from mcrank.losses.quantize import GRADIENT_BITS
 from tests.reference import packing as naive
 
@@ -94,11 +94,3 @@ def test_gains_are_in_the_loss_s_own_scale():
     assert (8 * r) ** 2 / (8 * h) * packing.gain_unit(0.123, 0.456) == 8.0
     assert Packing.of(9).gain_unit(0.5, 7.0) == 0.25
     assert Packing.of(9, given=True).gain_unit(0.5, 0.125) == 2.0
-
-
-def test_aligned_zeros_begin_with_a_cache_line():
-    for shape in ((3,), (5, 7), (2, 3, 4)):
-        array = aligned(*shape)
-        assert array.shape == shape
-        assert array.ctypes.data % 64 == 0
-        assert not array.any()

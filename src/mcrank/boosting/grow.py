@@ -14,10 +14,11 @@ from numba import njit
 
 from mcrank.boosting.binning import BLOCK, BinnedDataset
 from mcrank.boosting.histogram import node_histogram
-from mcrank.boosting.packing import Packing, aligned, fill_packs
+from mcrank.boosting.packing import Packing, fill_packs
 from mcrank.boosting.partition import fill_entries, partition, partition_root
 from mcrank.boosting.split import NODE, best_split, bin_sums
 from mcrank.kernels import kernel, step
+from mcrank.kernels.memory import aligned
 
 FLOAT32_MAX = np.finfo(np.float32).max
 

@@ -28,10 +28,10 @@ from mcrank.boosting.grow import (
     sum_root,
     worth_searching,
 )
-from mcrank.boosting.packing import aligned
 from mcrank.boosting.rows import IntArray, Job, Rows
 from mcrank.boosting.split import NODE
 from mcrank.kernels import kernel
+from mcrank.kernels.memory import aligned
 from mcrank.sums import Sums
 
 

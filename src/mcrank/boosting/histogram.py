@@ -16,9 +16,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint64
 
-from mcrank.boosting.intrinsics import add2, prefetch
 from mcrank.boosting.packing import chunk_rows, spread
 from mcrank.kernels import step
+from mcrank.kernels.memory import prefetch, vector_add2
 
 AHEAD = 24  # rows between a prefetch and its use
 
@@ -66,7 +66,7 @@ def _eight(words, half, entries, begin, end, span, lanes, packs, hist):  # type:
             pair = (i - first) << uint64(1)
             for j in range(uint64(8)):
                 place = (j << uint64(8)) + ((word >> (j << uint64(3))) & uint64(255))
-                add2(hist, place << uint64(1), packs, pair)
+                vector_add2(hist, place << uint64(1), packs, pair)
 
 
 @step()
@@ -79,7 +79,7 @@ def _one(column, entries, begin, end, first, lanes, packs, hist):  # type: ignor
     else:
         for i in range(uint64(begin), uint64(end)):
             place = uint64(column[_row(entries[i])]) << uint64(1)
-            add2(hist, place, packs, (i - first) << uint64(1))
+            vector_add2(hist, place, packs, (i - first) << uint64(1))
 
 
 @step()

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 from numba import int32, int64, njit, uint32, uint64
 
 from mcrank.kernels import kernel, step
@@ -97,14 +95,6 @@ class Packing(NamedTuple):
         if self.bits:
             return 2.0**-self.bits
         return unit * unit / (lane_unit if self.second else 1.0)
-
-
-def aligned(*shape: int) -> npt.NDArray[np.int64]:
-    """Zeros that begin with a cache line: vectors of counters that straddle two lines cost two accesses."""
-    size = 8 * int(np.prod(shape))
-    raw = np.zeros(size + 64, dtype=np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start : start + size].view(np.int64).reshape(shape)
 
 
 @njit(inline="always")

@@ -7,9 +7,9 @@ import numpy.typing as npt
 from numba import int64, njit, uint64
 
 from mcrank.boosting.grow import Grounds
-from mcrank.boosting.intrinsics import add4
-from mcrank.boosting.packing import Packing, aligned, narrow
+from mcrank.boosting.packing import Packing, narrow
 from mcrank.kernels import kernel, step
+from mcrank.kernels.memory import aligned, vector_add4
 from mcrank.losses.quantize import Run
 
 _CHUNK = 4096  # rows whose gradients stay in cache while all features pass over them
@@ -188,10 +188,10 @@ def _four(columns, vectors, sums):  # type: ignore[no-untyped-def]
     to_a, to_b, to_c, to_d = sums[0], sums[1], sums[2], sums[3]
     for i in range(uint64(len(a))):
         at = i << uint64(2)
-        add4(to_a, uint64(a[i]) << uint64(2), vectors, at)
-        add4(to_b, uint64(b[i]) << uint64(2), vectors, at)
-        add4(to_c, uint64(c[i]) << uint64(2), vectors, at)
-        add4(to_d, uint64(d[i]) << uint64(2), vectors, at)
+        vector_add4(to_a, uint64(a[i]) << uint64(2), vectors, at)
+        vector_add4(to_b, uint64(b[i]) << uint64(2), vectors, at)
+        vector_add4(to_c, uint64(c[i]) << uint64(2), vectors, at)
+        vector_add4(to_d, uint64(d[i]) << uint64(2), vectors, at)
 
 
 @step()
@@ -201,14 +201,14 @@ def _pair(columns, vectors, singles, sums, fifth):  # type: ignore[no-untyped-de
     if len(columns) == 1:
         for i in range(uint64(len(a))):
             x = uint64(a[i])
-            add4(to_a, x << uint64(2), vectors, i << uint64(2))
+            vector_add4(to_a, x << uint64(2), vectors, i << uint64(2))
             fifth_a[x] += singles[i]
         return
     b, to_b, fifth_b = columns[1], sums[1], fifth[1]
     for i in range(uint64(len(a))):
         x = uint64(a[i])
         y = uint64(b[i])
-        add4(to_a, x << uint64(2), vectors, i << uint64(2))
+        vector_add4(to_a, x << uint64(2), vectors, i << uint64(2))
         fifth_a[x] += singles[i]
-        add4(to_b, y << uint64(2), vectors, i << uint64(2))
+        vector_add4(to_b, y << uint64(2), vectors, i << uint64(2))
         fifth_b[y] += singles[i]

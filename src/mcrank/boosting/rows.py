@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from mcrank.boosting.grow import Grounds, Rules, Scratch, Workspace, divide_rows
 from mcrank.boosting.histogram import node_histogram
-from mcrank.boosting.packing import aligned, fill_packs
+from mcrank.boosting.packing import fill_packs
 from mcrank.boosting.partition import fill_entries
 from mcrank.kernels import kernel
+from mcrank.kernels.memory import aligned
 from mcrank.losses.quantize import Gradients
 
 IntArray = npt.NDArray[np.int64]

@@ -29,12 +29,12 @@ from mcrank.boosting.grow import (
     start_root,
     worth_searching,
 )
-from mcrank.boosting.intrinsics import count_up, leave, look, pause
-from mcrank.boosting.packing import Packing, aligned
+from mcrank.boosting.packing import Packing
 from mcrank.boosting.partition import fill_entries
 from mcrank.boosting.split import NODE
 from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel
+from mcrank.kernels.memory import aligned, cpu_pause, fetch_add, load_acquire, store_release
 
 # The board, places of different writers on cache lines of their own: the ticket; items done; and what only
 # the leader writes, before it gives out tickets: the node and its sibling, and the nodes so far.
@@ -53,9 +53,9 @@ _SHORTEST_SLEEP, _LONGEST_SLEEP = 5e-5, 1e-3
 @njit(inline="always")
 def _claim(board):  # type: ignore[no-untyped-def]
     """The next item of the node on the board, or -1 when all are claimed."""
-    ticket = look(board, _TICKET)
+    ticket = load_acquire(board, _TICKET)
     if ticket & _MASK < (ticket >> _BITS) & _MASK:
-        ticket = count_up(board, _TICKET)
+        ticket = fetch_add(board, _TICKET, int64(1))
         if ticket & _MASK < (ticket >> _BITS) & _MASK:
             return ticket & _MASK
     return int64(-1)
@@ -68,7 +68,7 @@ def _search(grounds, rules, features, items, item, ready, ws, scratch, found, bo
     search_part(
         grounds, rules, features, part, board[_SMALL], board[_LARGE], ready, ws, scratch, found[item]
     )  # fmt: skip
-    count_up(board, _DONE)
+    fetch_add(board, _DONE, int64(1))
 
 
 @kernel()
@@ -83,10 +83,10 @@ def follow(grounds, rules, features, items, ready, ws, scratch, found, board):  
             _search(grounds, rules, features, items, item, ready, ws, scratch, found, board)
             done += 1
             looks = 0
-        elif look(board, _TICKET) >= _OVER:
+        elif load_acquire(board, _TICKET) >= _OVER:
             return int64(-1)
         else:
-            pause()
+            cpu_pause()
             looks += 1
     return done
 
@@ -96,8 +96,8 @@ def _give_out(board, small, large, items):  # type: ignore[no-untyped-def]
     """Leave a node on the board."""
     board[_SMALL] = small
     board[_LARGE] = large
-    leave(board, _DONE, int64(0))
-    leave(board, _TICKET, int64(items << _BITS))
+    store_release(board, _DONE, int64(0))
+    store_release(board, _TICKET, int64(items << _BITS))
 
 
 @kernel()
@@ -115,10 +115,10 @@ def lead(grounds, rules, gradients, rows, weights, features, items, ready, ws, f
             _search(grounds, rules, features, items, item, ready, ws, ws.scratch, found, board)
             item = _claim(board)
         looks = 0
-        while look(board, _DONE) != n:
+        while load_acquire(board, _DONE) != n:
             if looks == _LOOKS:
                 return False
-            pause()
+            cpu_pause()
             looks += 1
         small, large = board[_SMALL], board[_LARGE]
         for i in range(1 if small == large else 2):
@@ -131,7 +131,7 @@ def lead(grounds, rules, gradients, rows, weights, features, items, ready, ws, f
             nodes = board[_NODES]
             small = split_best(grounds, rules, nodes, gradients, weights, ready, ws)
             if small < 0:
-                leave(board, _TICKET, int64(_OVER))
+                store_release(board, _TICKET, int64(_OVER))
                 return True
             large = 2 * nodes + 1 - small
             board[_NODES] = nodes + 2

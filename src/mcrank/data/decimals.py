@@ -14,16 +14,11 @@ whose float() is the reference.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import njit, types, uint8, uint64
-from numba.core import cgutils
-from numba.extending import intrinsic
+from numba import njit, uint8, uint64
 
 from mcrank.kernels import step
+from mcrank.kernels.memory import load_u64, match_any, match_range, trailing_zeros
 
 # How sure `read_decimal` is of its value.
 ASK_PYTHON, SURE_AS_FLOAT32, SURE = range(3)
@@ -50,62 +45,11 @@ _NAN = uint64(int.from_bytes(b"nan", "little"))
 _NULL = uint64(int.from_bytes(b"null", "little"))
 
 
-def _emit_load8(typing_context: Any, text: Any, at: Any) -> Any:
-    """Eight bytes of ``text`` from ``at`` on as one number, the first byte lowest; no alignment needed."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        pointer = builder.gep(array.data, [arguments[1]])
-        word = builder.load(builder.bitcast(pointer, ir.IntType(64).as_pointer()))
-        word.align = 1
-        return word
-
-    return types.uint64(text, types.uint64), generate
-
-
-def _emit_trailing_zeros(typing_context: Any, word: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], cgutils.false_bit)
-
-    return types.uint64(types.uint64), generate
-
-
-def _marks(size: int, test: Callable[[Any, Any], Any]) -> Any:
-    """An intrinsic: which of ``size`` characters of a text from a position on pass a test, a bit for each."""
-
-    def emit(typing_context: Any, text: Any, at: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            array = context.make_array(signature.args[0])(context, builder, arguments[0])
-            pointer = builder.gep(array.data, [arguments[1]])
-            vector = builder.load(builder.bitcast(pointer, ir.VectorType(ir.IntType(8), size).as_pointer()))
-            vector.align = 1
-            return builder.zext(builder.bitcast(test(builder, vector), ir.IntType(size)), ir.IntType(64))
-
-        return types.uint64(text, types.uint64), generate
-
-    return intrinsic(emit)
-
-
-def _equal(builder: Any, vector: Any, character: int) -> Any:
-    return builder.icmp_unsigned("==", vector, ir.Constant(vector.type, [character] * vector.type.count))
-
-
-def _are_ends(builder: Any, vector: Any) -> Any:
-    return builder.or_(_equal(builder, vector, 32), _equal(builder, vector, 10))
-
-
-def _are_digits(builder: Any, vector: Any) -> Any:
-    zeros, nines = (ir.Constant(vector.type, [c] * vector.type.count) for c in (48, 9))
-    return builder.icmp_unsigned("<=", builder.sub(vector, zeros), nines)
-
-
-load8: Any = intrinsic(_emit_load8)
-trailing_zeros: Any = intrinsic(_emit_trailing_zeros)
 # Spaces and newlines, points, digits among 16 characters; newlines among 32.
-ends16 = _marks(16, _are_ends)
-points16 = _marks(16, lambda builder, vector: _equal(builder, vector, 46))
-digits16 = _marks(16, _are_digits)
-newlines32 = _marks(32, lambda builder, vector: _equal(builder, vector, 10))
+ends16 = match_any(16, b" \n")
+points16 = match_any(16, b".")
+digits16 = match_range(16, ord("0"), ord("9"))
+newlines32 = match_any(32, b"\n")
 
 
 @njit(nogil=True, inline="always")
@@ -178,13 +122,13 @@ def _add_digits(text, at, mantissa, digits):  # type: ignore[no-untyped-def]
         while text[p] == uint8(48):
             p += ONE
     while True:
-        word = load8(text, p) ^ _ZEROS
+        word = load_u64(text, p) ^ _ZEROS
         if ((word + _OVER_NINE) | word) & HIGH_BITS != uint64(0):
             break
         mantissa = mantissa * uint64(100_000_000) + _number8(word)
         digits += EIGHT
         p += EIGHT
-    count, value = digits8(load8(text, p))
+    count, value = digits8(load_u64(text, p))
     return p + count, mantissa * WHOLE_POWERS[count] + value, digits + count
 
 
@@ -257,7 +201,7 @@ def is_missing(text, at, end):  # type: ignore[no-untyped-def]
     size = end - at
     if size == uint64(0):
         return True
-    word = load8(text, at) | _LOWER_CASE
+    word = load_u64(text, at) | _LOWER_CASE
     if size == uint64(3):
         return word & uint64(0xFFFFFF) == _NAN
     return size == uint64(4) and word & uint64(0xFFFFFFFF) == _NULL

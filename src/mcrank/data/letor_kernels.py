@@ -24,15 +24,14 @@ from mcrank.data.decimals import (
     is_blank,
     is_missing,
     is_space,
-    load8,
     newlines32,
     plain_decimal,
     points16,
     read_decimal,
     skip_blanks,
-    trailing_zeros,
 )
 from mcrank.kernels import kernel, step
+from mcrank.kernels.memory import load_u64, trailing_zeros
 
 # What `parse_lines` reports in state[STATUS].
 DONE, HARD_FULL, NO_QID, NO_COLON, BAD_INDEX, LOW_INDEX, HIGH_INDEX, TWICE = range(8)
@@ -68,7 +67,7 @@ def _index_twice(text, at, stamps, stamp):  # type: ignore[no-untyped-def]
 @step()
 def _docid_span(text, start, stop):  # type: ignore[no-untyped-def]
     """The word behind ``docid =`` when the comment begins so (LETOR 3.0 and 4.0 do), else all of it."""
-    if load8(text, start) & uint64(0xFFFFFFFFFF) != _DOCID:
+    if load_u64(text, start) & uint64(0xFFFFFFFFFF) != _DOCID:
         return start, stop
     p = start + uint64(5)
     p = skip_blanks(text, p)
@@ -114,12 +113,12 @@ def _short_decimal(text, at):  # type: ignore[no-untyped-def]
         return at + ONE, np.float64(np.int64(first))
     negative = text[at] == uint8(45)
     p = at + uint64(negative)
-    count, whole = digits8(load8(text, p))
+    count, whole = digits8(load_u64(text, p))
     plain = count - ONE < uint64(7)
     p += count
     number = np.float64(np.int64(whole))
     if text[p] == uint8(46):
-        count, part = digits8(load8(text, p + ONE))
+        count, part = digits8(load_u64(text, p + ONE))
         p += count + ONE
         mantissa = np.int64(whole * WHOLE_POWERS[count] + part)
         number = np.float64(mantissa) / POWERS[count]
@@ -155,7 +154,7 @@ def _next_columns(text, at, words, sizes, first, features):  # type: ignore[no-u
     column = first
     while column < uint64(len(words)):
         size = sizes[column]
-        if load8(text, p) << (uint64(64) - (size << uint64(3))) != words[column]:
+        if load_u64(text, p) << (uint64(64) - (size << uint64(3))) != words[column]:
             break
         start = p + size
         ends = ends16(text, start)
@@ -181,7 +180,7 @@ def _next_columns(text, at, words, sizes, first, features):  # type: ignore[no-u
         if whole - ONE > uint64(6) or part > uint64(7):
             break
         end = start + count
-        number = plain_decimal(load8(text, start + negative), load8(text, end - EIGHT), whole, part)
+        number = plain_decimal(load_u64(text, start + negative), load_u64(text, end - EIGHT), whole, part)
         features[column] = np.float32(-number if negative != uint64(0) else number)
         p = end
         column += ONE
@@ -228,7 +227,7 @@ def _features(text, at, low, high, absent, words, sizes, row, features, hards, h
             features[column] = np.float32(value)
         if not rising or filled >= uint64(len(words)):
             continue
-        if load8(text, p) << (uint64(64) - (sizes[filled] << uint64(3))) == words[filled]:
+        if load_u64(text, p) << (uint64(64) - (sizes[filled] << uint64(3))) == words[filled]:
             p, filled = _next_columns(text, p, words, sizes, filled, features)
             previous = filled
     while filled < width:
@@ -240,7 +239,7 @@ def _features(text, at, low, high, absent, words, sizes, row, features, hards, h
 @step()
 def _query(text, at, id_start, id_size):  # type: ignore[no-untyped-def]
     """Read ``qid:`` and the id: (end, start of the id or 0 if there is none, whether it is the given id)."""
-    if load8(text, at) & uint64(0xFFFFFFFF) != _QID or ends_word(text[at + uint64(4)]):
+    if load_u64(text, at) & uint64(0xFFFFFFFF) != _QID or ends_word(text[at + uint64(4)]):
         return at, uint64(0), False
     start = at + uint64(4)
     p = start

@@ -29,6 +29,7 @@ from numba.core.serialize import dumps
 
 from mcrank.kernels.folders import Folder, folders
 from mcrank.kernels.stamp import VERSIONS, Undescribed, describe_types, stamp
+from mcrank.kernels.tested import warn_if_untested
 
 SUFFIX = ".kernel"
 _PART = ".part"
@@ -49,7 +50,8 @@ _ABANDONED_SECONDS = 3600.0
 class KernelCache(_Cache):
     """The place on disk of one kernel, as Numba's dispatcher wants it.
 
-    Nothing here raises: a kernel that cannot be kept, found or unpacked is compiled.
+    Nothing here raises: a kernel that cannot be kept, found or unpacked is compiled. What is compiled under a
+    Numba nobody tested is said once.
     """
 
     def __init__(self, dispatcher: Any) -> None:
@@ -62,7 +64,13 @@ class KernelCache(_Cache):
         return next((folder.path for folder in folders() if folder.usable()), None)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the kernel compiled for these types, or None."""
+        """Return the kernel compiled for these types, or None: then Numba compiles it."""
+        found = self._find(sig, target_context)
+        if found is None:
+            warn_if_untested(VERSIONS["numba"])
+        return found
+
+    def _find(self, sig: Any, target_context: Any) -> Any:
         target_context.refresh()
         name = self._name(sig, target_context.codegen())
         if name is None:

@@ -19,9 +19,9 @@ import numpy.typing as npt
 from numba import int32, types
 
 from mcrank.kernels import kernel
+from mcrank.kernels.exp import exp_negative
 from mcrank.losses.base import Loss
 from mcrank.losses.classes import SMALLEST_SHARE
-from mcrank.losses.exponential import exp_negative
 from mcrank.losses.quantize import (
     GRADIENT_BITS,
     LANE_BITS,

@@ -12,8 +12,9 @@ import numpy.typing as npt
 from numba import int32
 
 from mcrank.kernels import kernel
+from mcrank.kernels.exp import ROUND, exp_negative
+from mcrank.kernels.memory import float_to_bits
 from mcrank.losses.classes import PLAIN, SMALLEST_SHARE, WEIGHTED, ClassLoss
-from mcrank.losses.exponential import ROUND, as_bits, exp_negative
 from mcrank.losses.quantize import FloatArray
 from mcrank.sums import ALONE, Sums
 
@@ -57,7 +58,7 @@ def softmax_residuals(scores, classes, start, end, scale, q):  # type: ignore[no
             out = q[k, low : low + n]
             for i in range(n):
                 target = scale if own[i] == k else 0.0
-                rounded = int32(as_bits(target - power[i] * total[i] + ROUND))
+                rounded = int32(float_to_bits(target - power[i] * total[i] + ROUND))
                 out[i] = rounded
                 balance[i] += rounded
         out = q[n_classes - 1, low : low + n]

@@ -13,8 +13,9 @@ import numpy.typing as npt
 from numba import int32
 
 from mcrank.kernels import kernel
+from mcrank.kernels.exp import ROUND, exp_negative
+from mcrank.kernels.memory import float_to_bits
 from mcrank.losses.classes import PLAIN, SMALLEST_SHARE, WEIGHTED, ClassLoss
-from mcrank.losses.exponential import ROUND, as_bits, exp_negative
 from mcrank.losses.quantize import FloatArray
 from mcrank.sums import ALONE, Sums
 
@@ -31,7 +32,7 @@ def logistic_residuals(scores, classes, start, end, scale, q):  # type: ignore[n
             small = exp_negative(-abs(score[i]))  # never overflows
             p = (1.0 if score[i] >= 0 else small) / (1.0 + small)
             target = 1.0 if own[i] > k else 0.0
-            out[i] = int32(as_bits(scale * (target - p) + ROUND))
+            out[i] = int32(float_to_bits(scale * (target - p) + ROUND))
 
 
 @kernel(WEIGHTED, error_model="numpy")

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from numba import njit
 
 from mcrank.kernels import step
-from mcrank.losses.exponential import exp_negative
+from mcrank.kernels.exp import exp_negative
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

@@ -21,9 +21,9 @@ import numpy.typing as npt
 from numba import njit
 
 from mcrank.kernels import kernel
+from mcrank.kernels.exp import exp_negative
 from mcrank.losses.base import LeafRule, Loss
 from mcrank.losses.boxes import FIDELITY, LOGISTIC, LONG, lay_out, pair_sums, pair_tables
-from mcrank.losses.exponential import exp_negative
 from mcrank.losses.pairs import (
     FloatArray,
     IntArray,

@@ -19,7 +19,7 @@ from numba import njit
 
 from mcrank.errors import OptionError
 from mcrank.kernels import kernel, step
-from mcrank.losses.exponential import exp_negative
+from mcrank.kernels.exp import exp_negative
 from mcrank.threads import run_all
 
 FloatArray = npt.NDArray[np.float64]

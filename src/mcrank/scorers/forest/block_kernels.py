@@ -9,8 +9,8 @@ A block of `LANES` rows goes through a forest in two steps:
    and no loads that depend on data, and a node costs about a tenth of a cycle per row, so visiting every node
    of a tree of up to `MAX_LEAVES` leaves is cheaper than walking one path through it.
 
-Both steps are a few vector instructions, written as LLVM vector operations of fixed width because LLVM does
-not vectorize the same loop over slots that may overlap; it maps them to whatever the processor has.
+Both steps are a few vector instructions of fixed width (`mcrank.kernels.memory`), because LLVM does not
+vectorize the same loop over slots that may overlap; it maps them to whatever the processor has.
 
 Trees with more leaves, and batches of a few rows, are walked on the raw values instead. All ways add the leaf
 values of an output in tree order in float64, so they agree to the last bit.
@@ -22,12 +22,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from numba import njit
 
 from mcrank.kernels import kernel, step
+from mcrank.kernels.memory import count_below, select_greater
 
 LANES = 64  # rows of a block: two AVX2 registers of bytes
 NARROW = 16  # rows up to which a block is folded in one SSE register instead
@@ -40,80 +38,12 @@ _MISSING_RIGHT = np.int8(127)
 
 Array = npt.NDArray[Any]
 Index = Any  # unsigned in kernels: a signed index costs a test for counting from the end
-_BYTE = ir.IntType(8)
-_WORD = ir.IntType(32)
-_HALF_RUN = ir.VectorType(ir.FloatType(), RUN // 2)
 
 
-def _splat(builder: Any, number: Any, vector: ir.VectorType) -> Any:
-    undefined = ir.Constant(vector, ir.Undefined)
-    one = builder.insert_element(undefined, number, ir.Constant(_WORD, 0))
-    return builder.shuffle_vector(
-        one, undefined, ir.Constant(ir.VectorType(_WORD, vector.count), [0] * vector.count)
-    )
-
-
-def _pointer(context: Any, builder: Any, kind: Any, array: Any, offset: Any, vector: ir.VectorType) -> Any:
-    data = context.make_array(kind)(context, builder, array).data
-    add: Any = cgutils.pointer_add
-    return add(builder, data, offset, vector.as_pointer())
-
-
-def _load(builder: Any, pointer: Any) -> Any:
-    value = builder.load(pointer)
-    value.align = 1  # the arrays are aligned for speed; being wrong about it must not crash
-    return value
-
-
-def _folder(lanes: int) -> Any:
-    rows = ir.VectorType(_BYTE, lanes)
-
-    def fold_node(
-        typingctx: Any, slots: Any, ranks: Any, left: Any, right: Any, column: Any, rank: Any, out: Any
-    ) -> Any:
-        """In every lane: ``slots[out] = slots[right] if ranks[column] > rank else slots[left]``."""
-        offset = types.uint64
-        signature = types.void(slots, ranks, offset, offset, offset, types.int8, offset)
-
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            slots, ranks, left, right, column, rank, out = args
-            of_slots, of_ranks = sig.args[:2]
-            values = _load(builder, _pointer(context, builder, of_ranks, ranks, column, rows))
-            from_left = _load(builder, _pointer(context, builder, of_slots, slots, left, rows))
-            from_right = _load(builder, _pointer(context, builder, of_slots, slots, right, rows))
-            goes_right = builder.icmp_signed(">", values, _splat(builder, rank, rows))
-            chosen = builder.select(goes_right, from_right, from_left)
-            builder.store(chosen, _pointer(context, builder, of_slots, slots, out, rows)).align = 1
-            return context.get_dummy_value()
-
-        return signature, codegen
-
-    return intrinsic(fold_node)
-
-
-def _emit_count_below(typingctx: Any, thresholds: Any, start: Any, x: Any) -> Any:
-    """Return how many of the `RUN` thresholds from ``start`` on are below ``x`` (none if it is NaN)."""
-    signature = types.uint64(thresholds, types.uint64, types.float32)
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        thresholds, start, x = args
-        longer = ir.IntType(64)
-        spread = _splat(builder, x, _HALF_RUN)
-        total = ir.Constant(longer, 0)
-        for half in range(2):
-            first = builder.add(start, ir.Constant(longer, half * (RUN // 2)))
-            byte = builder.shl(first, ir.Constant(longer, 2))
-            run = _load(builder, _pointer(context, builder, sig.args[0], thresholds, byte, _HALF_RUN))
-            below = builder.bitcast(builder.fcmp_ordered("<", run, spread), _BYTE)
-            total = builder.add(total, builder.zext(builder.ctpop(below), longer))
-        return total
-
-    return signature, codegen
-
-
-_fold_node = _folder(LANES)
-_fold_node_narrow = _folder(NARROW)
-_count_below: Any = intrinsic(_emit_count_below)
+# In every lane: slots[out] = slots[right] if ranks[column] > rank else slots[left].
+_fold_node = select_greater(LANES)
+_fold_node_narrow = select_greater(NARROW)
+_count_below = count_below(RUN)
 
 
 @njit(inline="always")

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.kernels import kernel
+from mcrank.kernels.memory import aligned
 from mcrank.lazy import lazy
 from mcrank.scorers.forest.block_kernels import GROUP, LANES, MAX_LEAVES, RUN, TABLE
 from mcrank.scorers.forest.forest import Forest
@@ -66,19 +67,12 @@ class CompiledForest:
         """Return ``ranks``, ``slots`` and ``sums`` of the calling thread, made once."""
         kept: tuple[Array, Array, Array] | None = getattr(self._kept, "scratch", None)
         if kept is None:
-            ranks = aligned(self.columns * LANES, np.int8)
-            slots = aligned(self.slots * LANES, np.uint8)
+            ranks = aligned(self.columns * LANES, dtype=np.int8)
+            slots = aligned(self.slots * LANES, dtype=np.uint8)
             numbers = np.repeat(np.arange(self.constants, dtype=np.uint8), LANES)
             slots[GROUP * LANES : (GROUP + self.constants) * LANES] = numbers
-            kept = self._kept.scratch = (ranks, slots, aligned(n_outputs * LANES, np.float64))
+            kept = self._kept.scratch = (ranks, slots, aligned(n_outputs * LANES, dtype=np.float64))
         return kept
-
-
-def aligned(size: int, dtype: type[np.generic]) -> Array:
-    """Return a zeroed array that starts on a cache line, so that a vector never crosses two."""
-    raw = np.zeros(size * np.dtype(dtype).itemsize + 64, dtype=np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start : start + size * np.dtype(dtype).itemsize].view(dtype)
 
 
 def compile_forest(forest: Forest) -> CompiledForest:
@@ -156,8 +150,9 @@ def _program(forest: Forest, small: Array, column_of: Array, rank_of: Array) -> 
     steps = np.where(foldable, np.maximum(leaves - 1, 1), 0)
     tree_value, tree_step = _starts(leaves), _starts(steps)
     constants = int(leaves.max(initial=1))
-    leaf_value = aligned(int(tree_value[-1]), np.float64)
-    node, node_rank = aligned(4 * int(tree_step[-1]), np.uint16), aligned(int(tree_step[-1]), np.int8)
+    leaf_value = aligned(int(tree_value[-1]), dtype=np.float64)
+    n_steps = int(tree_step[-1])
+    node, node_rank = aligned(4 * n_steps, dtype=np.uint16), aligned(n_steps, dtype=np.int8)
     slots = _lay_out(
         constants, order[foldable], member[foldable], tree_step[:-1][foldable],
         tree_value[:-1][foldable], forest.tree_offsets, forest.feature, forest.left, forest.right,
@@ -240,6 +235,6 @@ def _starts(sizes: Array) -> Array:
 
 
 def _copied(values: Array) -> Array:
-    copy = aligned(len(values), values.dtype.type)
+    copy = aligned(len(values), dtype=values.dtype.type)
     copy[:] = values
     return copy

@@ -7,11 +7,9 @@ exponent bits.
 
 from __future__ import annotations
 
-from typing import Any
+from numba import njit
 
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from mcrank.kernels.memory import bits_to_float, float_to_bits
 
 _LOG2E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01  # the upper bits of ln 2: a multiple of it by n is exact
@@ -21,23 +19,6 @@ _INVERSE_3, _INVERSE_4, _INVERSE_5 = 1 / 6, 1 / 24, 1 / 120
 _INVERSE_6, _INVERSE_7, _INVERSE_8 = 1 / 720, 1 / 5040, 1 / 40320
 _INVERSE_9, _INVERSE_10, _INVERSE_11 = 1 / 362880, 1 / 3628800, 1 / 39916800
 ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it leaves the nearest integer in the low bits
-
-
-@intrinsic
-def _as_bits(typingctx: Any, x: Any) -> Any:
-    """Bits of a float64 as an int64."""
-    return types.int64(types.float64), lambda c, builder, s, args: builder.bitcast(args[0], ir.IntType(64))
-
-
-@intrinsic
-def _as_float(typingctx: Any, bits: Any) -> Any:
-    """Float64 with the bits of an int64."""
-    return types.float64(types.int64), lambda c, builder, s, args: builder.bitcast(args[0], ir.DoubleType())
-
-
-# Kernels call these without the typing context; Any says so.
-as_bits: Any = _as_bits
-as_float: Any = _as_float
 
 
 @njit(inline="always")
@@ -54,4 +35,4 @@ def exp_negative(x):  # type: ignore[no-untyped-def]
     middle = (r * _INVERSE_7 + _INVERSE_6) * r2 + (r * _INVERSE_5 + _INVERSE_4)
     high = (r * _INVERSE_11 + _INVERSE_10) * r2 + (r * _INVERSE_9 + _INVERSE_8)
     p = (high * r4 + middle) * r4 + low
-    return as_float(as_bits(p) + (as_bits(shifted) << 52))
+    return bits_to_float(float_to_bits(p) + (float_to_bits(shifted) << 52))

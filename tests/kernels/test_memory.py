@@ -1,0 +1,261 @@
+"""Every operation that is LLVM by hand, on its own, against plain Python."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numba import njit, uint64
+
+import mcrank
+from mcrank.kernels import memory
+from mcrank.kernels.memory import (
+    aligned,
+    bits_to_float,
+    count_below,
+    cpu_pause,
+    fetch_add,
+    float_to_bits,
+    load_acquire,
+    load_u64,
+    match_any,
+    match_range,
+    prefetch,
+    select_greater,
+    store_release,
+    trailing_zeros,
+    vector_add2,
+    vector_add4,
+)
+
+blanks16, digits16, newlines32 = match_any(16, b" \n"), match_range(16, 48, 57), match_any(32, b"\n")
+below8, below16 = count_below(8), count_below(16)
+select16, select64 = select_greater(16), select_greater(64)
+
+
+def numbers(seed, *shape):
+    return np.random.default_rng(seed).integers(-(2**62), 2**62, shape)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint16, np.float64])
+@pytest.mark.parametrize("shape", [(3,), (5, 7), (2, 3, 4)])
+def test_aligned_zeros_begin_with_a_cache_line(shape, dtype):
+    array = aligned(*shape, dtype=dtype)
+    assert array.shape == shape
+    assert array.dtype == dtype
+    assert array.ctypes.data % 64 == 0
+    assert not array.any()
+
+
+@njit
+def add_all(two, counters, at, values, start):
+    for i in range(len(at)):
+        if two:
+            vector_add2(counters, uint64(at[i]), values, uint64(start[i]))
+        else:
+            vector_add4(counters, uint64(at[i]), values, uint64(start[i]))
+
+
+@pytest.mark.parametrize("lanes", [2, 4])
+def test_vector_adds_at_any_place(lanes):
+    stream = np.random.default_rng(lanes)
+    values, counters = numbers(1, 40), numbers(2, 50)
+    at, start = stream.integers(0, 50 - lanes + 1, 200), stream.integers(0, 40 - lanes + 1, 200)
+    expected = counters.copy()
+    for a, s in zip(at, start, strict=True):
+        expected[a : a + lanes] += values[s : s + lanes]  # sums wrap around in both
+    add_all(lanes == 2, counters, at, values, start)
+    assert (counters == expected).all()
+
+
+@njit
+def prefetch_all(array):
+    for i in range(len(array) + 1000):
+        prefetch(array, uint64(i))
+    return array.sum()
+
+
+def test_prefetch_changes_nothing_even_past_the_end():
+    array = numbers(3, 100)
+    before = array.copy()
+    assert prefetch_all(array) == before.sum()
+    assert (array == before).all()
+
+
+@njit
+def load_store_add(array, index, value):
+    before = load_acquire(array, uint64(index))
+    store_release(array, uint64(index), value)
+    old = fetch_add(array, uint64(index), 3 * value)
+    return before, old, load_acquire(array, uint64(index))
+
+
+def test_atomics_of_one_thread():
+    array = np.arange(10, 15)
+    assert load_store_add(array, 2, -7) == (12, -7, -28)
+    assert array.tolist() == [10, 11, -28, 13, 14]
+
+
+@njit(nogil=True)
+def count(array, times, seen):
+    for i in range(times):
+        seen[i] = fetch_add(array, uint64(1), 1)
+
+
+def test_fetch_add_of_many_threads_loses_nothing():
+    array, times = np.zeros(3, dtype=np.int64), 50_000
+    seen = np.empty((4, times), dtype=np.int64)
+    count(array, 0, seen[0])
+    threads = [threading.Thread(target=count, args=(array, times, mine)) for mine in seen]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert array.tolist() == [0, 4 * times, 0]
+    assert (np.sort(seen, axis=None) == np.arange(4 * times)).all()  # every number was given out once
+
+
+@njit(nogil=True)
+def send(box, message, rounds):
+    for i in range(1, rounds + 1):
+        while load_acquire(box, uint64(0)) != 0:
+            cpu_pause()
+        message[:] = i
+        store_release(box, uint64(0), i)
+
+
+@njit(nogil=True)
+def receive(box, message, rounds):
+    torn = 0
+    for i in range(1, rounds + 1):
+        while load_acquire(box, uint64(0)) != i:
+            cpu_pause()
+        for x in message:
+            torn += x != i
+        store_release(box, uint64(0), 0)
+    return torn
+
+
+def test_what_is_stored_before_a_release_is_seen_after_an_acquire():
+    box, message = np.zeros(1, dtype=np.int64), np.zeros(64, dtype=np.int64)
+    send(box, message, 0)
+    receive(box, message, 0)  # both compiled before either waits
+    rounds = 300
+    sender = threading.Thread(target=send, args=(box, message, rounds))
+    sender.start()
+    torn = receive(box, message, rounds)
+    sender.join()
+    assert torn == 0
+    assert message.tolist() == [rounds] * 64
+
+
+@njit
+def there_and_back(x, bits, back):
+    for i in range(len(x)):
+        bits[i] = float_to_bits(x[i])
+        back[i] = bits_to_float(bits[i])
+
+
+def test_bits_of_floats():
+    x = np.r_[0.0, -0.0, 1.0, np.inf, -np.inf, np.nan, 5e-324, numbers(4, 100) / 7.0]
+    bits, back = np.empty(len(x), dtype=np.int64), np.empty(len(x))
+    there_and_back(x, bits, back)
+    assert (bits == x.view(np.int64)).all()
+    assert (back.view(np.int64) == bits).all()
+
+
+@njit
+def zeros_below(words, out):
+    for i in range(len(words)):
+        out[i] = trailing_zeros(words[i])
+
+
+def test_trailing_zeros():
+    words = np.r_[np.uint64(0), np.uint64(1) << np.arange(64, dtype=np.uint64)]
+    words = np.r_[words, numbers(5, 100).astype(np.uint64) << np.arange(100, dtype=np.uint64) % np.uint64(60)]
+    out = np.empty(len(words), dtype=np.uint64)
+    zeros_below(words, out)
+    assert out.tolist() == [64 if w == 0 else (int(w) & -int(w)).bit_length() - 1 for w in words]
+
+
+@njit
+def words_of(text, out):
+    for i in range(len(out)):
+        out[i] = load_u64(text, uint64(i))
+
+
+def test_words_from_any_byte_on():
+    text = np.random.default_rng(6).integers(0, 256, 40).astype(np.uint8)
+    out = np.empty(33, dtype=np.uint64)
+    words_of(text, out)
+    assert out.tolist() == [int.from_bytes(text[i : i + 8].tobytes(), "little") for i in range(33)]
+
+
+@njit
+def matches(text, blanks, digits, newlines):
+    for i in range(len(blanks)):
+        blanks[i] = blanks16(text, uint64(i))
+        digits[i] = digits16(text, uint64(i))
+        newlines[i] = newlines32(text, uint64(i))
+
+
+def test_characters_of_every_byte_value():
+    stream = np.random.default_rng(7)
+    text = np.r_[np.arange(256), stream.choice([9, 10, 32, 47, 48, 57, 58], 256)].astype(np.uint8)
+    n = len(text) - 32
+    found = np.empty((3, n), dtype=np.uint64)
+    matches(text, *found)
+    for (size, wanted), bits in zip(((16, b" \n"), (16, b"0123456789"), (32, b"\n")), found, strict=True):
+        member = np.isin(text, np.frombuffer(wanted, dtype=np.uint8))
+        assert bits.tolist() == [sum(1 << j for j in range(size) if member[i + j]) for i in range(n)]
+
+
+@njit
+def counts(values, start, x, eight, sixteen):
+    for i in range(len(x)):
+        eight[i] = below8(values, uint64(start[i]), x[i])
+        sixteen[i] = below16(values, uint64(start[i]), x[i])
+
+
+def test_counts_below_with_equals_infinities_and_nan():
+    stream = np.random.default_rng(8)
+    odd = [np.nan, np.inf, -np.inf, -0.0]
+    values = stream.choice([*np.arange(-3.0, 4.0), *odd], 64).astype(np.float32)
+    x = stream.choice([*np.arange(-3.0, 4.0, 0.5), *odd], 300).astype(np.float32)
+    start = stream.integers(0, 49, 300)
+    found = np.empty((2, 300), dtype=np.uint64)
+    counts(values, start, x, *found)
+    for size, count_ in zip((8, 16), found, strict=True):
+        assert count_.tolist() == [(values[s : s + size] < v).sum() for s, v in zip(start, x, strict=True)]
+
+
+@njit
+def select(wide, slots, keys, left, right, column, key, out):
+    if wide:
+        select64(slots, keys, uint64(left), uint64(right), uint64(column), key, uint64(out))
+    else:
+        select16(slots, keys, uint64(left), uint64(right), uint64(column), key, uint64(out))
+
+
+@pytest.mark.parametrize("lanes", [16, 64])
+@pytest.mark.parametrize("key", [-128, -1, 0, 1, 127])
+def test_select_of_every_signed_byte(lanes, key):
+    stream = np.random.default_rng(lanes)
+    slots = stream.integers(0, 256, 4 * lanes).astype(np.uint8)
+    keys = np.arange(-128, 128).astype(np.int8)
+    expected = slots.copy()
+    for column in range(0, 257 - lanes, 3):
+        chosen = np.where(
+            keys[column : column + lanes] > key, expected[lanes : 2 * lanes], expected[7 : 7 + lanes]
+        )
+        expected[2 * lanes + 1 : 3 * lanes + 1] = chosen
+        select(lanes == 64, slots, keys, 7, lanes, column, np.int8(key), 2 * lanes + 1)
+        assert (slots == expected).all()
+
+
+def test_llvm_is_written_in_one_file():
+    texts = {path.name: path.read_text() for path in Path(mcrank.__file__).parent.rglob("*.py")}
+    written = [name for name, text in texts.items() if "from llvmlite" in text or "import intrinsic" in text]
+    assert written == [Path(memory.__file__).name]
