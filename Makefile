@@ -24,7 +24,7 @@ INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser-test fuzz check format coverage bench hooks lock clean
+.PHONY: help demo test browser-test fuzz mutants check format coverage bench hooks lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -44,6 +44,9 @@ browser-test: $(EXTRAS_BROWSER) ## Test the report in a real browser (as root, i
 
 fuzz: $(EXTRAS_DEV) ## Feed damaged and odd files to every reader: MINUTES=10 each, TARGET="model cache" for some
 	$(BIN)/python -m tests.fuzz $(TARGET) --minutes $(MINUTES) --seed $(SEED) --jobs $(WORKERS)
+
+mutants: $(EXTRAS_DEV) ## Break thirty lines one at a time and see whether the tests notice
+	$(BIN)/python benchmarks/mutants.py --jobs $(WORKERS)
 
 check: $(EXTRAS_DEV) ## Lint, format, types and import directions
 	$(BIN)/ruff check $(CODE)

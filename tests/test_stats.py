@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -117,6 +118,17 @@ def test_bootstrap_interval_covers_and_repeats():
     )
     flat = stats.bootstrap_interval({1: 0.5, 2: 0.5})
     assert (flat.low, flat.mean, flat.high) == (0.5, 0.5, 0.5)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.95])
+def test_bootstrap_interval_is_that_of_its_level(level):
+    values = np.random.default_rng(1).random(400)
+    interval = stats.bootstrap_interval(dict(enumerate(values)), level=level, rounds=4000)
+    # The mean of 400 values is as good as normal: its interval is known.
+    half = NormalDist().inv_cdf((1 + level) / 2) * values.std() / np.sqrt(len(values))
+    assert interval.level == level
+    assert (interval.high - interval.low) / 2 == pytest.approx(half, rel=0.05)
+    assert (interval.high + interval.low) / 2 == pytest.approx(values.mean(), abs=half / 10)
 
 
 @settings(max_examples=100, deadline=None)

@@ -97,6 +97,16 @@ def test_an_empty_bin_puts_the_cut_in_the_middle_of_the_gap():
     assert (child["feature"], child["bin"]) == (1, 1)
 
 
+def test_a_value_in_the_very_middle_of_the_gap_goes_left():
+    # In the left child the bin of 1 is empty, and 1 is the middle of 0 and 2. Threshold and x <= threshold
+    # would send it left, so the cut does.
+    X = np.array([[0, 0], [0, 0], [0, 2], [0, 2], [1, 1], [1, 1], [1, 1], [1, 1]])
+    nodes, _, _ = plot(X, [-100, -100, 40, 41, 9000, 9000, 9000, 9000]).grow(3)
+    assert nodes[0]["feature"] == 0
+    child = nodes[int(nodes[0]["left"])]
+    assert (child["feature"], child["bin"]) == (1, 1)
+
+
 def test_missing_values_can_part_from_all_others():
     X = np.array([[1.0], [2.0], [3.0], [np.nan], [np.nan]])
     wanted = check_root(plot(X, [5, 5, 5, -5, -5]), 1)
@@ -115,6 +125,12 @@ def test_missing_values_never_seen_follow_the_larger_side():
     assert nodes[0]["missing_left"] == 0
     nodes, _, _ = plot(-X, [5, 5, -5, -5, -5]).grow(2)
     assert nodes[0]["missing_left"] == 1
+
+
+def test_missing_values_never_seen_go_left_where_sides_are_equal():
+    for sign in (1, -1):
+        nodes, _, _ = plot(sign * np.array([[1.0], [1.0], [2.0], [2.0]]), [5, 5, -5, -5]).grow(2)
+        assert nodes[0]["missing_left"] == 1
 
 
 def test_rows_without_weight_do_not_make_a_side():

@@ -16,7 +16,10 @@ from mcrank.losses.quantize import (
 VALUES = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50)
 
 
-@given(VALUES, st.sampled_from([1.0, 0.25, 3e-3]))
+HALVES = st.lists(st.integers(-50, 50).map(lambda i: i / 8), min_size=1, max_size=50)
+
+
+@given(VALUES | HALVES, st.sampled_from([1.0, 0.25, 3e-3]))
 def test_rounding_to_a_unit(values, unit):
     g = np.array(values)
     q = np.empty(len(g), dtype=np.int32)

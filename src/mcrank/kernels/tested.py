@@ -32,8 +32,8 @@ def untested(version: str) -> str | None:
         return None
     major, minor = NEWEST_TESTED
     return (
-        f"Numba {version} is newer than what this mcrank was tested with ({major}.{minor}). If kernels fail to"
-        " compile, or are compiled anew in every process, install a tested one:"
+        f"Numba {version} is newer than what this mcrank was tested with ({major}.{minor}). If kernels fail"
+        " to compile, or are compiled anew in every process, install a tested one:"
         f" pip install 'numba<{major}.{minor + 1}'"
     )
 

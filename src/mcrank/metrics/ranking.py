@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.kernels import kernel, step
+from mcrank.kernels.memory import aligned
 from mcrank.kernels.sort import SortSpace, insert_rows, merge_rows, sort_columns
 from mcrank.metrics.layout import BoolArray, FloatArray, IntArray, Layout, LevelArray, RowArray
 
@@ -312,7 +313,8 @@ def rank_part(layout: Layout, ranking: Ranking, part: slice, base: RowArray = FI
         number = np.empty(longest, dtype=np.int32)
         by_size = _by_size(starts, ends)
         bounds = (starts[by_size], ends[by_size])
-        rank_short(scores, *bounds, _LANES, _table(longest), number, space, order)
+        table = aligned(longest * _LANES, dtype=np.int32)
+        rank_short(scores, *bounds, _LANES, table, number, space, order)
         return
     bucket = np.empty(2 * longest + 1, dtype=np.uint32)
     if few:
@@ -324,14 +326,6 @@ def rank_part(layout: Layout, ranking: Ranking, part: slice, base: RowArray = FI
 def _by_size(starts: IntArray, ends: IntArray) -> npt.NDArray[np.intp]:
     """Return queries of at most 255 rows by size: those sorted side by side should have like sizes."""
     return np.argsort((ends - starts).astype(np.uint8), kind="stable")
-
-
-def _table(longest: int) -> RowArray:
-    """Return room for the numbers of queries sorted side by side, where vectors do not cross cache lines."""
-    line = 64
-    room = np.empty(longest * _LANES + line // 4, dtype=np.int32)
-    first = -room.ctypes.data % line // 4
-    return room[first : first + longest * _LANES]
 
 
 def ties_of(layout: Layout, ranking: Ranking, depth: int) -> tuple[BoolArray, BoolArray]:
