@@ -100,16 +100,14 @@ def test_ranks_equal_the_naive_count(seed, thresholds, rows):
     compiled = compile_forest(forest)
     X = random_rows(rng, forest, rows)
     ranks = np.zeros(compiled.columns * LANES, dtype=np.int8)
-    rank_rows(
-        X.reshape(-1), 2, 0, rows, compiled.table_feature, compiled.low, compiled.high, compiled.runs,
-        compiled.thresholds, ranks,
-    )  # fmt: skip
+    tables = compiled.tables
+    rank_rows(X.reshape(-1), 2, 0, rows, tables, ranks)
     unread = (compiled.columns - 1) * LANES
-    for table, feature in enumerate(compiled.table_feature):
-        thresholds_here = compiled.thresholds[256 * table : 256 * (table + 1)]
+    for table, feature in enumerate(tables.feature):
+        thresholds_here = tables.thresholds[256 * table : 256 * (table + 1)]
         for i in range(rows):
             below = naive.rank(thresholds_here, X[i, feature])
-            low, high = int(compiled.low[table]), int(compiled.high[table])
+            low, high = int(tables.low[table]), int(tables.high[table])
             if low != unread:
                 assert ranks[low + i] == below - 128
             if high != unread:

@@ -18,7 +18,7 @@ values of an output in tree order in float64, so they agree to the last bit.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,22 +46,71 @@ _fold_node_narrow = select_greater(NARROW)
 _count_below = count_below(RUN)
 
 
-@njit(inline="always")
-def rank_rows(
-    X: Array, width: int, row: int, rows: int, table_feature: Array, low: Array, high: Array,
-    runs: Array, thresholds: Array, ranks: Array,
-) -> None:  # fmt: skip
-    """Rank the values of a block of rows, column by column.
+class TreeArrays(NamedTuple):
+    """The arrays of a `Forest` as kernels take them."""
 
-    IN: ``X`` flat; per table its feature, the places of its two columns in ``ranks`` (``low``: NaN goes left,
-    ``high``: NaN goes right), the last threshold of each run, and the thresholds. OUT: ``ranks``, int8.
+    n_features: int
+    base: Array
+    tree_offsets: Array
+    tree_output: Array
+    feature: Array
+    threshold: Array
+    missing_left: Array
+    left: Array
+    right: Array
+    value: Array
+
+
+class Tables(NamedTuple):
+    """The thresholds rows are ranked by.
+
+    Per table its feature, the places of its two columns among the ranks (``low``: NaN goes left, ``high``:
+    NaN goes right), the last threshold of each run, and the thresholds.
     """
+
+    feature: Array
+    low: Array
+    high: Array
+    runs: Array
+    thresholds: Array
+
+
+class Program(NamedTuple):
+    """Trees in the order they are folded.
+
+    By group its first tree and node (one more than there are groups), its output and, where it is one tree
+    too big to fold, its number, else -1; by tree its first leaf value; then the leaf values, and four numbers
+    and the rank of each node (`mcrank.scorers.forest.program`).
+    """
+
+    group_tree: Array
+    group_node: Array
+    group_output: Array
+    group_walk: Array
+    tree_value: Array
+    leaf_value: Array
+    node: Array
+    node_rank: Array
+
+
+class Scratch(NamedTuple):
+    """Memory of one thread that folds blocks: ranks by column, leaf numbers by slot, sums by output."""
+
+    ranks: Array
+    slots: Array
+    sums: Array
+
+
+@njit(inline="always")
+def rank_rows(X: Array, width: int, row: int, rows: int, tables: Tables, ranks: Array) -> None:
+    """Rank the values of a block of rows, column by column. IN: ``X`` flat, tables. OUT: ``ranks``, int8."""
     run = np.uint64(4)  # log2 of RUN
     step = np.uint64(width)
-    for table in range(np.uint64(table_feature.shape[0])):
-        at = np.uint64(row) * step + np.uint64(table_feature[table])
-        to_low = low[table]
-        to_high = high[table]
+    runs, thresholds = tables.runs, tables.thresholds
+    for table in range(np.uint64(tables.feature.shape[0])):
+        at = np.uint64(row) * step + np.uint64(tables.feature[table])
+        to_low = tables.low[table]
+        to_high = tables.high[table]
         for i in range(np.uint64(rows)):
             x = X[at]
             at += step
@@ -74,39 +123,32 @@ def rank_rows(
 
 @kernel()
 def fold_rows(
-    X: Array, width: int, start: int, end: int, base: Array,
-    table_feature: Array, low: Array, high: Array, runs: Array, thresholds: Array,
-    group_tree: Array, group_node: Array, group_output: Array, group_walk: Array,
-    tree_value: Array, leaf_value: Array, node: Array, node_rank: Array,
-    tree_offsets: Array, feature: Array, threshold: Array, missing_left: Array, left: Array, right: Array,
-    value: Array,
-    ranks: Array, slots: Array, sums: Array, out: Array,
+    X: Array, start: int, end: int, tables: Tables, program: Program, trees: TreeArrays, scratch: Scratch,
+    out: Array,
 ) -> None:  # fmt: skip
-    """Score rows ``start:end``.
-
-    IN: ``X`` flat, the arrays of a compiled forest, those of the forest. OUT: ``out``; the three before it
-    are scratch.
-    """
+    """Score rows ``start:end``. IN: ``X`` flat, tables, program, trees. OUT: ``scratch``, ``out``."""
+    width, base = trees.n_features, trees.base
+    ranks, slots, sums = scratch.ranks, scratch.slots, scratch.sums
+    tree_value, leaf_value = program.tree_value, program.leaf_value
+    group_tree, group_node = program.group_tree, program.group_node
     lanes = np.uint64(LANES)
     for row in range(start, end, LANES):
         rows = min(LANES, end - row)
         used = np.uint64(LANES if rows > NARROW else NARROW)
-        rank_rows(X, width, row, rows, table_feature, low, high, runs, thresholds, ranks)
+        rank_rows(X, width, row, rows, tables, ranks)
         for k in range(np.uint64(base.shape[0])):
             for i in range(used):
                 sums[k * lanes + i] = base[k]
-        for group in range(np.uint64(group_output.shape[0])):
-            sums_at = np.uint64(group_output[group]) * lanes
-            if group_walk[group] >= 0:
-                first = np.uint64(tree_offsets[group_walk[group]])
+        for group in range(np.uint64(program.group_output.shape[0])):
+            sums_at = np.uint64(program.group_output[group]) * lanes
+            if program.group_walk[group] >= 0:
+                first = np.uint64(trees.tree_offsets[program.group_walk[group]])
                 for i in range(rows):
-                    leaf = _leaf_of(
-                        X, np.uint64((row + i) * width), first, feature, threshold, missing_left, left, right
-                    )
-                    sums[sums_at + np.uint64(i)] += value[leaf]
+                    leaf = _leaf_of(X, np.uint64((row + i) * width), first, trees)
+                    sums[sums_at + np.uint64(i)] += trees.value[leaf]
                 continue
             following = group + np.uint64(1)
-            _fold_nodes(group_node[group], group_node[following], node, node_rank, ranks, used, slots)
+            _fold_nodes(group_node[group], group_node[following], program, ranks, used, slots)
             tree = group_tree[group]
             if group_tree[following] - tree == np.uint64(GROUP):
                 _add_group(tree, tree_value, leaf_value, slots, sums_at, used, sums)
@@ -122,10 +164,9 @@ def fold_rows(
 
 
 @njit(inline="always")
-def _fold_nodes(
-    start: Index, end: Index, node: Array, node_rank: Array, ranks: Array, used: Index, slots: Array
-) -> None:
+def _fold_nodes(start: Index, end: Index, program: Program, ranks: Array, used: Index, slots: Array) -> None:
     """Fold nodes ``start:end`` of the program; the results of the trees end up in the first slots."""
+    node, node_rank = program.node, program.node_rank
     for n in range(start, end):
         at = n << np.uint64(2)
         from_left, from_right = np.uint64(node[at]), np.uint64(node[at + np.uint64(1)])
@@ -160,68 +201,60 @@ def _add_group(
 
 
 @njit(nogil=True)
-def _step(
-    X: Array, x_at: Index, first: Index, n: Index, f: Index,
-    feature: Array, threshold: Array, missing_left: Array, left: Array, right: Array,
-) -> Index:  # fmt: skip
+def _step(X: Array, x_at: Index, first: Index, n: Index, f: Index, trees: TreeArrays) -> Index:
     """Return where node ``n`` (testing feature ``f``) sends a row; a leaf sends it to itself."""
     # Arithmetic instead of branches: the side a row takes is close to a coin toss, and a wrong guess of the
     # processor costs more than the node.
     at = first + n
     in_leaf = np.int64(f) >> np.int64(63)  # all ones in a leaf
     x = X[x_at + np.uint64(np.int64(f) & ~in_leaf)]
-    goes_left = np.int64(x <= threshold[at]) | (np.int64(x != x) & np.int64(missing_left[at]))
-    to_left, to_right = np.int64(left[at]), np.int64(right[at])
+    goes_left = np.int64(x <= trees.threshold[at]) | (np.int64(x != x) & np.int64(trees.missing_left[at]))
+    to_left, to_right = np.int64(trees.left[at]), np.int64(trees.right[at])
     child = to_right ^ ((to_left ^ to_right) & -goes_left)
     return np.uint64(child ^ ((child ^ np.int64(n)) & in_leaf))
 
 
 @step()
-def _leaf_of(
-    X: Array, x_at: Index, first: Index,
-    feature: Array, threshold: Array, missing_left: Array, left: Array, right: Array,
-) -> Index:  # fmt: skip
+def _leaf_of(X: Array, x_at: Index, first: Index, trees: TreeArrays) -> Index:
     """Return the leaf of one row (its values from ``x_at`` on) in the tree whose root is node ``first``."""
     n = np.uint64(0)
-    f = feature[first]
+    f = trees.feature[first]
     while f >= 0:
-        n = _step(X, x_at, first, n, f, feature, threshold, missing_left, left, right)
-        f = feature[first + n]
+        n = _step(X, x_at, first, n, f, trees)
+        f = trees.feature[first + n]
     return first + n
 
 
 @kernel()
-def walk_rows(
-    X: Array, width: int, start: int, end: int, base: Array,
-    tree_offsets: Array, tree_output: Array, feature: Array, threshold: Array, missing_left: Array,
-    left: Array, right: Array, value: Array, out: Array,
-) -> None:  # fmt: skip
-    """Score rows ``start:end`` on the raw values. IN: ``X`` flat, the arrays of a forest. OUT: ``out``.
+def walk_rows(X: Array, start: int, end: int, trees: TreeArrays, out: Array) -> None:
+    """Score rows ``start:end`` on the raw values. IN: ``X`` flat, trees. OUT: ``out``.
 
     A step must wait for the one before it, so four trees are walked abreast to fill the time.
     """
-    trees = tree_output.shape[0]
+    base, feature, value = trees.base, trees.feature, trees.value
+    tree_offsets, tree_output = trees.tree_offsets, trees.tree_output
+    n_trees = tree_output.shape[0]
     for row in range(start, end):
-        x_at = np.uint64(row * width)
+        x_at = np.uint64(row * trees.n_features)
         for k in range(base.shape[0]):
             out[row, k] = base[k]
-        abreast = trees - trees % 4
+        abreast = n_trees - n_trees % 4
         for t in range(0, abreast, 4):
             r0, r1 = np.uint64(tree_offsets[t]), np.uint64(tree_offsets[t + 1])
             r2, r3 = np.uint64(tree_offsets[t + 2]), np.uint64(tree_offsets[t + 3])
             n0, n1, n2, n3 = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
             f0, f1, f2, f3 = feature[r0], feature[r1], feature[r2], feature[r3]
             while (f0 & f1 & f2 & f3) != -1:  # until all four are in leaves
-                n0 = _step(X, x_at, r0, n0, f0, feature, threshold, missing_left, left, right)
-                n1 = _step(X, x_at, r1, n1, f1, feature, threshold, missing_left, left, right)
-                n2 = _step(X, x_at, r2, n2, f2, feature, threshold, missing_left, left, right)
-                n3 = _step(X, x_at, r3, n3, f3, feature, threshold, missing_left, left, right)
+                n0 = _step(X, x_at, r0, n0, f0, trees)
+                n1 = _step(X, x_at, r1, n1, f1, trees)
+                n2 = _step(X, x_at, r2, n2, f2, trees)
+                n3 = _step(X, x_at, r3, n3, f3, trees)
                 f0, f1, f2, f3 = feature[r0 + n0], feature[r1 + n1], feature[r2 + n2], feature[r3 + n3]
             out[row, tree_output[t]] += value[r0 + n0]
             out[row, tree_output[t + 1]] += value[r1 + n1]
             out[row, tree_output[t + 2]] += value[r2 + n2]
             out[row, tree_output[t + 3]] += value[r3 + n3]
-        for t in range(abreast, trees):
+        for t in range(abreast, n_trees):
             root = np.uint64(tree_offsets[t])
-            leaf = _leaf_of(X, x_at, root, feature, threshold, missing_left, left, right)
+            leaf = _leaf_of(X, x_at, root, trees)
             out[row, tree_output[t]] += value[leaf]

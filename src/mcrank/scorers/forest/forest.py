@@ -19,6 +19,7 @@ from mcrank.lazy import lazy
 from mcrank.scorers.forest.checks import check_forest
 
 if TYPE_CHECKING:
+    from mcrank.scorers.forest.block_kernels import TreeArrays
     from mcrank.scorers.forest.program import CompiledForest
 
 # One entry per node, in the order the builder and the files use.
@@ -124,6 +125,13 @@ class Forest:
         from mcrank.scorers.forest.program import compile_forest
 
         return compile_forest(self)
+
+    @lazy
+    def arrays(self) -> TreeArrays:
+        """The arrays a walk reads, as kernels take them."""
+        from mcrank.scorers.forest.block_kernels import TreeArrays
+
+        return TreeArrays(**{name: getattr(self, name) for name in TreeArrays._fields})
 
     def validate(self) -> None:
         """Check everything a walk relies on; `ModelFileError` names the tree and node at fault."""

@@ -69,10 +69,14 @@ def predict_raw(
         )
     threads = check_jobs(n_jobs, "predict")
     if rows <= _WALKED_ROWS:
-        walk_rows(*(_flat(X), X.shape[1], 0, rows, forest.base, *_trees(forest), out))
+        walk_rows(_flat(X), 0, rows, forest.arrays, out)
         return out
-    threads = _worthwhile(rows, threads, forest.compiled.block_nanoseconds)
-    run_all(lambda part: _fold_part(forest, X, part[0], part[1], out), _parts(rows, threads), threads)
+    if threads > 1:
+        threads = _worthwhile(rows, threads, forest.compiled.block_nanoseconds)
+    if threads == 1:  # at once: a few rows take less time than to cut them into parts
+        _fold_part(forest, X, 0, rows, out)
+    else:
+        run_all(lambda part: _fold_part(forest, X, part[0], part[1], out), _parts(rows, threads), threads)
     return out
 
 
@@ -94,12 +98,8 @@ def _parts(rows: int, threads: int) -> list[tuple[int, int]]:
 
 def _fold_part(forest: Forest, X: npt.NDArray[np.float32], start: int, end: int, out: Any) -> None:
     compiled = forest.compiled
-    tree_offsets, _, *nodes = _trees(forest)
-    arguments = (
-        _flat(X), X.shape[1], start, end, forest.base, *compiled.arrays(), tree_offsets, *nodes,
-        *compiled.scratch(forest.n_outputs), out,
-    )  # fmt: skip
-    fold_rows(*arguments)
+    scratch = compiled.scratch(forest.n_outputs)
+    fold_rows(_flat(X), start, end, compiled.tables, compiled.program, forest.arrays, scratch, out)
 
 
 def _flat(X: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -107,10 +107,3 @@ def _flat(X: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     flat = X.reshape(-1)
     flat.setflags(write=False)
     return flat
-
-
-def _trees(forest: Forest) -> tuple[npt.NDArray[Any], ...]:
-    return (
-        forest.tree_offsets, forest.tree_output, forest.feature, forest.threshold, forest.missing_left,
-        forest.left, forest.right, forest.value,
-    )  # fmt: skip

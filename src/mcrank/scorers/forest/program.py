@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,17 @@ import numpy.typing as npt
 from mcrank.kernels import kernel
 from mcrank.kernels.memory import aligned
 from mcrank.lazy import lazy
-from mcrank.scorers.forest.block_kernels import GROUP, LANES, MAX_LEAVES, RUN, TABLE
+from mcrank.scorers.forest.block_kernels import (
+    GROUP,
+    LANES,
+    MAX_LEAVES,
+    RUN,
+    TABLE,
+    Program,
+    Scratch,
+    Tables,
+    TreeArrays,
+)
 from mcrank.scorers.forest.forest import Forest
 
 Array = npt.NDArray[Any]
@@ -20,7 +30,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class CompiledForest:
-    """Arrays for `fold_rows`, in the order of its arguments, and the sizes of its scratch.
+    """Arrays for `fold_rows`, and the sizes of its scratch.
 
     A *table* holds up to 255 thresholds of one feature; a feature with more has several tables. A *column*
     holds the ranks of a block in one table, with NaN ranked lowest or highest: two columns where the nodes
@@ -29,19 +39,8 @@ class CompiledForest:
     `GROUP` trees of one output, or one tree too big to fold.
     """
 
-    table_feature: Array
-    low: Array
-    high: Array
-    runs: Array
-    thresholds: Array
-    group_tree: Array
-    group_node: Array
-    group_output: Array
-    group_walk: Array
-    tree_value: Array
-    leaf_value: Array
-    node: Array
-    node_rank: Array
+    tables: Tables
+    program: Program
     columns: int
     constants: int
     slots: int
@@ -50,28 +49,22 @@ class CompiledForest:
     @lazy
     def block_nanoseconds(self) -> int:
         """Roughly how long a block of rows takes, to judge whether threads are worth starting."""
-        walked = int(np.count_nonzero(self.group_walk >= 0))
-        return 2 * len(self.node_rank) + LANES * (
-            4 * len(self.table_feature) + len(self.tree_value) // 2 + 100 * walked
+        program = self.program
+        walked = int(np.count_nonzero(program.group_walk >= 0))
+        return 2 * len(program.node_rank) + LANES * (
+            4 * len(self.tables.feature) + len(program.tree_value) // 2 + 100 * walked
         )
 
-    def arrays(self) -> tuple[Array, ...]:
-        """Return the arrays in the order `fold_rows` takes them."""
-        return (
-            self.table_feature, self.low, self.high, self.runs, self.thresholds,
-            self.group_tree, self.group_node, self.group_output, self.group_walk,
-            self.tree_value, self.leaf_value, self.node, self.node_rank,
-        )  # fmt: skip
-
-    def scratch(self, n_outputs: int) -> tuple[Array, Array, Array]:
-        """Return ``ranks``, ``slots`` and ``sums`` of the calling thread, made once."""
-        kept: tuple[Array, Array, Array] | None = getattr(self._kept, "scratch", None)
+    def scratch(self, n_outputs: int) -> Scratch:
+        """Return the scratch of the calling thread, made once."""
+        kept: Scratch | None = getattr(self._kept, "scratch", None)
         if kept is None:
             ranks = aligned(self.columns * LANES, dtype=np.int8)
             slots = aligned(self.slots * LANES, dtype=np.uint8)
             numbers = np.repeat(np.arange(self.constants, dtype=np.uint8), LANES)
             slots[GROUP * LANES : (GROUP + self.constants) * LANES] = numbers
-            kept = self._kept.scratch = (ranks, slots, aligned(n_outputs * LANES, dtype=np.float64))
+            kept = Scratch(ranks, slots, aligned(n_outputs * LANES, dtype=np.float64))
+            self._kept.scratch = kept
         return kept
 
 
@@ -92,16 +85,10 @@ def compile_forest(forest: Forest) -> CompiledForest:
     column_of[inner] = column
     rank_of = np.zeros(forest.n_nodes, dtype=np.int64)
     rank_of[inner] = rank
-    program = _program(forest, small, column_of, rank_of)
-    return CompiledForest(
-        table_feature=table_feature,
-        low=low,
-        high=high,
-        runs=_copied(thresholds.reshape(-1, RUN)[:, -1]),
-        thresholds=_copied(thresholds.ravel()),
-        columns=columns,
-        **program,
-    )
+    runs = _copied(thresholds.reshape(-1, RUN)[:, -1])
+    tables = Tables(table_feature, low, high, runs, _copied(thresholds.ravel()))
+    program, constants, slots = _program(forest, small, column_of, rank_of)
+    return CompiledForest(tables, program, columns, constants, slots)
 
 
 def _tables(feature: Array, threshold: Array) -> tuple[Array, Array, Array, Array]:
@@ -135,8 +122,8 @@ def _columns(table: Array, missing_left: Array, tables: int) -> tuple[Array, Arr
     return np.ascontiguousarray(places[0::2]), np.ascontiguousarray(places[1::2]), number[side]
 
 
-def _program(forest: Forest, small: Array, column_of: Array, rank_of: Array) -> dict[str, Any]:
-    """Put trees into groups and lay out their nodes and leaf values."""
+def _program(forest: Forest, small: Array, column_of: Array, rank_of: Array) -> tuple[Program, int, int]:
+    """Put trees into groups, lay out their nodes and leaf values; also the constants and slots they need."""
     # Trees of one output together, in their order: the sums of an output do not change, and groups are full.
     order = np.argsort(forest.tree_output, kind="stable")
     output, foldable = forest.tree_output[order], small[order]
@@ -153,58 +140,62 @@ def _program(forest: Forest, small: Array, column_of: Array, rank_of: Array) -> 
     leaf_value = aligned(int(tree_value[-1]), dtype=np.float64)
     n_steps = int(tree_step[-1])
     node, node_rank = aligned(4 * n_steps, dtype=np.uint16), aligned(n_steps, dtype=np.int8)
-    slots = _lay_out(
-        constants, order[foldable], member[foldable], tree_step[:-1][foldable],
-        tree_value[:-1][foldable], forest.tree_offsets, forest.feature, forest.left, forest.right,
-        forest.value, column_of, rank_of,
-        np.empty(2 * MAX_LEAVES, dtype=np.int64), np.empty(MAX_LEAVES, dtype=np.int64),
-        leaf_value, node, node_rank,
-    )  # fmt: skip
+    placed = PlacedTrees(
+        order[foldable], member[foldable], tree_step[:-1][foldable], tree_value[:-1][foldable]
+    )
+    slots = _lay_out(constants, placed, forest.arrays, column_of, rank_of, leaf_value, node, node_rank)
     ends = np.append(first, len(order))
-    return {
-        "group_tree": _starts(foldable)[ends].astype(np.uint64),
-        "group_node": tree_step[ends].astype(np.uint64),
-        "group_output": output[first].astype(np.int64),
-        "group_walk": np.where(foldable[first], -1, order[first]),
-        "tree_value": tree_value[:-1][foldable].astype(np.uint64),
-        "leaf_value": leaf_value,
-        "node": node,
-        "node_rank": node_rank,
-        "constants": constants,
-        "slots": slots,
-    }
+    program = Program(
+        group_tree=_starts(foldable)[ends].astype(np.uint64),
+        group_node=tree_step[ends].astype(np.uint64),
+        group_output=output[first].astype(np.int64),
+        group_walk=np.where(foldable[first], -1, order[first]),
+        tree_value=placed.value.astype(np.uint64),
+        leaf_value=leaf_value,
+        node=node,
+        node_rank=node_rank,
+    )
+    return program, constants, int(slots)
+
+
+class PlacedTrees(NamedTuple):
+    """Trees that are folded, each with its place in its group, its first step and its first leaf value."""
+
+    tree: Array
+    member: Array
+    step: Array
+    value: Array
 
 
 @kernel()
 def _lay_out(
-    constants: int, trees: Array, member: Array, tree_step: Array, tree_value: Array,
-    tree_offsets: Array, feature: Array, left: Array, right: Array, value: Array,
-    column_of: Array, rank_of: Array, slot_of: Array, free: Array,
+    constants: int, placed: PlacedTrees, trees: TreeArrays, column_of: Array, rank_of: Array,
     leaf_value: Array, node: Array, node_rank: Array,
 ) -> int:  # fmt: skip
     """Write the steps of every tree; return the number of slots they use.
 
-    IN: the trees with their place in their group, first step and first leaf value; the forest; the column and
-    rank of each node; two scratch arrays. OUT: leaf values; per step four numbers (place of the left and
-    right child's slot, column, place of its own slot) and its rank.
+    IN: the trees; the column and rank of each node. OUT: leaf values; per step four numbers (place of the
+    left and right child's slot, column, place of its own slot) and its rank.
     """
+    slot_of, free = np.empty(2 * MAX_LEAVES, np.int64), np.empty(MAX_LEAVES, np.int64)
     first_free = GROUP + constants
     most = first_free
-    for t in range(trees.shape[0]):
-        first = tree_offsets[trees[t]]
-        step, leaf = tree_step[t], tree_value[t]
+    for t in range(placed.tree.shape[0]):
+        first = trees.tree_offsets[placed.tree[t]]
+        step, leaf = placed.step[t], placed.value[t]
         n_free, next_slot = 0, first_free
-        for i in range(tree_offsets[trees[t] + 1] - first - 1, -1, -1):  # children before their parent
+        last = trees.tree_offsets[placed.tree[t] + 1] - first - 1
+        for i in range(last, -1, -1):  # children before their parent
             n = first + i
             from_left, from_right = GROUP, GROUP
-            if feature[n] < 0:
-                slot_of[i] = GROUP + leaf - tree_value[t]
-                leaf_value[leaf] = value[n]
+            if trees.feature[n] < 0:
+                slot_of[i] = GROUP + leaf - placed.value[t]
+                leaf_value[leaf] = trees.value[n]
                 leaf += 1
                 if i > 0:
                     continue
             else:
-                from_left, from_right = slot_of[left[n]], slot_of[right[n]]
+                from_left, from_right = slot_of[trees.left[n]], slot_of[trees.right[n]]
             # Slots are used again as soon as they have been read: few of them, so that they stay in L1.
             if from_left >= first_free:
                 free[n_free] = from_left
@@ -213,7 +204,7 @@ def _lay_out(
                 free[n_free] = from_right
                 n_free += 1
             if i == 0:
-                slot_of[i] = member[t]
+                slot_of[i] = placed.member[t]
             elif n_free > 0:
                 n_free -= 1
                 slot_of[i] = free[n_free]
