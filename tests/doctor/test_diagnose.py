@@ -108,6 +108,20 @@ def test_leakage_between_splits():
     assert checks(a, narrow, severity="broken").keys() == {"split-features"}
 
 
+def test_splits_are_matched_by_name_as_rankers_match_them():
+    (X, y, qid), names = healthy(), list("abcdefgh")
+    names = names[: X.shape[1]]
+    a = mcrank.Dataset(X, y, qid, feature_names=names)
+    turned = mcrank.Dataset(np.c_[X[:, ::-1], np.zeros(len(X))], y, qid, feature_names=[*names[::-1], "more"])
+    found = checks(a, turned)
+    assert "split-features" not in found
+    assert "feature-drift" not in found
+    assert found["leakage"].values["rows"] == len(X)
+    lacking = mcrank.Dataset(X[:, 1:], y, qid, feature_names=names[1:])
+    assert f"lacks 1 of {len(names)} features" in checks(a, lacking)["split-features"].found
+    assert checks(lacking, a).keys().isdisjoint({"split-features"})
+
+
 def test_drift_between_splits():
     a, b = healthy(queries=200), healthy(queries=200, seed=1)
     b[0][:, 1] += 1.5

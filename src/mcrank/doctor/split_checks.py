@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.data.alignment import aligned
 from mcrank.data.dataset import Dataset
 from mcrank.doctor.findings import Finding, Severity, listed, share_text
 from mcrank.doctor.row_hash import hash_rows
+from mcrank.errors import DataError
 
 # Smallest difference of two distribution functions (Kolmogorov-Smirnov) worth a word, even in large data.
 DRIFT = 0.2
@@ -19,18 +21,24 @@ _TELLING_VALUES = 3  # other than 0; rows of fewer coincide by nature
 
 
 def check_pair(a: Dataset, b: Dataset, where: str) -> list[Finding]:
-    """Compare two splits; ``where`` names both."""
-    if a.feature_names != b.feature_names:
-        found = (
-            f"the splits have different features: {a.n_features} and {b.n_features}"
-            if a.n_features != b.n_features
-            else "the splits name their features differently"
-        )
-        meaning = (
-            "A ranker trained on one cannot score the other. read(..., n_features=...) sets a common width."
-        )
-        return [Finding("broken", "split-features", where, f"{found}.", meaning)]
+    """Compare two splits as a ranker trained on the first would meet the second; ``where`` names both."""
+    try:
+        b = aligned(b, a.feature_names, a.named, "the second split", "the first")
+    except DataError:
+        return [_unlike(a, b, where)]
     return [*_leakage(a, b, where), *_drift(a, b, where)]
+
+
+def _unlike(a: Dataset, b: Dataset, where: str) -> Finding:
+    """What to say of splits whose columns cannot be matched."""
+    meaning = "A ranker trained on the first cannot score the second."
+    if a.named and b.named:
+        missing = [name for name in a.feature_names if name not in b.feature_names]
+        found = f"the second split lacks {share_text(len(missing), a.n_features, 'features')} of the first: "
+        return Finding("broken", "split-features", where, f"{found}{listed(missing)}.", meaning)
+    found = f"the splits have different features: {a.n_features} and {b.n_features}."
+    meaning += " read(..., n_features=...) sets a common width."
+    return Finding("broken", "split-features", where, found, meaning)
 
 
 def _leakage(a: Dataset, b: Dataset, where: str) -> list[Finding]:

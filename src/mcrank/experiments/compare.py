@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mcrank.cores import available_cores
+from mcrank.data.alignment import aligned
 from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError, OptionError
 from mcrank.experiments.assemble import Outcome, assemble, check_measures, measures_in, pool_rows
@@ -33,7 +34,6 @@ from mcrank.experiments.trial import (
 from mcrank.experiments.workers import run_tasks
 from mcrank.metrics.measure import Measure, parse_measure
 from mcrank.models.file import ranker_class
-from mcrank.rankers.columns import aligned
 
 DEFAULT_MEASURES = ("ndcg@10", "map")
 

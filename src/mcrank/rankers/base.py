@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.cores import available_cores
+from mcrank.data.alignment import aligned, check_count, names_look_made_up
 from mcrank.data.checks import check_names
 from mcrank.data.dataset import Dataset
 from mcrank.data.tables import as_features
@@ -23,7 +24,6 @@ from mcrank.metrics.dialect import Dialect
 from mcrank.metrics.measure import Measure, parse_measure
 from mcrank.metrics.tools import find_dialect
 from mcrank.options import Optioned, fitted, option
-from mcrank.rankers.columns import aligned, check_count, names_look_made_up
 from mcrank.rankers.cross_validation import query_ids_under_way
 from mcrank.rankers.estimator import Estimator
 from mcrank.rankers.inputs import Given, as_dataset, held_out

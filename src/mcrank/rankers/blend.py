@@ -13,11 +13,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.data.alignment import aligned, columns_of
 from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError, ModelFileError, OptionError
 from mcrank.options import fitted, option
 from mcrank.rankers.base import Card, FloatArray, Ranker
-from mcrank.rankers.columns import aligned, columns_of
 from mcrank.training.mixing import STANDARDS, Standard, mixing_weights
 from mcrank.training.rounds import Rounds
 

@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.data.alignment import aligned
 from mcrank.data.checks import group_rows
 from mcrank.data.dataset import Dataset
 from mcrank.data.ids import check_ids, column_ids
 from mcrank.data.tables import QID_NAMES, Table, is_table
 from mcrank.errors import DataError, OptionError
-from mcrank.rankers.columns import aligned
 
 
 class Given(NamedTuple):

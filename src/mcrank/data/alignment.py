@@ -22,7 +22,7 @@ def columns_of(names: Sequence[str], wanted: Sequence[str], where: str) -> list[
 
     Examples
     --------
-    >>> from mcrank.rankers.columns import columns_of
+    >>> from mcrank.data.alignment import columns_of
     >>> columns_of(["b", "x", "a"], ["a", "b"], "X")
     [2, 0]
     >>> columns_of(["price", "age"], ["prize", "age"], "X")
@@ -46,7 +46,7 @@ def aligned(data: Dataset, names: Sequence[str], named: bool, where: str, owner:
     Examples
     --------
     >>> from mcrank import Dataset
-    >>> from mcrank.rankers.columns import aligned
+    >>> from mcrank.data.alignment import aligned
     >>> data = Dataset({"b": [2.0], "c": [3.0], "a": [1.0]}, y=[0], qid=[1])
     >>> aligned(data, ["a", "b"], True, "valid", "the training data").X.tolist()
     [[1.0, 2.0]]
@@ -82,7 +82,7 @@ def names_look_made_up(names: Sequence[str]) -> bool:
 
     Examples
     --------
-    >>> from mcrank.rankers.columns import names_look_made_up
+    >>> from mcrank.data.alignment import names_look_made_up
     >>> names_look_made_up(["f1", "f2"]), names_look_made_up(["f2", "f1"])
     (True, False)
     """
