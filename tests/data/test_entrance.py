@@ -54,6 +54,13 @@ def ranker():
     return mcrank.McRank(n_estimators=3, n_jobs=1).fit(mcrank.read(BASE))
 
 
+@pytest.fixture(scope="module")
+def nameless():
+    """A ranker of two features without names: it looks at whatever columns there are."""
+    matrix = np.array([BASE["a"], BASE["b"]]).T
+    return mcrank.McRank(n_estimators=3, n_jobs=1).fit(matrix, BASE["label"], qid=BASE["qid"])
+
+
 @pytest.mark.parametrize("kind", TABLES)
 def test_every_verb_takes_every_table(ranker, kind):
     columns = BASE | {"a": A_MISSING, "b": B_MISSING}
@@ -61,7 +68,8 @@ def test_every_verb_takes_every_table(ranker, kind):
     matrix = np.array([A_MISSING, B_MISSING], dtype=np.float32).T
     data = mcrank.read(table)
     np.testing.assert_array_equal(data.X, matrix)
-    made = Dataset(table, table["label"], table["qid"])
+    with pytest.warns(UserWarning, match="'qid', 'label'"):
+        made = Dataset(table, table["label"], table["qid"])
     np.testing.assert_array_equal(made.X, matrix)
     assert made.feature_names == data.feature_names == ("a", "b")
     assert made.named
@@ -71,7 +79,8 @@ def test_every_verb_takes_every_table(ranker, kind):
     np.testing.assert_array_equal(ranker.predict(table), expected)
     np.testing.assert_array_equal(ranker.predict_proba(table), ranker.predict_proba(matrix))
     assert ranker.score(table, table["label"], table["qid"]) == ranker.score(data)
-    fitted = mcrank.McRank(n_estimators=3, n_jobs=1).fit(table, table["label"], qid=table["qid"])
+    with pytest.warns(UserWarning, match="'qid', 'label'"):
+        fitted = mcrank.McRank(n_estimators=3, n_jobs=1).fit(table, table["label"], qid=table["qid"])
     np.testing.assert_array_equal(
         fitted.predict(matrix), mcrank.McRank(n_estimators=3, n_jobs=1).fit(data).predict(matrix)
     )
@@ -135,10 +144,11 @@ def test_what_is_no_number_is_refused_by_every_verb(ranker, kind):
 @pytest.mark.parametrize("kind", ["nullable", "arrow-backed", "polars", "arrow"])
 def test_missing_grades_and_weights_are_refused(kind):
     table = TABLES[kind](BASE | {"label": [None if i == 4 else 1 for i in range(ROWS)]})
+    rows = np.ones((ROWS, 1))
     for call in (
         lambda: mcrank.read(table),
-        lambda: Dataset(table, table["label"], table["qid"]),
-        lambda: Dataset(table, BASE["label"], table["qid"], table["label"]),
+        lambda: Dataset(rows, table["label"], table["qid"]),
+        lambda: Dataset(rows, BASE["label"], table["qid"], table["label"]),
         lambda: mcrank.Grades(table["label"], table["qid"]),
     ):
         with pytest.raises(DataError, match=r"nan at (row|position) 4"):
@@ -149,7 +159,7 @@ def test_missing_grades_and_weights_are_refused(kind):
 
 
 MATRICES = {
-    "one dimension": ([1.0, 2.0], "2 dimensions .* got 1; reshape your data"),
+    "one dimension": ([1.0, 2.0], "2 dimensions .* got 1. Reshape your data"),
     "a series": (pd.Series([1.0, 2.0]), "2 dimensions"),
     "a polars series": (pl.Series([1.0, 2.0]), "2 dimensions"),
     "an arrow array": (pa.array([1.0, 2.0]), "2 dimensions"),
@@ -178,14 +188,14 @@ MATRICES = {
 
 
 @pytest.mark.parametrize("kind", MATRICES)
-def test_odd_matrices_are_refused_by_every_verb(ranker, kind):
+def test_odd_matrices_are_refused_by_every_verb(nameless, kind):
     X, message = MATRICES[kind]
     for call in (
         lambda: Dataset(X, [0, 1], [1, 1]),
         lambda: mcrank.RegressionRanker(n_estimators=1, n_jobs=1).fit(X, [0, 1], qid=[1, 1]),
-        lambda: ranker.predict(X),
-        lambda: ranker.predict_proba(X),
-        lambda: ranker.score(X, [0, 1], [1, 1]),
+        lambda: nameless.predict(X),
+        lambda: nameless.predict_proba(X),
+        lambda: nameless.score(X, [0, 1], [1, 1]),
     ):
         with pytest.raises(DataError, match=message):
             call()
@@ -329,3 +339,43 @@ def test_damaged_tables_in_memory_are_refused():
     texts = pa.Array.from_buffers(pa.string(), 3, [None, offsets, pa.py_buffer(b"abc")])
     with pytest.raises(DataError, match="column 'qid' of the table cannot be read"):
         mcrank.read({"qid": texts, "label": [0, 1, 0], "a": [1, 2, 3]})
+
+
+def test_row_labels_of_a_frame_are_no_feature(tmp_path):
+    frame = pd.DataFrame(BASE).sample(frac=1, random_state=0)  # has labels, which pandas writes as a column
+    frame.to_parquet(tmp_path / "rows.parquet")
+    table = pa.Table.from_pandas(frame)
+    assert "__index_level_0__" in table.column_names
+    for data in (mcrank.read(tmp_path / "rows.parquet"), mcrank.read(table)):
+        assert data.feature_names == ("a", "b")
+    assert as_features(table, "X").names == ("a", "b")
+    frame.to_csv(tmp_path / "rows.csv")
+    with pytest.raises(DataError, match="a column without a name"):
+        mcrank.read(tmp_path / "rows.csv")
+    assert mcrank.read(tmp_path / "rows.csv", features=["b", "a"]).feature_names == ("b", "a")
+
+
+def test_ids_do_not_change_with_the_callers_array():
+    docs, ids = np.arange(ROWS), np.arange(ROWS)
+    data = Dataset(np.ones((ROWS, 1)), BASE["label"], ids, doc_ids=docs)
+    docs[:] = 0
+    ids[:] = 0
+    assert data.doc_ids.tolist() == data.qids.tolist() == list(range(ROWS))
+
+
+def test_query_weights_of_a_series_go_by_its_index():
+    def weights(given, ids=(3, 1, 3, 2)):
+        return Dataset(np.ones((4, 1)), [0, 1, 0, 1], list(ids), query_weight=given).query_weight.tolist()
+
+    frame = pd.DataFrame({"qid": [3, 1, 3, 2], "w": [0.3, 0.1, 0.3, 0.2]})
+    by_id = frame.groupby("qid")["w"].first()  # sorted by id, not as the rows are
+    assert weights(by_id) == weights(by_id.to_dict()) == [0.3, 0.1, 0.2]
+    assert weights(by_id.to_numpy()) == weights(by_id.reset_index(drop=True)) == [0.1, 0.2, 0.3]
+    texts = by_id.rename(index=str)
+    assert weights(texts, "3132") == [0.3, 0.1, 0.2]
+    with pytest.raises(DataError, match="no weight for query 7 in its index"):
+        weights(by_id, (7, 1, 7, 2))
+    with pytest.raises(DataError, match="an id twice"):
+        weights(frame.set_index("qid")["w"])
+    with pytest.raises(DataError, match="in another order"):
+        weights(pd.Series([0.0, 0.1, 0.2]), (2, 0, 2, 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -244,3 +245,52 @@ def test_compare(rows, ranker, tmp_path):
 def test_columns_are_found_wherever_they_stand(names, random):
     wanted = random.sample(names, random.randint(1, len(names)))
     assert [names[place] for place in columns_of(names, wanted, "X")] == wanted
+
+
+def test_columns_named_like_roles_are_told_of_once(rows):
+    X, y, qid = rows
+    mixed = X.assign(QID=qid, label=y)
+    with pytest.warns(
+        UserWarning, match=r"X of McRank has columns .* 'QID', 'label'; .*feature_names="
+    ) as told:
+        fitted = make().fit(mixed, y, qid=qid)
+    assert [warning.filename for warning in told] == [__file__]
+    assert fitted.feature_names_ == tuple(NAMES)
+    # The ids came from the table itself: only the grade stands there in vain.
+    with pytest.warns(UserWarning, match=r"ids or grades, 'label';") as told:
+        make().fit(mixed, y)
+    assert len(told) == 1
+    with pytest.warns(UserWarning, match="X of Dataset has columns") as told:
+        Dataset(mixed, y, qid)
+    assert [warning.filename for warning in told] == [__file__]
+
+
+def test_columns_named_like_roles_are_silent_where_someone_chose(rows):
+    X, y, qid = rows
+    mixed = X.assign(qid=qid, label=y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted = make().fit(mixed.drop(columns="label"), y, valid=(mixed, y, qid))
+        fitted.predict(mixed)
+        fitted.score(mixed, y, qid)
+        make().fit(X.to_numpy(), y, qid=qid).predict(mixed)
+        assert mcrank.read(mixed).feature_names == tuple(NAMES)
+        kept = Dataset(mixed, y, qid, feature_names=["a", "label"])
+    assert kept.feature_names == ("a", "label")
+    assert make().fit(kept).feature_names_ == ("a", "label")
+
+
+def test_a_blend_without_names_goes_by_position_in_every_shape(rows):
+    X, y, qid = rows
+    member = RegressionRanker(n_estimators=5, num_leaves=4, n_jobs=1).fit(X, y, qid=qid)
+    plain = X.to_numpy()
+    blend = Blend(members=[member], method="equal", n_jobs=1).fit(plain, y, qid=qid, valid=(plain, y, qid))
+    asked = X[MIXED]
+    wanted = blend.predict(asked.to_numpy())
+    assert np.array_equal(blend.predict(asked), wanted)
+    assert np.array_equal(blend.predict(Dataset(asked, y, qid)), wanted)
+    other = Blend(members=[member], method="equal", n_jobs=1).fit(plain, y, qid=qid, valid=(asked, y, qid))
+    place = Blend(members=[member], method="equal", n_jobs=1).fit(
+        plain, y, qid=qid, valid=(asked.to_numpy(), y, qid)
+    )
+    assert to_bytes(other) == to_bytes(place)

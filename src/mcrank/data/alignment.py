@@ -54,16 +54,17 @@ def aligned(data: Dataset, names: Sequence[str], named: bool, where: str, owner:
     names = tuple(names)
     if not (named and data.named):
         check_count(data.n_features, len(names), where, owner)
-        return data if not named else _with(data, data.X, names)
+        # What goes by its place has no names from here on: to a ranker inside a ranker they would count.
+        return data if data.named == named else _with(data, data.X, names, named)
     if data.feature_names == names:
         return data
     # `take` leaves rows one behind the other in memory; indexing would not.
-    return _with(data, np.take(data.X, columns_of(data.feature_names, names, where), axis=1), names)
+    return _with(data, np.take(data.X, columns_of(data.feature_names, names, where), axis=1), names, True)
 
 
-def _with(data: Dataset, X: npt.NDArray[np.float32], names: tuple[str, ...]) -> Dataset:
+def _with(data: Dataset, X: npt.NDArray[np.float32], names: tuple[str, ...], named: bool) -> Dataset:
     slots = {slot: getattr(data, slot) for slot in Dataset.__slots__}
-    return restore(slots | {"X": X, "feature_names": names, "named": True})
+    return restore(slots | {"X": X, "feature_names": names, "named": named})
 
 
 def check_count(found: int, wanted: int, where: str, owner: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,6 +31,22 @@ def refuse_unreal(values: Any, where: str) -> None:
 def check_features(X: Any, where: str) -> npt.NDArray[np.float32]:
     """Return ``X`` as a C-contiguous float32 matrix; infinite values and wrong shapes are `DataError`."""
     return as_features(X, where).values
+
+
+def tell_of_columns_aside(names: Sequence[str], where: str) -> None:
+    """Warn of columns that are no features because of their names, at the line that called mcrank."""
+    if not names:
+        return
+    shown = ", ".join(map(repr, names))
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "mcrank":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(
+        f"{where} has columns named like ids or grades, {shown}; they are not taken as features. Leave them "
+        "out of X, or, to keep them, give them other names or name the columns to take in feature_names= of "
+        "Dataset.",
+        stacklevel=level,
+    )
 
 
 def is_immutable(array: npt.NDArray[Any]) -> bool:
@@ -92,14 +110,40 @@ def check_query_weights(values: Any, qids: npt.NDArray[Any]) -> FloatArray | Non
     """Return one weight per query, given in first-seen order or by query id."""
     if values is None:
         return None
+    values, hint = _by_id(values, qids)
     if isinstance(values, Mapping):
         missing = [q for q in qids.tolist() if q not in values]
         if missing:
             other = str(missing[0]) in values
-            hint = f"; it has one for the text {str(missing[0])!r}, but ids are integers" if other else ""
+            hint = f"; it has one for the text {str(missing[0])!r}, but ids are integers" if other else hint
             raise DataError(f"query_weight of Dataset has no weight for query {missing[0]!r}{hint}.")
         values = [values[q] for q in qids.tolist()]
     return check_weights(values, "query_weight", len(qids))
+
+
+def _by_id(values: Any, qids: npt.NDArray[Any]) -> tuple[Any, str]:
+    """A series of pandas with an index of its own as a mapping: of ``groupby("qid")`` it is in sorted order,
+    not in that of the rows. Anything else as it is; also a hint for messages.
+    """
+    index = getattr(values, "index", None)
+    if not (hasattr(values, "isna") and hasattr(values, "dtype") and hasattr(index, "is_unique")):
+        return values, ""
+    keys, ids = index.tolist(), qids.tolist()
+    if type(index).__name__ == "RangeIndex":
+        if keys != ids and set(keys) == set(ids):
+            raise DataError(
+                "query_weight of Dataset is a series whose index has the numbers of the queries in another "
+                "order; give to_dict() of it for weights by query id, or to_numpy() for those in "
+                "first-seen order."
+            )
+        return values, ""
+    if not index.is_unique:
+        raise DataError(
+            "query_weight of Dataset is a series whose index has an id twice; give one weight per query."
+        )
+    weights = check_numbers(values, "query_weight of Dataset").tolist()
+    hint = " in its index (give to_numpy() of it for weights in first-seen order)"
+    return dict(zip(keys, weights, strict=True)), hint
 
 
 def check_names(names: Sequence[str] | None, features: int) -> tuple[str, ...]:

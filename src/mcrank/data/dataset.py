@@ -22,9 +22,10 @@ from mcrank.data.checks import (
     group_rows,
     group_runs,
     is_immutable,
+    tell_of_columns_aside,
 )
 from mcrank.data.ids import check_ids
-from mcrank.data.tables import as_features
+from mcrank.data.tables import Features, as_features
 from mcrank.errors import DataError
 
 __all__ = ["Dataset", "check_features"]
@@ -46,8 +47,8 @@ class Dataset:
     ----------
     X : array-like, scipy sparse matrix, frame or mapping of columns, of shape (rows, features)
         Feature values, kept as float32. NaN, NA and null are missing values; infinities are errors. Columns
-        named like an id or a grade, such as ``qid`` and ``label``, are left aside. An array that can be
-        written to is copied.
+        named like an id or a grade, such as ``qid`` and ``label``, are left aside with a `UserWarning`,
+        unless ``feature_names`` names them. An array that can be written to is copied.
     y : array-like of shape (rows,)
         Grades: finite and not negative.
     qid : array-like of shape (rows,)
@@ -55,7 +56,8 @@ class Dataset:
     weight : array-like of shape (rows,), optional
         Row weights, acting in the loss.
     query_weight : array-like of shape (queries,) or mapping, optional
-        Query weights in first-seen order, or by query id; they act in the loss and in the mean of a measure.
+        Query weights in first-seen order, or by query id (so is a series of pandas that has an index of its
+        own); they act in the loss and in the mean of a measure.
     feature_names : sequence of str, optional
         One name per feature, or the columns of ``X`` to take if these have names; by default all columns
         with their names, or ``f1, f2, ...``.
@@ -113,8 +115,39 @@ class Dataset:
         feature_names: Sequence[str] | None = None,
         doc_ids: Sequence[Any] | npt.NDArray[Any] | None = None,
     ) -> None:
-        features, found = as_features(X, "X of Dataset", feature_names)
+        features, found, aside = as_features(X, "X of Dataset", feature_names)
+        tell_of_columns_aside(aside, "X of Dataset")
         names = feature_names if found is None else found
+        self._check(features, names, y, qid, weight, query_weight, doc_ids)
+
+    @classmethod
+    def of_features(
+        cls, features: Features, y: Any, qid: Any, weight: Any = None, query_weight: Any = None
+    ) -> Dataset:
+        """Make a data set of what `as_features` gave; whoever asked for it knows what was left aside.
+
+        Examples
+        --------
+        >>> from mcrank import Dataset
+        >>> from mcrank.data.tables import as_features
+        >>> Dataset.of_features(as_features({"a": [1.0]}, "X"), [0], ["x"]).feature_names
+        ('a',)
+        """
+        data = cls.__new__(cls)
+        data._check(features.values, features.names, y, qid, weight, query_weight, None)
+        return data
+
+    def _check(
+        self,
+        features: npt.NDArray[np.float32],
+        names: Sequence[str] | None,
+        y: Any,
+        qid: Any,
+        weight: Any,
+        query_weight: Any,
+        doc_ids: Any,
+    ) -> None:
+        """Check what belongs to the features, and become a data set of it."""
         rows = len(features)
         order, offsets, qids = group_rows(check_ids(qid, "qid of Dataset", rows))
         if order is None and not is_immutable(features):

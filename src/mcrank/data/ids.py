@@ -80,7 +80,7 @@ def column_ids(column: Column, where: str, *, blank: bool = False) -> IdArray:
     if missing is not None and missing.any():
         raise _missing(where, int(np.argmax(missing)), blank)
     if kind == "i":
-        return values.astype(np.int64, copy=False)
+        return values.astype(np.int64)  # a copy: the caller may go on with his own
     if kind == "u":
         return _integers(values)
     if kind == "f":

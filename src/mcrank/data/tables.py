@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -24,6 +25,9 @@ DOC_NAMES = ("doc_id", "docid", "docno", "document_id")
 # Never features of a table unless they are asked for: a grade among the features leaks.
 ROLE_NAMES = (*QID_NAMES, *GRADE_NAMES, *DOC_NAMES)
 
+# As pandas calls the row labels of a frame when it writes them as a column: not one of the frame's own.
+_INDEX_NAME = re.compile(r"__index_level_\d+__")
+
 # Columns copied to the row-major matrix together: a cache line of float32.
 _COLUMN_BLOCK = 16
 # Rows looked at or converted at a time: no temporary as large as the matrix.
@@ -34,10 +38,13 @@ _HINT = "leave it out, or give it as numbers (categories: one column of 0 and 1 
 
 
 class Features(NamedTuple):
-    """A feature matrix (float32, C-contiguous) and the names of its columns; None where they have none."""
+    """A feature matrix (float32, C-contiguous), the names of its columns (None where they have none), and
+    the names of columns left aside because they are called like an id or a grade and nobody chose them.
+    """
 
     values: npt.NDArray[np.float32]
     names: tuple[str, ...] | None
+    aside: tuple[str, ...] = ()
 
 
 def as_features(X: Any, where: str, wanted: Sequence[str] | None = None) -> Features:
@@ -64,7 +71,8 @@ def as_features(X: Any, where: str, wanted: Sequence[str] | None = None) -> Feat
     table = Table(X, where)
     chosen = table.feature_columns(wanted)
     names = table.text_names(chosen)
-    return Features(table.matrix(chosen), names)
+    aside = () if wanted is not None else tuple(name for name in table.shown if name.lower() in ROLE_NAMES)
+    return Features(table.matrix(chosen), names, aside)
 
 
 def is_table(source: Any) -> bool:
@@ -152,7 +160,16 @@ class Table:
         """Places of the features: those wanted, or all but ``taken`` and those named like an id or grade."""
         if wanted is not None and any(isinstance(name, str) for name in self.names):
             return [self.place(name) for name in wanted]
-        chosen = [j for j, name in enumerate(self.shown) if j not in taken and name.lower() not in ROLE_NAMES]
+        chosen = [
+            j
+            for j, name in enumerate(self.shown)
+            if j not in taken and name.lower() not in ROLE_NAMES and not _INDEX_NAME.fullmatch(name)
+        ]
+        if any(self.names[j] == "" for j in chosen):
+            raise DataError(
+                f"{self.where} has a column without a name, as to_csv of pandas writes the row numbers of a "
+                "frame; leave it out (index=False), give it a name, or choose the features by name."
+            )
         if not chosen:
             raise DataError(f"{self.where} has no feature columns.")
         return chosen

@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.data.alignment import aligned
-from mcrank.data.checks import group_rows
+from mcrank.data.checks import group_rows, tell_of_columns_aside
 from mcrank.data.dataset import Dataset
 from mcrank.data.ids import check_ids, column_ids
-from mcrank.data.tables import QID_NAMES, Table, is_table
+from mcrank.data.tables import QID_NAMES, Table, as_features, is_table
 from mcrank.errors import DataError, OptionError
 
 
@@ -73,9 +73,9 @@ def as_dataset(
         if extra:
             raise OptionError(f"{where} got a Dataset and also {', '.join(extra)}; a Dataset has its own.")
         return X
-    ids = _query_ids(X, given, where)
+    ids, used = _query_ids(X, given, where), None
     if ids is None:
-        ids = _ids_in_table(X, where)
+        ids, used = _ids_in_table(X, where)
     if ids is None and one_query:
         ids = np.zeros(_rows(X, where), dtype=np.int64)
     if given.y is None:
@@ -90,7 +90,9 @@ def as_dataset(
         raise OptionError(f"{where} got weight and sample_weight, two words for one thing; give one.")
     weight = given.sample_weight if given.weight is None else given.weight
     names = wanted if is_table(X) else None  # of an array they would be names, not a choice
-    return Dataset(X, given.y, ids, weight, given.query_weight, feature_names=names)
+    features = as_features(X, "X of Dataset", names)
+    tell_of_columns_aside([name for name in features.aside if name != used], f"X of {where}")
+    return Dataset.of_features(features, given.y, ids, weight, given.query_weight)
 
 
 def held_out(valid: Any, train: Dataset, where: str, one_query: bool = False) -> Dataset:
@@ -106,13 +108,15 @@ def held_out(valid: Any, train: Dataset, where: str, one_query: bool = False) ->
     return aligned(valid, train.feature_names, train.named, where, "the ranker")
 
 
-def _ids_in_table(X: Any, where: str) -> Any:
-    """Query ids of a table that has a column of them; None of anything else."""
+def _ids_in_table(X: Any, where: str) -> tuple[Any, str | None]:
+    """Query ids of a table that has one column of them, and its name; None of anything else."""
     if not is_table(X):
-        return None
+        return None, None
     table = Table(X, where)
     found = [place for place, name in enumerate(table.shown) if name.lower() in QID_NAMES]
-    return column_ids(table.column(found[0]), table.title(found[0])) if len(found) == 1 else None
+    if len(found) != 1:
+        return None, None
+    return column_ids(table.column(found[0]), table.title(found[0])), table.shown[found[0]]
 
 
 def _rows(X: Any, where: str) -> int:
