@@ -125,7 +125,7 @@ def _by_id(values: Any, qids: npt.NDArray[Any]) -> tuple[Any, str]:
     """A series of pandas with an index of its own as a mapping: of ``groupby("qid")`` it is in sorted order,
     not in that of the rows. Anything else as it is; also a hint for messages.
     """
-    index = getattr(values, "index", None)
+    index: Any = getattr(values, "index", None)
     if not (hasattr(values, "isna") and hasattr(values, "dtype") and hasattr(index, "is_unique")):
         return values, ""
     keys, ids = index.tolist(), qids.tolist()

@@ -36,9 +36,16 @@ class GradeRanker(TreeRanker):
     ----------
     grades_ : ndarray of float64
         Grades seen in training, ascending; column k of `predict_proba` is the probability of ``grades_[k]``.
+    classes_ : ndarray of float64
+        The same, under the name that scikit-learn asks for beside `predict_proba`.
     """
 
     grades_: FloatArray = fitted()
+
+    @property
+    def classes_(self) -> FloatArray:
+        """Grades seen in training, ascending."""
+        return self.grades_
 
     init: str = option(
         default="zero",
