@@ -29,7 +29,7 @@ def add_at(tree, place, value):  # type: ignore[no-untyped-def]
 def sum_upto(tree, place):  # type: ignore[no-untyped-def]
     """Sum of all places up to one; -1 is before the first."""
     # IN: tree, place
-    total = 0.0
+    total = tree.dtype.type(0)
     while place >= 0:
         total += tree[place]
         place = (place & (place + 1)) - 1

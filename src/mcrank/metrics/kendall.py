@@ -43,13 +43,13 @@ def kendall_taus(rows, tree, held, out):  # type: ignore[no-untyped-def]
                 level = np.int64(levels[order[s + r]])
                 grade_ties += held[level]
                 held[level] += 1
-                add_at(tree, level, 1.0)
+                add_at(tree, level, 1)
             # Rows of the group were not yet counted when its own members looked, so ties add nothing.
             a = b
         for r in range(n):
             level = np.int64(levels[order[s + r]])
             held[level] -= 1
-            add_at(tree, level, -1.0)
+            add_at(tree, level, -1)
         pairs = n * (n - 1.0) / 2.0
         scale = np.sqrt((pairs - score_ties) * (pairs - grade_ties))
         out[q] = agreement / scale if scale > 0.0 else 0.0
@@ -64,7 +64,7 @@ class KendallTau:
 
     def fill(self, rows: RankedRows, expected: bool, part: slice, out: FloatArray) -> None:
         """Fill ``out`` with the value of every query of a part."""
-        tree = np.zeros(len(self.worth))
+        tree = np.zeros(len(self.worth), dtype=np.int64)
         held = np.zeros(len(self.worth), dtype=np.int64)
         kendall_taus(rows, tree, held, out[part])
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from mcrank.errors import DataError
 from mcrank.metrics.dcg import DCG
 from mcrank.metrics.layout import FloatArray, Graded, Layout
-from mcrank.metrics.prepared import checked_scores
+from mcrank.metrics.prepared import PreparedMeasure, checked_scores
 
 
 def _discounts(n: int, k: int | None) -> FloatArray:
@@ -123,8 +123,7 @@ def check_classification(predicted: npt.ArrayLike, data: Graded, k: int | None =
     >>> check_classification([0, 1, 1], data).holds
     True
     """
-    layout, levels = _levels(predicted, data)
-    loss = _lost(DCG(k=k, dialect="standard;ties=worst"), levels, data)
+    layout, levels, loss = _lost(predicted, data, k)
     top = int(max(layout.grades.max(initial=0.0), levels.max(initial=0.0)))
     wrong = levels != layout.grades
     bound = [
@@ -147,8 +146,7 @@ def check_regression(predicted: npt.ArrayLike, data: Graded, k: int | None = Non
     >>> check_regression([1.0, 0.0], data).tightest < 1
     True
     """
-    layout, predictions = _levels(predicted, data)
-    loss = _lost(DCG(k=k, dialect="standard;ties=worst"), predictions, data)
+    layout, predictions, loss = _lost(predicted, data, k)
     gains = np.exp2(layout.grades) - 1.0
     bound = [
         regression_bound(gains[start:stop], predictions[start:stop], k)
@@ -157,12 +155,9 @@ def check_regression(predicted: npt.ArrayLike, data: Graded, k: int | None = Non
     return BoundCheck(layout.qids, loss, np.array(bound))
 
 
-def _levels(predicted: npt.ArrayLike, data: Graded) -> tuple[Layout, FloatArray]:
+def _lost(predicted: npt.ArrayLike, data: Graded, k: int | None) -> tuple[Layout, FloatArray, FloatArray]:
+    """Return the data laid out, the checked predictions, and the DCG that ranking by them costs queries."""
     layout = Layout.of(data)
-    return layout, checked_scores(predicted, layout)
-
-
-def _lost(measure: Any, predicted: FloatArray, data: Graded) -> FloatArray:
-    prepared = measure.on(data)
-    ideal = prepared.per_query(np.asarray(data.y, dtype=np.float64))
-    return np.asarray(ideal - prepared.per_query(predicted))
+    used = checked_scores(predicted, layout)
+    prepared = PreparedMeasure(DCG(k=k, dialect="standard;ties=worst"), layout)
+    return layout, used, prepared.per_query(layout.grades) - prepared.per_query(used)

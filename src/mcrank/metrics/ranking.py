@@ -26,6 +26,17 @@ _FALLEN = 16  # one row in so many below its successor: merge sort instead
 FILE_ORDER = np.empty(0, dtype=np.int32)
 
 
+@step(fastmath={"nnan", "nsz"})
+def ends_of(score):  # type: ignore[no-untyped-def]
+    """Lowest and highest score of a query."""
+    # IN: score
+    low, high = np.inf, -np.inf
+    for i in range(score.shape[0]):
+        high = score[i] if score[i] > high else high
+        low = score[i] if score[i] < low else low
+    return low, high
+
+
 # In the kernels below, the views of one query and the unsigned scratch are there for speed: an index that
 # may be negative costs a comparison at every access.
 @kernel(fastmath={"nnan", "nsz"})
@@ -45,11 +56,7 @@ def rank_all(scores, base, starts, ends, space, bucket, order):  # type: ignore[
         n = ends[q] - s
         score = scores[s : s + n]
         ranked = order[s : s + n]
-        high = -np.inf
-        low = np.inf
-        for i in range(n):
-            high = score[i] if score[i] > high else high
-            low = score[i] if score[i] < low else low
+        low, high = ends_of(score)
         # The limits leave room for rounding, and none for a division that overflows.
         scale = (2 * n - 1) / (high - low) if 1e-250 < high - low < 1e250 else 0.0
         crowd = np.uint32(_CROWD + 1)
@@ -91,11 +98,7 @@ def number_rows(score, number):  # type: ignore[no-untyped-def]
     """Number the rows of a query so that a higher score, then an earlier place, is a smaller number."""
     # IN: score  OUT: number (bucket of score, and place in the last byte)
     n = score.shape[0]
-    high = -np.inf
-    low = np.inf
-    for i in range(n):
-        high = score[i] if score[i] > high else high
-        low = score[i] if score[i] < low else low
+    low, high = ends_of(score)
     # The limits leave room for rounding, and none for a division that overflows.
     if high < np.inf and low > -np.inf and 1e-250 < high - low < 1e250:
         scale = (_BUCKETS - 1) / (high - low)
@@ -179,11 +182,7 @@ def rank_top(scores, base, starts, ends, depth, space, bucket, order):  # type: 
         for i in range(n):
             place[i] = 0
         if n > 2 * depth:
-            high = -np.inf
-            low = np.inf
-            for i in range(n):
-                high = score[i] if score[i] > high else high
-                low = score[i] if score[i] < low else low
+            low, high = ends_of(score)
             if 1e-250 < high - low < 1e250:
                 scale = (n - 1) / (high - low)
                 for b in range(n + 1):
@@ -209,6 +208,7 @@ def rank_top(scores, base, starts, ends, depth, space, bucket, order):  # type: 
             else:
                 j = kept
                 kept += 1
+            # Written out, here and in `losses.lambdas`: a step of its own takes twice as long on short lists.
             while j > 0 and key[j - 1] < value:
                 key[j] = key[j - 1]
                 ranked[j] = ranked[j - 1]
