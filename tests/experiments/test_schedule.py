@@ -9,7 +9,7 @@ import pytest
 
 import mcrank
 from mcrank.experiments import fold_source
-from mcrank.experiments.fold_source import KeptFolds, Parts, Source
+from mcrank.experiments.fold_source import FoldData, KeptFolds, Source
 from mcrank.experiments.schedule import Schedule, Task
 from mcrank.experiments.trial import Trial
 
@@ -113,5 +113,5 @@ def test_folds_too_large_to_keep_are_made_again():
         made.clear()
         folds = KeptFolds(make, room)
         for number in (0, 1, 2, 2, 1, 0):
-            assert isinstance(folds[number], Parts)
+            assert isinstance(folds[number], FoldData)
         assert made == expected, room

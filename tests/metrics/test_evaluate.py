@@ -304,3 +304,27 @@ def test_rosetta_shows_what_a_refusing_dialect_would_print():
     refused = mcrank.rosetta([2, 1], mcrank.Grades([0.5, 0], qid=[1, 1]), "ndcg@2")["lightgbm"]
     assert refused.value is None
     assert "integer grades only" in refused.reason
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dialect", ["standard", "letor3", "lightgbm", "catboost", "trec10", "torchmetrics"])
+@pytest.mark.parametrize("name", ["ndcg@3", "map"])
+def test_mean_of_some_queries_is_that_of_their_own_data(name, dialect, weighted):
+    stream = np.random.default_rng(5)
+    sizes = stream.integers(2, 6, size=40)
+    grades = stream.choice(3, p=[0.7, 0.2, 0.1], size=sizes.sum())
+    data = mcrank.Dataset(
+        np.zeros((len(grades), 1)),
+        y=grades,
+        qid=np.repeat(np.arange(40), sizes),
+        query_weight=stream.uniform(0.1, 9.0, size=40) if weighted else None,
+        doc_ids=[f"d{row}" for row in range(len(grades))],
+    )
+    scores = stream.normal(size=len(grades))
+    measure = mcrank.parse_measure(f"{name}[{dialect}]")
+    prepared = measure.on(data)
+    values = prepared.per_query(scores)
+    for queries in (np.arange(40) % 3 == 1, np.arange(40) == 7, np.arange(40) < 20):
+        alone = data.select(np.flatnonzero(queries))
+        mean = measure.on(alone).mean(scores[np.repeat(queries, sizes)])
+        assert repr(prepared.mean_of(values, queries)) == repr(mean)  # NaN where no query counts

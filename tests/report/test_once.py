@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import mcrank
@@ -48,9 +49,11 @@ def shown(comparison, folder):
 
 
 def test_a_measure_is_made_ready_once(made, tmp_path):
-    for systems, queries in ((2, 15), (7, 15)):
+    for systems, folds in ((2, 1), (7, 1), (3, 5)):
         made.clear()
-        comparison = made_up(queries, systems, measures=["ndcg@10", "map"], dialects=["lightgbm", "yahoo"])
+        whole = made_up(15, systems, measures=["ndcg@10", "map"], dialects=["lightgbm", "yahoo"])
+        facts = [replace(whole.folds[0], name=f"Fold{fold}") for fold in range(folds)]
+        comparison = replace(whole, folds=tuple(facts), fold_of_query=np.arange(15) % folds)
         few = len(comparison.measures) + len(cutoffs.CUTOFFS) + len(DIALECTS)
         shown(comparison, tmp_path)
         assert max(made.values()) == 1

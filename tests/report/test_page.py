@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as arrays
 import mcrank
 from mcrank import stats
 from mcrank.experiments.comparison import Comparison
-from mcrank.report import comparison_figures as charts
+from mcrank.report.comparison_figures import all_figures, cutoff_figure
 from mcrank.report.drilldown import choose_documents
 from mcrank.report.page import render_report, write_report
 from mcrank.report.panels import Bars, Columns, Intervals, Line, Lines, Shares
@@ -408,7 +408,7 @@ def test_columns_are_as_high_as_their_counts():
 
 
 def test_figure_one_has_a_line_per_system(comparison):
-    figure = charts.cutoff_figure(comparison)
+    figure = cutoff_figure(comparison)
     assert [panel.title for panel in figure.panels] == ["Mean", "Standard deviation"]
     for panel in figure.panels:
         assert [line.label for line in panel.lines] == list(comparison.keys)
@@ -431,9 +431,9 @@ def test_labels_keep_their_distance(places):
 
 def test_plots_are_files_of_the_same_bytes(comparison, tmp_path):
     pytest.importorskip("matplotlib")
-    from mcrank.report.plots import drawn, figures_of
+    from mcrank.report.plots import drawn
 
-    for figure in figures_of(comparison)[:2]:
+    for figure in all_figures(comparison)[:2]:
         first, second = drawn(figure, ["svg", "png"]), drawn(figure, ["svg", "png"])
         assert first == second
         assert first["png"].startswith(b"\x89PNG")

@@ -12,10 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from mcrank.experiments.comparison import Comparison
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+    from mcrank.experiments.comparison import Comparison, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)

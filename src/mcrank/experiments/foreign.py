@@ -13,14 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from mcrank.container import MODEL
 from mcrank.data.dataset import Dataset
 from mcrank.data.scores import read_scores
 from mcrank.errors import DataError
-
-FloatArray = npt.NDArray[np.float64]
+from mcrank.experiments.comparison import FloatArray
 
 LINES, RANKLIB, TREC = "one score per line", "RankLib scores", "TREC run"
 _DOCID = re.compile(r"docid\s*=\s*(\S+)")

@@ -258,3 +258,22 @@ def importance_figure(comparison: Comparison) -> Figure:
             )
     text = f"The {TOP_FEATURES} features with the largest share of each system's importance, mean over folds."
     return Figure("importances", "Feature importances", text, panels)
+
+
+def all_figures(comparison: Comparison) -> list[Figure]:
+    """Every figure, for the main measure and the two best systems; some may have no panels."""
+    main = comparison.measures[0]
+    figures = [
+        interval_figure(comparison, main),
+        cutoff_figure(comparison),
+        training_figure(comparison),
+        flip_figure(comparison),
+        reliability_figure(comparison),
+        position_figure(comparison),
+        importance_figure(comparison),
+    ]
+    if len(comparison.systems) > 1:
+        first, second = (comparison.place(line.system) for line in comparison.leaderboard()[:2])
+        figures.append(difference_figure(comparison, main, first, second))
+        figures.append(wins_figure(comparison, main))
+    return figures

@@ -10,54 +10,10 @@ import numpy as np
 
 from mcrank.experiments.cutoffs import CUTOFFS
 from mcrank.experiments.leaderboard import Standing, family
-from mcrank.report.tables import Cell, Column, Table
+from mcrank.report.tables import Cell, Column, Table, number, probability, seconds, size, whole
 
 if TYPE_CHECKING:
     from mcrank.experiments.comparison import Comparison
-
-_NOTHING = Cell("")
-
-
-def number(value: float | None, digits: int = 4, sign: bool = False) -> Cell:
-    """A number with a fixed number of decimals; nothing where there is none."""
-    if value is None or not math.isfinite(value):
-        return _NOTHING
-    text = f"{value:{'+' if sign else ''}.{digits}f}"
-    if float(text) == 0.0:
-        text = f"{0.0:.{digits}f}"
-    return Cell(text.replace("-", "−"), float(value))
-
-
-def whole(value: float | None) -> Cell:
-    """A whole number with separators of thousands."""
-    return _NOTHING if value is None else Cell(f"{round(value):,}", round(value))
-
-
-def probability(value: float | None) -> Cell:
-    """A p-value: four decimals, or that it is smaller."""
-    if value is None or not math.isfinite(value):
-        return _NOTHING
-    return Cell("< 0.0001" if value < 0.0001 else f"{value:.4f}", float(value))
-
-
-def size(value: float | None) -> Cell:
-    """Bytes in the unit that makes them short."""
-    if value is None:
-        return _NOTHING
-    amount, unit = float(value), "B"
-    for larger in ("kB", "MB", "GB"):
-        if amount < 1000.0:
-            break
-        amount, unit = amount / 1000.0, larger
-    return Cell(f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}", float(value))
-
-
-def seconds(value: float | None) -> Cell:
-    """Seconds to three digits."""
-    return (
-        _NOTHING if value is None else Cell(f"{value:.3g}" if value < 100 else f"{value:,.0f}", float(value))
-    )
-
 
 LEADERBOARD = (
     Column("place"),

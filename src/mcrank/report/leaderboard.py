@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from mcrank.experiments.leaderboard import LEVEL, family
 from mcrank.metrics.measure import parse_measure
-from mcrank.report import comparison_tables as contents
+from mcrank.report.comparison_tables import LEADERBOARD, TIMES
+from mcrank.report.tables import number, probability, seconds, size
 
 if TYPE_CHECKING:
     from mcrank.experiments.comparison import Comparison, System
@@ -16,13 +17,14 @@ if TYPE_CHECKING:
 def board_columns(times: bool, tests: int) -> list[dict[str, Any]]:
     """Columns of the leaderboard as the page shows it; the interval stands for three of the table's."""
     over = "Holm, 1 test" if tests == 1 else f"Holm, {tests} tests"
+    said = {column.name: column.meaning for column in (*LEADERBOARD, *TIMES)}
     # The last word is what the first click on a heading does: the best comes first.
     columns = [
         ("#", "place by mean", "number", "ascending"),
         ("System", "", "text", "ascending"),
-        ("Mean", "mean over all test queries", "number", "measure"),
+        ("Mean", said["mean"], "number", "measure"),
         ("95% interval", "bootstrap over queries", "number middle", "measure"),
-        ("Difference", "mean difference from the best", "number", "measure"),
+        ("Difference", said["difference"], "number", "measure"),
         (
             f"p ({over})" if tests else "p",
             f"paired t test against the best, corrected by Holm's rule over {family(tests)}",
@@ -33,11 +35,11 @@ def board_columns(times: bool, tests: int) -> list[dict[str, Any]]:
     ]
     if times:
         columns += [
-            ("Train s", "seconds of training on the clock, median of the folds", "number", "ascending"),
-            ("CPU s", "seconds of processor time of training, median of the folds", "number", "ascending"),
-            ("µs / row", "microseconds to score a row, median of the folds", "number", "ascending"),
+            ("Train s", said["train s"], "number", "ascending"),
+            ("CPU s", said["train CPU s"], "number", "ascending"),
+            ("µs / row", said["µs/row"], "number", "ascending"),
         ]
-    columns.append(("Size", "bytes of a model file, mean of the folds", "number", "ascending"))
+    columns.append(("Size", said["size"], "number", "ascending"))
     return [
         {"name": name, "meaning": meaning, "css": css, "kind": css.split()[0], "best": best}
         for name, meaning, css, best in columns
@@ -63,15 +65,15 @@ def board_view(comparison: Comparison, measure: str, times: bool) -> dict[str, A
             "left": place(line.ci_low),
             "width": f"{100.0 * (line.ci_high - line.ci_low) / span:.1f}",
             "middle": place(line.mean),
-            "mean": contents.number(line.mean),
-            "low": contents.number(line.ci_low),
-            "high": contents.number(line.ci_high),
-            "difference": contents.number(line.difference, sign=True),
-            "p": contents.probability(line.corrected_p),
-            "train": contents.seconds(line.train_seconds),
-            "cpu": contents.seconds(line.train_cpu_seconds),
-            "predict": contents.seconds(line.predict_microseconds),
-            "size": contents.size(line.model_bytes),
+            "mean": number(line.mean),
+            "low": number(line.ci_low),
+            "high": number(line.ci_high),
+            "difference": number(line.difference, sign=True),
+            "p": probability(line.corrected_p),
+            "train": seconds(line.train_seconds),
+            "cpu": seconds(line.train_cpu_seconds),
+            "predict": seconds(line.predict_microseconds),
+            "size": size(line.model_bytes),
         }
         for line in lines
     ]
@@ -125,7 +127,7 @@ def pair_words(comparison: Comparison, measure: str, pair: Pair) -> str:
 
 
 def _p(value: float) -> str:
-    words = contents.probability(value).text
+    words = probability(value).text
     return f"p {words}" if words.startswith("<") else f"p = {words}"
 
 

@@ -22,15 +22,15 @@ from mcrank.experiments.leaderboard import family
 from mcrank.experiments.names import shortened
 from mcrank.metrics.measure import parse_measure
 from mcrank.metrics.tools import DIALECTS
-from mcrank.report import comparison_figures as charts
-from mcrank.report import comparison_tables as contents
+from mcrank.report import comparison_tables
+from mcrank.report.comparison_figures import all_figures, difference_counts, difference_edges
 from mcrank.report.drilldown import add_documents, choose_documents
 from mcrank.report.leaderboard import board_columns, board_view, pair_words
 from mcrank.report.palette import in_style
 from mcrank.report.panels import Figure
 from mcrank.report.payload import Payload, decimals_for, packed_size, quantize
 from mcrank.report.svg import draw
-from mcrank.report.tables import Table
+from mcrank.report.tables import Table, number
 from mcrank.texts import printable
 
 if TYPE_CHECKING:
@@ -212,27 +212,25 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters["count"] = lambda value: f"{value:,}"
-    environment.filters["fixed"] = lambda value, digits=4: contents.number(float(value), digits).text
+    environment.filters["fixed"] = lambda value, digits=4: number(float(value), digits).text
     environment.filters["short"] = shortened
     environment.globals["raw"] = repr
     return environment
 
 
 def _figures(comparison: Comparison) -> dict[str, dict[str, Any]]:
-    main = comparison.measures[0]
-    a, b = _first_pair(comparison)
-    drawn = [
-        (charts.cutoff_figure(comparison), _WIDE),
-        (charts.training_figure(comparison), _SMALL),
-        (charts.flip_figure(comparison), _bump_size(comparison)),
-        (charts.reliability_figure(comparison), (400, 320)),
-        (charts.position_figure(comparison), (400, 260)),
-        (charts.importance_figure(comparison), _SMALL),
-    ]
-    if len(comparison.systems) > 1:
-        drawn.append((charts.difference_figure(comparison, main, a, b), (500, 240)))
-        drawn.append((charts.wins_figure(comparison, main), (500, 0)))
-    return {figure.key: _drawn(figure, size) for figure, size in drawn}
+    sizes = {
+        "cutoffs": _WIDE,
+        "training": _SMALL,
+        "dialects": _bump_size(comparison),
+        "reliability": (400, 320),
+        "positions": (400, 260),
+        "importances": _SMALL,
+        "differences": (500, 240),
+        "wins": (500, 0),
+    }  # the leaderboard has its intervals in its table
+    figures = all_figures(comparison)
+    return {figure.key: _drawn(figure, sizes[figure.key]) for figure in figures if figure.key in sizes}
 
 
 def _flips(orders: list[DialectOrder]) -> list[dict[str, Any]]:
@@ -262,11 +260,11 @@ def _drawn(figure: Figure, size: tuple[int, int]) -> dict[str, Any]:
 
 def _detail_tables(comparison: Comparison) -> list[Table]:
     return [
-        contents.fold_table(comparison, comparison.measures[0]),
-        contents.cutoff_table(comparison),
-        contents.choice_table(comparison),
-        contents.calibration_table(comparison),
-        contents.position_table(comparison),
+        comparison_tables.fold_table(comparison, comparison.measures[0]),
+        comparison_tables.cutoff_table(comparison),
+        comparison_tables.choice_table(comparison),
+        comparison_tables.calibration_table(comparison),
+        comparison_tables.position_table(comparison),
     ]
 
 
@@ -291,16 +289,16 @@ def _pair_facts(comparison: Comparison, measure: str, step: _Steps) -> dict[str,
     """Every pair of systems: difference, tests, wins, and the histogram of differences."""
     step(f"pairs, {measure}")
     values = comparison.counted(measure)
-    edges = charts.difference_edges(values)
+    edges = difference_edges(values)
     return {
         "edge": float(edges[-1]),
         "pairs": {
             f"{pair.first},{pair.second}": {
-                "difference": contents.number(pair.test.difference, sign=True).text,
-                "reverse": contents.number(-pair.test.difference, sign=True).text,
+                "difference": number(pair.test.difference, sign=True).text,
+                "reverse": number(-pair.test.difference, sign=True).text,
                 "test": pair_words(comparison, measure, pair),
                 "counts": [pair.wins, pair.ties, pair.losses],
-                "columns": charts.difference_counts(values, pair.first, pair.second, edges).tolist(),
+                "columns": difference_counts(values, pair.first, pair.second, edges).tolist(),
             }
             for pair in comparison.pairs(measure)
         },

@@ -1,7 +1,7 @@
 """What a figure is before anyone draws it: panels of lines, columns, bars and intervals.
 
-`figures` draws these shapes as SVG for the report, `plots` as files with matplotlib; neither knows where the
-numbers come from (`charts` does).
+`svg` draws them as SVG for the report, `plots` as files with matplotlib; neither knows where the
+numbers come from (`comparison_figures` does).
 """
 
 from __future__ import annotations

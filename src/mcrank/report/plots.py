@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcrank.errors import McrankError, OptionError
-from mcrank.report import comparison_figures as charts
+from mcrank.report.comparison_figures import all_figures
 from mcrank.report.palette import LIGHT
 from mcrank.report.panels import Bars, Columns, Figure, Intervals, Lines, Panel, Shares
 from mcrank.texts import printable
@@ -35,25 +35,6 @@ _STYLE: dict[Any, Any] = {
 }
 
 
-def figures_of(comparison: Comparison) -> list[Figure]:
-    """Every figure of the report, for the main measure and the two best systems."""
-    main = comparison.measures[0]
-    figures = [
-        charts.interval_figure(comparison, main),
-        charts.cutoff_figure(comparison),
-        charts.training_figure(comparison),
-        charts.flip_figure(comparison),
-        charts.reliability_figure(comparison),
-        charts.position_figure(comparison),
-        charts.importance_figure(comparison),
-    ]
-    if len(comparison.systems) > 1:
-        first, second = (comparison.place(line.system) for line in comparison.leaderboard()[:2])
-        figures.append(charts.difference_figure(comparison, main, first, second))
-        figures.append(charts.wins_figure(comparison, main))
-    return [figure for figure in figures if figure.panels]
-
-
 def write_figures(
     comparison: Comparison, folder: str | os.PathLike[str], *, formats: Iterable[str] = ("svg", "png")
 ) -> list[Path]:
@@ -70,7 +51,7 @@ def write_figures(
     root = Path(folder)
     root.mkdir(parents=True, exist_ok=True)
     paths = []
-    for figure in figures_of(comparison):
+    for figure in filter(lambda figure: figure.panels, all_figures(comparison)):
         for ending, content in drawn(figure, wanted).items():
             path = root / f"{figure.key}.{ending}"
             write_file(path, content)
