@@ -14,7 +14,6 @@ import gzip
 import io
 import lzma
 import os
-import secrets
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.atomic import written_whole
 from mcrank.errors import DataError
 
 StrPath = str | os.PathLike[str]
@@ -335,25 +335,13 @@ def replaced_file(path: StrPath, compress: bool = False) -> Iterator[Any]:
     With ``compress`` the suffix (.gz, .xz, .bz2, .zst) chooses the format.
     """
     target = Path(path)
-    # Of the name only its start: a long one has no room for more. Not mkstemp, whose files are private: this
-    # one is to have the permissions that any new file gets.
-    name = target.with_name(f".{target.name[:50]}.{secrets.token_hex(4)}.part")
     try:
-        handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-    except OSError as error:
-        raise DataError(f"{target} cannot be written: {error.strerror or error}.") from None
-    try:
-        with os.fdopen(handle, "wb") as raw:
+        with written_whole(target) as raw:
             stream: Any = raw
             if compress and target.suffix in _COMPRESSORS:
                 stream = _COMPRESSORS[target.suffix](raw, target)
             yield stream
             if stream is not raw:
                 stream.close()
-        os.replace(name, target)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        if isinstance(error, OSError):
-            raise DataError(f"{target} cannot be written: {error.strerror or error}.") from None
-        raise
+    except OSError as error:
+        raise DataError(f"{target} cannot be written: {error.strerror or error}.") from None

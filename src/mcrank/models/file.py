@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import importlib
 import os
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
+from mcrank.atomic import written_whole
 from mcrank.container import Arrays, canonical, pack, read_file, unpack
 from mcrank.errors import KernelError, McrankError, ModelFileError, OptionError, did_you_mean
 from mcrank.models.suffix import check_suffix
@@ -181,20 +181,8 @@ def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
     target = Path(path)
     if target.exists() and not target.is_file():
         raise ModelFileError(f"{target} cannot be written: it exists and is not a regular file.")
-    # Of the name only its start: a long one has no room for more.
-    temporary = target.with_name(f".{target.name[:50]}.{secrets.token_hex(4)}.part")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except OSError as error:
-        raise OSError(
-            error.errno, error.strerror, str(target)
-        ) from None  # not the name of the temporary file
-    finally:
-        temporary.unlink(missing_ok=True)
+    with written_whole(target) as file:
+        file.write(content)
 
 
 def _check_returned(ranker: Ranker, meta: dict[str, Any], arrays: Arrays) -> None:
