@@ -122,7 +122,10 @@ def model_parts(mcrank: Any, content: bytes) -> dict[str, str]:
 def record_rankers(mcrank: Any, mq2008: str | None, only: str | None) -> dict[str, Any]:
     import numpy as np
 
-    from mcrank.models.file import to_bytes
+    try:
+        from mcrank.rankers.registry import to_bytes
+    except ImportError:
+        from mcrank.models.file import to_bytes
 
     found: dict[str, Any] = {}
     for name, (train, valid, test) in sets(mcrank, mq2008).items():

@@ -87,7 +87,7 @@ def work(way: str, data: Dataset) -> None:
     """Do one thing with the data."""
     name = way.removesuffix(", many grades")
     if name in RANKERS:
-        from mcrank.models.file import ranker_class
+        from mcrank.rankers.registry import ranker_class
 
         word, options = RANKERS[name]
         kind = ranker_class(word)

@@ -24,8 +24,7 @@ from typing import Any
 import numpy as np
 
 import mcrank
-from mcrank.models.file import ranker_class
-from mcrank.rankers.registry import RANKERS
+from mcrank.rankers.registry import RANKERS, ranker_class
 from mcrank.stats import holm, paired_t
 from report import machine, write
 

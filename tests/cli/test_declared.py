@@ -7,9 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from mcrank.cli.declared import RankerCommand, given_options
-from mcrank.models.file import ranker_class
 from mcrank.options import Optioned, option
-from mcrank.rankers.registry import RANKERS
+from mcrank.rankers.registry import RANKERS, ranker_class
 
 
 class Pet(Optioned):

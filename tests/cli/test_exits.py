@@ -14,7 +14,7 @@ import pytest
 import mcrank
 from mcrank.cli import exits
 from mcrank.cli.main import COMMANDS, main
-from mcrank.models.suffix import check_suffix
+from mcrank.writing import check_suffix
 
 READS = {
     "train": [["X", "--out", "m.mcrank"], ["train.txt", "--valid", "X", "--out", "m.mcrank"]],

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcrank.cli.rankers import option_groups, table
-from mcrank.models.file import ranker_class
-from mcrank.rankers.registry import RANKERS
+from mcrank.rankers.registry import RANKERS, ranker_class
 
 CLASSES = [ranker_class(name) for name in RANKERS]
 

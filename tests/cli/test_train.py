@@ -9,8 +9,7 @@ import signal
 import pytest
 
 import mcrank
-from mcrank.models.file import ranker_class
-from mcrank.rankers.registry import RANKERS
+from mcrank.rankers.registry import RANKERS, ranker_class
 
 
 def test_the_model_is_the_one_the_library_trains(mcrank_cli, files, tmp_path):

@@ -7,8 +7,8 @@ import numpy as np
 import mcrank
 from mcrank.experiments.assemble import Outcome, assemble, measures_in
 from mcrank.experiments.comparison import Choice, FoldFacts, System, Timing
-from mcrank.models.file import ranker_class, to_bytes
 from mcrank.rankers.provenance import provenance
+from mcrank.rankers.registry import ranker_class, to_bytes
 
 OPTIONS = {"n_estimators": 8, "num_leaves": 4, "min_samples_leaf": 5, "n_jobs": 1}
 

@@ -19,8 +19,8 @@ from mcrank.cli.main import main as command_line
 from mcrank.container import ALIGNMENT, CACHE, MODEL, PRELUDE, Kind, canonical
 from mcrank.data import cache as cache_module
 from mcrank.errors import McrankError
-from mcrank.models.file import load, ranker_class, to_bytes
-from mcrank.rankers.registry import RANKERS
+from mcrank.models.file import load
+from mcrank.rankers.registry import RANKERS, ranker_class, to_bytes
 from tests.fuzz.mutate import ODD_INTEGERS, ODD_NUMBERS, ODD_WORDS, damaged_bytes, damaged_lines
 from tests.fuzz.target import Case, Difference, Target
 from tests.fuzz.texts import differ

@@ -16,8 +16,9 @@ import mcrank
 from mcrank.cli.describe import describe
 from mcrank.container import pack, unpack
 from mcrank.errors import ModelFileError, NotFittedError
-from mcrank.models.file import from_bytes, load, replace_file, save, to_bytes
-from mcrank.rankers.registry import RANKERS
+from mcrank.models.file import load
+from mcrank.rankers.registry import RANKERS, from_bytes, to_bytes
+from mcrank.writing import replace_file
 
 RANKER_CLASSES = [
     mcrank.McRank,
@@ -102,7 +103,7 @@ class TestWriting:
     def test_replaces_a_file_and_leaves_nothing_else(self, tmp_path):
         path = tmp_path / "m.mcrank"
         path.write_bytes(b"old")
-        save(MODELS["mcrank"], path)
+        MODELS["mcrank"].save(path)
         assert path.read_bytes() == CONTENTS["mcrank"]
         assert [p.name for p in tmp_path.iterdir()] == ["m.mcrank"]
 
@@ -115,13 +116,13 @@ class TestWriting:
 
         monkeypatch.setattr(os, "fsync", full)
         with pytest.raises(OSError, match="No space"):
-            save(MODELS["mcrank"], path)
+            MODELS["mcrank"].save(path)
         assert path.read_bytes() == b"old"
         assert [p.name for p in tmp_path.iterdir()] == ["m.mcrank"]
 
     def test_a_missing_folder_is_named_and_not_made(self, tmp_path):
         with pytest.raises(FileNotFoundError) as caught:
-            save(MODELS["mcrank"], tmp_path / "no" / "m.mcrank")
+            MODELS["mcrank"].save(tmp_path / "no" / "m.mcrank")
         assert caught.value.filename == str(tmp_path / "no" / "m.mcrank")
         assert list(tmp_path.iterdir()) == []
 
@@ -133,7 +134,7 @@ class TestWriting:
 
     def test_the_file_has_the_permissions_of_any_new_file(self, tmp_path):
         (tmp_path / "plain").write_bytes(b"")
-        save(MODELS["mcrank"], tmp_path / "m.mcrank")
+        MODELS["mcrank"].save(tmp_path / "m.mcrank")
         assert (tmp_path / "m.mcrank").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 

@@ -17,7 +17,8 @@ import mcrank
 from mcrank.cli.main import main
 from mcrank.container import ALIGNMENT, MODEL, PRELUDE, canonical, pack, unpack
 from mcrank.errors import DataError, ModelFileError
-from mcrank.models.file import from_bytes, load, to_bytes
+from mcrank.models.file import load
+from mcrank.rankers.registry import from_bytes, to_bytes
 
 MODELLED = mcrank.BestFeature().fit([[0.0, 1.0], [1.0, 0.0]] * 10, [0, 1] * 10, qid=[1] * 20)
 CONTENT = to_bytes(MODELLED)

@@ -120,7 +120,7 @@ def test_stages_are_the_models_of_so_many_rounds():
     whole = mcrank.McRank(n_estimators=6, n_jobs=1).fit(train)
     for rounds, raw in zip([2, 5], staged(whole, test, [2, 5]), strict=True):
         part = mcrank.McRank(n_estimators=rounds, n_jobs=1).fit(train)
-        np.testing.assert_allclose(whole._rank(raw), part.predict(test), rtol=1e-12)
+        np.testing.assert_allclose(whole.head_.rank(raw), part.predict(test), rtol=1e-12)
 
 
 def test_figure3(out, tiny, monkeypatch):

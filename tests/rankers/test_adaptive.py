@@ -8,7 +8,7 @@ import pytest
 import mcrank
 from mcrank import McRank
 from mcrank.errors import DataError, OptionError
-from mcrank.models.file import from_bytes, to_bytes
+from mcrank.rankers.registry import from_bytes, to_bytes
 from tests.rankers.data import few_values
 from tests.reference import abc as naive
 from tests.reference.losses import softmax

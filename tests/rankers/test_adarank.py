@@ -11,7 +11,7 @@ import pytest
 import mcrank
 from mcrank import AdaRank, Dataset
 from mcrank.errors import MeasureError, OptionError
-from mcrank.models.file import to_bytes
+from mcrank.rankers.registry import to_bytes
 from mcrank.scorers.scaling import Scaling
 from mcrank.training.one_feature import feature_values
 from tests.reference.adarank import adarank

@@ -11,7 +11,7 @@ import mcrank
 from mcrank import BestFeature, Dataset
 from mcrank.errors import MeasureError
 from mcrank.metrics.measure import parse_measure
-from mcrank.models.file import from_bytes, to_bytes
+from mcrank.rankers.registry import from_bytes, to_bytes
 from mcrank.scorers.scaling import Scaling
 from mcrank.training.one_feature import feature_values
 from tests.reference.measures import FORMULAS, stable_order

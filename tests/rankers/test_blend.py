@@ -10,8 +10,9 @@ import mcrank
 from mcrank import Blend, Dataset, RankSVM, RegressionRanker
 from mcrank.container import pack, unpack
 from mcrank.errors import DataError, ModelFileError, OptionError
-from mcrank.models.file import from_bytes, to_bytes
-from mcrank.training.mixing import Standard, mixing_weights
+from mcrank.rankers.registry import from_bytes, to_bytes
+from mcrank.scorers.blend import Standard
+from mcrank.training.mixing import mixing_weights
 from tests.rankers.data import dataset, few_values
 
 DATA = mcrank.make_artificial(n_train=16, n_valid=12, n_test=6, docs_per_query=12, n_features=4, seed=7)
@@ -39,7 +40,7 @@ class TestStandard:
         np.testing.assert_allclose(scaled.std(axis=1), 1)
 
     def test_in_each_query(self):
-        scaled = Standard.fit(self.scores, "query").apply(self.scores, self.data)
+        scaled = Standard.fit(self.scores, "query").apply(self.scores, self.data.offsets)
         for rows in (slice(0, 5), slice(5, 11)):
             np.testing.assert_allclose(scaled[:, rows].mean(axis=1), 0, atol=1e-9)
             np.testing.assert_allclose(scaled[:, rows].std(axis=1), 1)
@@ -48,7 +49,7 @@ class TestStandard:
     @pytest.mark.parametrize("kind", ["global", "query"])
     def test_equal_and_huge_scores(self, kind):
         scores = np.array([[0.1] * 12, [1e308, -1e308] * 6, [0.0] * 12])
-        scaled = Standard.fit(scores, kind).apply(scores, self.data)
+        scaled = Standard.fit(scores, kind).apply(scores, self.data.offsets)
         assert np.isfinite(scaled).all()
         assert (scaled[[0, 2]] == 0).all()
 
@@ -108,7 +109,7 @@ def test_the_score_is_the_weighted_sum(method, standard):
     held_out = np.array([m.predict(DATA.valid) for m in ranker.members_])
     learned = Standard.fit(held_out, standard)
     wanted = ranker.weights_ @ learned.apply(
-        np.array([m.predict(DATA.test) for m in ranker.members_]), DATA.test
+        np.array([m.predict(DATA.test) for m in ranker.members_]), DATA.test.offsets
     )
     np.testing.assert_allclose(ranker.predict(DATA.test), wanted, rtol=1e-9, atol=1e-12)
     assert ranker.history_["ndcg@10"][-1] == pytest.approx(ranker.score(DATA.valid))

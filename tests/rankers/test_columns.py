@@ -15,8 +15,7 @@ from mcrank import Blend, Dataset, McRank, RankSVM, RegressionRanker
 from mcrank.cli.main import main
 from mcrank.data.alignment import columns_of
 from mcrank.errors import DataError, ModelFileError
-from mcrank.models.file import from_bytes, ranker_class, to_bytes
-from mcrank.rankers.registry import RANKERS
+from mcrank.rankers.registry import RANKERS, from_bytes, ranker_class, to_bytes
 from tests.rankers.data import few_values
 from tests.rankers.test_estimator import SMALL
 

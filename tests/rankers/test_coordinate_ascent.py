@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import mcrank
 from mcrank import CoordinateAscent, Dataset, parse_measure
 from mcrank.errors import OptionError
-from mcrank.models.file import from_bytes, to_bytes
+from mcrank.rankers.registry import from_bytes, to_bytes
 from mcrank.training.ascent import GridSearch, ascend, line_search
 from mcrank.training.line_search import ExactSearch, bin_of, sort_floats, sort_with
 from tests.rankers.data import dataset, few_values

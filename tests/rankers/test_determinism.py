@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mcrank import Dataset, McRank, OrdinalMcRank, RegressionRanker
-from mcrank.models.file import to_bytes
+from mcrank.rankers.registry import to_bytes
 from tests.rankers.data import few_values
 
 BASE = {"n_estimators": 6, "num_leaves": 12, "min_samples_leaf": 4}

@@ -8,7 +8,7 @@ import pytest
 import mcrank
 from mcrank import Dataset, McRank, OrdinalMcRank, RegressionRanker
 from mcrank.errors import DataError, McrankError
-from mcrank.models.file import from_bytes, to_bytes
+from mcrank.rankers.registry import from_bytes, to_bytes
 from tests.rankers.data import few_values
 
 KINDS = [McRank, OrdinalMcRank, RegressionRanker]

@@ -21,8 +21,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import mcrank
 from mcrank import Dataset, McRank, RegressionRanker
 from mcrank.errors import McrankError, MeasureError, NotFittedError, OptionError
-from mcrank.models.file import ranker_class
-from mcrank.rankers.registry import RANKERS
+from mcrank.rankers.registry import RANKERS, ranker_class
 from tests.rankers.data import few_values
 
 SMALL = {"n_estimators": 3, "num_leaves": 4, "min_samples_leaf": 1, "epochs": 2, "restarts": 1, "n_jobs": 1}

@@ -11,8 +11,7 @@ from sklearn.base import clone
 import mcrank
 from mcrank import Dataset
 from mcrank.errors import DataError, McrankError, MeasureError, NotFittedError, OptionError
-from mcrank.models.file import from_bytes, ranker_class, to_bytes
-from mcrank.rankers.registry import RANKERS
+from mcrank.rankers.registry import RANKERS, from_bytes, ranker_class, to_bytes
 from tests.rankers.data import few_values
 
 SMALL = {

@@ -13,8 +13,8 @@ import mcrank
 from mcrank import Dataset, FRank
 from mcrank.errors import OptionError
 from mcrank.losses.pairwise import pair_arrays
-from mcrank.models.file import from_bytes, to_bytes
 from mcrank.rankers.frank import pull_fidelity, sum_separated_pairs, try_fidelity
+from mcrank.rankers.registry import from_bytes, to_bytes
 from mcrank.training.stumps import StumpGround
 from tests.rankers.data import dataset, few_values
 from tests.reference import frank as naive

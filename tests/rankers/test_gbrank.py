@@ -10,7 +10,7 @@ import pytest
 import mcrank
 from mcrank import Dataset, GBRank
 from mcrank.errors import OptionError
-from mcrank.models.file import to_bytes
+from mcrank.rankers.registry import to_bytes
 from tests.rankers.data import few_values
 from tests.reference.forest import leaf_of
 from tests.reference.lambdas import better_pairs

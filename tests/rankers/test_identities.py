@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from sklearn.isotonic import IsotonicRegression
 
 from mcrank import McRank, OrdinalMcRank, RegressionRanker
 from mcrank.errors import OptionError
 from mcrank.losses.quantize import GRADIENT_BITS
-from mcrank.rankers.mcrank import falling, sigmoid
 from tests.rankers.data import few_values
 
 STEP = 2.0**-GRADIENT_BITS  # to which gradients are rounded, as a share of the largest: 4.25 for gains
@@ -93,50 +89,6 @@ def test_expected_relevance_is_the_mean_of_t(kind):
         assert ranker.predict(X) == pytest.approx(p @ ranker.grades_, rel=1e-12)
         assert ranker.predict(X, relevance="gain") == pytest.approx(p @ (2**ranker.grades_ - 1), rel=1e-12)
     assert ranker.predict(X, relevance=[2.0] * 4) == pytest.approx(np.full(300, 2.0))
-
-
-COLUMNS = st.integers(1, 6).flatmap(
-    lambda n: st.lists(st.lists(st.floats(0, 1), min_size=n, max_size=n), min_size=1, max_size=5)
-)
-
-
-@given(COLUMNS)
-def test_falling_is_isotonic_regression(columns):
-    values = np.array(columns).T
-    out = falling(values)
-    for j in range(values.shape[1]):
-        wanted = IsotonicRegression(increasing=False).fit_transform(np.arange(len(values)), values[:, j])
-        assert out[:, j] == pytest.approx(wanted, abs=1e-12)
-    assert (np.diff(out, axis=0) <= 0).all()
-
-
-def test_falling_falls_to_the_last_bit():
-    """Rounding must not make a difference negative: it would be shown as a probability."""
-    stream = np.random.default_rng(0)
-    for values in (stream.random((6, 20_000)), stream.integers(0, 4, (6, 20_000)) / 3, np.ones((6, 1))):
-        out = falling(values)
-        assert (np.diff(out, axis=0) <= 0).all()
-        assert out.max() <= 1
-        assert out.min() >= 0
-
-
-@settings(max_examples=60)
-@given(
-    st.integers(2, 6), st.lists(st.floats(-40, 40), min_size=5, max_size=5),
-    st.lists(st.floats(0, 9), min_size=6, max_size=6),
-)  # fmt: skip
-def test_telescoping_holds_for_crossing_boundaries(n_classes, log_odds, relevance):
-    """Spec 2.2 and 2.7 (b): Σ T(k) p(k) = T(0) + Σ (T(k) - T(k-1)) Pr(y >= k), however Pr(y >= k) runs."""
-    ranker = OrdinalMcRank()
-    ranker.grades_ = np.arange(float(n_classes))
-    raw = np.array(log_odds[: n_classes - 1])[:, None]
-    values = np.sort(relevance[:n_classes])
-    below = 1 - sigmoid(raw[:, 0])  # C_k
-    p = np.diff(np.r_[0.0, below, 1.0])  # may be negative
-    assert ranker._expected(raw, values)[0] == pytest.approx(float(values @ p), abs=1e-9)
-    proper = ranker._probabilities(raw)[:, 0]
-    assert (proper >= 0).all()
-    assert proper.sum() == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.parametrize("kind", [McRank, OrdinalMcRank])

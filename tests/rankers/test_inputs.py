@@ -11,8 +11,7 @@ import pytest
 import mcrank
 from mcrank import Dataset, McRank, RegressionRanker
 from mcrank.errors import DataError, OptionError
-from mcrank.models.file import ranker_class, to_bytes
-from mcrank.rankers.registry import RANKERS
+from mcrank.rankers.registry import RANKERS, ranker_class, to_bytes
 from tests.rankers.data import few_values
 
 

@@ -10,7 +10,7 @@ from mcrank import Dataset, LambdaMART
 from mcrank.errors import MeasureError, OptionError
 from mcrank.losses.lambdas import lambda_gradients
 from mcrank.metrics.measure import MEASURES, parse_measure
-from mcrank.models.file import to_bytes
+from mcrank.rankers.registry import to_bytes
 from tests.rankers.data import few_values
 from tests.reference.forest import leaf_of
 

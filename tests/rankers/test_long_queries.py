@@ -15,9 +15,8 @@ from mcrank import Dataset, Kendall
 from mcrank.errors import DataError
 from mcrank.losses.lambdas import lambda_gradients
 from mcrank.metrics.measure import parse_measure
-from mcrank.models.file import to_bytes
 from mcrank.rankers import frank
-from mcrank.rankers.registry import RANKERS
+from mcrank.rankers.registry import RANKERS, to_bytes
 from mcrank.training import ascent, line_search
 from mcrank.training.line_search import FARTHEST, ExactSearch, meetings
 
@@ -48,7 +47,7 @@ def one_query(rows, n_grades=5, seed=0, n_queries=1, rounded=False):
 
 
 def ranker_of(name, options):
-    kind = mcrank.models.file.ranker_class(name)
+    kind = mcrank.rankers.registry.ranker_class(name)
     few = {key: value for key, value in FEW.items() if key in kind.declared_options}
     return kind(**few | options)
 

@@ -15,8 +15,10 @@ from mcrank.container import pack, unpack
 from mcrank.errors import ModelFileError, OptionError
 from mcrank.losses.lambdas import LambdaLoss, lambda_gradients
 from mcrank.losses.pairwise import PairwiseLogistic
-from mcrank.models.file import from_bytes, to_bytes
-from mcrank.scorers.net import first_weights, layer_sizes, n_weights, net_reach, net_scores
+from mcrank.rankers.registry import from_bytes, to_bytes
+from mcrank.scorers.net import Net, layer_sizes, n_weights
+from mcrank.scorers.scaling import Scaling
+from mcrank.training.backpropagation import first_weights
 from mcrank.training.descent import Descent
 from tests.rankers.data import dataset, few_values
 from tests.reference import mlp as naive
@@ -34,18 +36,18 @@ def small_net(draw):
     stream = np.random.default_rng(draw(st.integers(0, 2**32)))
     weights = first_weights(sizes, activation, stream)
     weights += 0.1 * stream.standard_normal(len(weights))  # biases too
-    return sizes, activation, weights, stream
+    zeros, ones = np.zeros(sizes[0]), np.ones(sizes[0])
+    return Net(sizes, activation, weights, Scaling("none", zeros, ones, zeros)), stream
 
 
 @settings(max_examples=60)
 @given(st.data())
 def test_scores_are_those_of_matrices(data):
-    sizes, activation, weights, stream = small_net(data.draw)
-    X = stream.standard_normal((data.draw(st.integers(1, 600)), sizes[0])).astype(np.float32)
+    net, stream = small_net(data.draw)
+    X = stream.standard_normal((data.draw(st.integers(1, 600)), net.n_features)).astype(np.float32)
     X[0] *= 1e6  # saturated units, too
-    found = net_scores(lambda rows: rows.astype(float), X, sizes, weights, activation, 2)
-    wanted = naive.scores(X, sizes, weights, activation)
-    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+    wanted = naive.scores(X, net.sizes, net.weights, net.activation)
+    np.testing.assert_allclose(net.raw(X, 2), wanted[None], rtol=1e-12, atol=1e-12)
 
 
 def options_of(kind, activation="tanh", **given):
@@ -121,7 +123,8 @@ def test_the_gradient_of_lambdarank_is_that_of_its_lambdas(measure):
 @settings(max_examples=25)
 @given(st.data())
 def test_an_epoch_is_that_of_the_naive_loop(data):
-    sizes, activation, weights, stream = small_net(data.draw)
+    net, stream = small_net(data.draw)
+    sizes, activation, weights = net.sizes, net.activation, net.weights
     kind, optimizer = data.draw(st.sampled_from(KINDS)), data.draw(st.sampled_from(["adam", "sgd"]))
     counts = data.draw(st.lists(st.integers(1, 8), min_size=1, max_size=7))
     rows = sum(counts)
@@ -398,8 +401,8 @@ def test_a_file_whose_scores_could_overflow_is_refused():
 @settings(max_examples=40)
 @given(st.data())
 def test_no_score_is_beyond_the_reach(data):
-    sizes, activation, weights, stream = small_net(data.draw)
-    X = stream.standard_normal((50, sizes[0]))
-    reach = net_reach(np.abs(X).max(axis=0), sizes, weights)
-    assert len(weights) == n_weights(sizes)
-    assert np.abs(naive.scores(X, sizes, weights, activation)).max() <= reach
+    net, stream = small_net(data.draw)
+    X = stream.standard_normal((50, net.n_features))
+    reach = net.reach(np.abs(X).max(axis=0))
+    assert len(net.weights) == n_weights(net.sizes)
+    assert np.abs(naive.scores(X, net.sizes, net.weights, net.activation)).max() <= reach

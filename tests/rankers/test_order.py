@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mcrank
-from mcrank.models.file import to_bytes
+from mcrank.rankers.registry import to_bytes
 
 SMALL = {"n_estimators": 8, "num_leaves": 6, "n_jobs": 1}
 KINDS = [

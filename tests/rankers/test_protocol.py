@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 import mcrank
 from mcrank import Dataset, McRank, OrdinalMcRank, RegressionRanker
 from mcrank.errors import DataError, NotFittedError, OptionError
-from mcrank.models.file import from_bytes, to_bytes
-from mcrank.rankers.registry import RANKERS
+from mcrank.rankers.registry import RANKERS, from_bytes, to_bytes
 from tests.rankers.data import few_values
 
 KINDS = [McRank, OrdinalMcRank, RegressionRanker]

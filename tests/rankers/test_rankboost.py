@@ -13,8 +13,8 @@ import mcrank
 from mcrank import Dataset, RankBoost
 from mcrank.errors import OptionError
 from mcrank.losses.pairwise import pair_arrays
-from mcrank.models.file import from_bytes, to_bytes
 from mcrank.rankers.rankboost import _levels, pull_rows, sum_separated
+from mcrank.rankers.registry import from_bytes, to_bytes
 from mcrank.training.stumps import NET, ROOTS, SIZE, StumpGround, best_cuts, equal_width_bins, sum_bins
 from tests.rankers.data import dataset, few_values
 from tests.reference.rankboost import best_merit, good_and_bad, merit, pair_weights, pulls

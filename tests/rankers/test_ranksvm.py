@@ -11,8 +11,8 @@ from sklearn.svm import LinearSVC
 import mcrank
 from mcrank import Dataset, RankSVM
 from mcrank.errors import OptionError
-from mcrank.models.file import from_bytes, to_bytes
 from mcrank.rankers.ranksvm import PATH
+from mcrank.rankers.registry import from_bytes, to_bytes
 from mcrank.training.hinge import PairedRows
 from tests.rankers.data import dataset, few_values
 from tests.reference import ranksvm as reference

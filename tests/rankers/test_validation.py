@@ -10,7 +10,8 @@ import pytest
 import mcrank
 from mcrank import NDCG, Dataset, McRank, OrdinalMcRank, RegressionRanker, parse_measure
 from mcrank.errors import DataError, MeasureError, OptionError
-from mcrank.models.file import to_bytes
+from mcrank.rankers.registry import to_bytes
+from mcrank.scorers.heads import Head
 from tests.rankers.data import dataset, few_values
 
 KINDS = [McRank, OrdinalMcRank, RegressionRanker]
@@ -239,7 +240,7 @@ def test_ctrl_c_while_validating(when, monkeypatch):
     """The round whose measure was not taken does not count, or counts wholly: nothing in between."""
     train, valid = overfitting()
     calls = []
-    rank = McRank._rank
+    rank = Head.rank
 
     def interrupted(self, raw):
         if raw.any():  # not the scores before the first round
@@ -248,7 +249,7 @@ def test_ctrl_c_while_validating(when, monkeypatch):
                 raise KeyboardInterrupt
         return rank(self, raw)
 
-    monkeypatch.setattr(McRank, "_rank", interrupted)
+    monkeypatch.setattr(Head, "rank", interrupted)
     ranker = McRank(**QUICK)
     if when == 1:
         with pytest.raises(KeyboardInterrupt):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 import subprocess
 import sys
@@ -86,17 +87,17 @@ def test_appending_thousands_of_trees_is_cheap():
     assert forest.n_trees == 5000
 
 
-def test_first_trees_is_a_prefix(forest):
-    for n in range(forest.n_trees + 1):
-        prefix = forest.first_trees(n)
-        end = forest.tree_offsets[n]
-        assert prefix.n_trees == n
-        assert prefix.tree_offsets.tolist() == forest.tree_offsets[: n + 1].tolist()
-        assert prefix.value.tolist() == forest.value[:end].tolist()
-        assert prefix.base.tolist() == forest.base.tolist()
-    for n in (-1, 4):
-        with pytest.raises(OptionError, match="first_trees"):
-            forest.first_trees(n)
+def test_parts_are_runs_of_trees_from_zero(forest):
+    for first, last in itertools.combinations_with_replacement(range(forest.n_trees + 1), 2):
+        part = forest.part(first, last)
+        start, end = forest.tree_offsets[[first, last]]
+        assert part.n_trees == last - first
+        assert part.tree_offsets.tolist() == (forest.tree_offsets[first : last + 1] - start).tolist()
+        assert part.value.tolist() == forest.value[start:end].tolist()
+        assert part.base.tolist() == [0.0] * forest.n_outputs
+    for first, last in ((-1, 2), (2, 1), (0, 4)):
+        with pytest.raises(OptionError, match=r"Forest\.part"):
+            forest.part(first, last)
 
 
 def test_importances_are_shares_of_gain_or_splits(forest):
@@ -105,17 +106,17 @@ def test_importances_are_shares_of_gain_or_splits(forest):
         for node in range(forest.n_nodes):
             if forest.feature[node] >= 0:
                 shares[forest.feature[node]] += forest.gain[node] if kind == "gain" else 1
-        np.testing.assert_allclose(forest.feature_importances(kind), shares / shares.sum(), rtol=1e-12)
-        assert forest.feature_importances(kind).sum() == pytest.approx(1)
+        np.testing.assert_allclose(forest.importances(kind), shares / shares.sum(), rtol=1e-12)
+        assert forest.importances(kind).sum() == pytest.approx(1)
     with pytest.raises(OptionError, match="'gain' or 'splits'"):
-        forest.feature_importances("cover")
+        forest.importances("cover")
 
 
 def test_importances_without_splits_are_zero():
     builder = ForestBuilder(4, [0.0])
     builder.append(feature=[-1], value=[1.0])
-    assert builder.build().feature_importances().tolist() == [0, 0, 0, 0]
-    assert builder.build().first_trees(0).feature_importances("splits").tolist() == [0, 0, 0, 0]
+    assert builder.build().importances().tolist() == [0, 0, 0, 0]
+    assert builder.build().part(0, 0).importances("splits").tolist() == [0, 0, 0, 0]
 
 
 def test_nobody_can_change_a_forest(forest):

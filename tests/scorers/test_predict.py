@@ -199,6 +199,6 @@ def test_the_compiled_form_is_made_once_and_belongs_to_its_forest():
     X = random_rows(rng, forest, 50)
     before = predict_raw(forest, X)
     assert forest.compiled is forest.compiled
-    fewer = forest.first_trees(2)
+    fewer = forest.part(0, 2)
     assert_same_bits(predict_raw(fewer, X), naive.predict_raw(fewer, X))
     assert_same_bits(predict_raw(forest, X), before)

@@ -7,7 +7,7 @@ import pytest
 import mcrank
 from mcrank import NDCG, Dataset, RegressionRanker
 from mcrank.errors import MeasureError
-from mcrank.models.file import from_bytes, to_bytes
+from mcrank.rankers.registry import from_bytes, to_bytes
 from mcrank.training.rounds import Rounds
 from tests.rankers.data import dataset
 

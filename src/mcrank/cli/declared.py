@@ -84,7 +84,7 @@ class RankerCommand(click.Command):
                 formatter.write_dl(derived)
 
     def _named_ranker(self, ctx: click.Context, args: Sequence[str]) -> type[Any]:
-        from mcrank.models.file import ranker_class
+        from mcrank.rankers.registry import ranker_class
 
         names = [arg.split("=", 1)[1] for arg in args if arg.startswith("--ranker=")]
         names += [name for flag, name in pairwise(args) if flag == "--ranker"]

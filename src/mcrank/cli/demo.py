@@ -18,7 +18,7 @@ from mcrank.cli.main import json_option, print_json
 from mcrank.cli.options import jobs_option
 from mcrank.cli.outputs import OutputFolder
 from mcrank.cli.progress import TrainingProgress, announce_compilation
-from mcrank.models.file import ranker_class
+from mcrank.rankers.registry import ranker_class
 
 if TYPE_CHECKING:
     from mcrank.experiments.assemble import Outcome

@@ -48,13 +48,16 @@ def describe(ranker: Ranker, top: int = 10) -> dict[str, Any]:
     >>> describe(ranker)["trees"], describe(ranker)["most_useful_features"]
     (2, {'f1': 1.0})
     """
-    meta, arrays = ranker.state()
+    from mcrank.scorers.blend import WeightedSum
+    from mcrank.scorers.forest.forest import Forest
+
+    meta, scorer = ranker.state()[0], ranker.scorer_
     facts: dict[str, Any] = {"ranker": ranker.name, "features": len(meta["feature_names"])}
-    if "grades" in meta:
-        facts["grades"] = meta["grades"]
-    if "tree_output" in arrays:
-        facts["trees"] = len(arrays["tree_output"])
-        facts["leaves"] = int((arrays["feature"] < 0).sum())
+    if ranker.head_.values is not None:
+        facts["grades"] = ranker.head_.values.tolist()
+    if isinstance(scorer, Forest):
+        facts["trees"] = scorer.n_trees
+        facts["leaves"] = int((scorer.feature < 0).sum())
     training = dict(meta.get("training", {}))
     best = training.get("best_round", 0)
     measure = meta["options"]["measure"]
@@ -68,11 +71,11 @@ def describe(ranker: Ranker, top: int = 10) -> dict[str, Any]:
         facts["most_useful_features"] = {
             meta["feature_names"][j]: float(importances[j]) for j in order if importances[j] > 0
         }
-    members: list[Ranker] = getattr(ranker, "members_", [])
-    if members:
+    if isinstance(scorer, WeightedSum):
+        members: list[Ranker] = ranker.members_  # type: ignore[attr-defined]
         facts["members"] = {
             f"{number} {member.name}": float(weight)
-            for number, (member, weight) in enumerate(zip(members, arrays["weights"], strict=True), 1)
+            for number, (member, weight) in enumerate(zip(members, scorer.weights, strict=True), 1)
         }
     facts["provenance"] = meta["provenance"]
     return facts

@@ -52,7 +52,8 @@ def command(
     as_json: bool,
 ) -> None:
     """Score every row of DATA with MODEL: one score a line, in the file's row order; either may be -."""
-    from mcrank.models.file import load, replace_file
+    from mcrank.models.file import load
+    from mcrank.writing import replace_file
 
     if out is None or out == STANDARD:
         out = STANDARD

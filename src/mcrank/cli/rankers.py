@@ -30,8 +30,7 @@ def command(name: str | None, as_json: bool) -> None:
 
     With NAME, tell all about one of them. `mcrank train --ranker NAME` trains it.
     """
-    from mcrank.models.file import ranker_class
-    from mcrank.rankers.registry import RANKERS
+    from mcrank.rankers.registry import RANKERS, ranker_class
 
     if name is not None:
         ranker = ranker_class(name)

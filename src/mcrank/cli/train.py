@@ -62,9 +62,9 @@ def command(
     Options of the chosen ranker are listed below; `--ranker NAME --help` lists another one's. Ctrl-C ends
     training after the round under way and saves the model as it is then.
     """
-    from mcrank.models.file import to_bytes
-    from mcrank.models.suffix import check_suffix
-    from mcrank.rankers.base import measure_of
+    from mcrank.rankers.registry import to_bytes
+    from mcrank.rankers.stored import measure_of
+    from mcrank.writing import check_suffix
 
     check_suffix(out)
     check_target(out, binary=True)

@@ -33,7 +33,7 @@ from mcrank.experiments.trial import (
 )
 from mcrank.experiments.workers import run_tasks
 from mcrank.metrics.measure import Measure, parse_measure
-from mcrank.models.file import ranker_class
+from mcrank.rankers.registry import ranker_class
 
 DEFAULT_MEASURES = ("ndcg@10", "map")
 

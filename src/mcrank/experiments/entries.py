@@ -22,9 +22,10 @@ from mcrank.experiments.names import check_name, same_name
 from mcrank.metrics.dialect import Dialect
 from mcrank.metrics.measure import Measure, parse_measure
 from mcrank.metrics.tools import find_dialect
-from mcrank.models.file import ranker_class
 from mcrank.options import Option
-from mcrank.rankers.base import Ranker, measure_of
+from mcrank.rankers.base import Ranker
+from mcrank.rankers.registry import ranker_class
+from mcrank.rankers.stored import measure_of
 
 _TITLED = re.compile(r"(?P<title>[^=:]+)=(?P<what>.+)", re.DOTALL)
 _IN_PATHS = re.compile(r"[|\\/]")

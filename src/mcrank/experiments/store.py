@@ -38,8 +38,8 @@ import mcrank
 from mcrank.errors import DataError
 from mcrank.experiments.comparison import Choice, Comparison, FoldFacts, System, SystemFold, TestRows, Timing
 from mcrank.experiments.leaderboard import Standing, costs
-from mcrank.models.file import replace_file
 from mcrank.texts import unshown_as_json
+from mcrank.writing import replace_file
 
 FORMAT = 1
 _COSTS = ("train_seconds", "train_cpu_seconds", "predict_microseconds")

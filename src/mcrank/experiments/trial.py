@@ -25,9 +25,11 @@ from mcrank.container import pack, read_file
 from mcrank.errors import DataError, McrankError, ModelFileError
 from mcrank.experiments.fold_source import FoldData
 from mcrank.experiments.store import json_bytes, read_json, write_file
-from mcrank.models.file import load, ranker_class, to_bytes
-from mcrank.rankers.base import Ranker, measure_of
+from mcrank.models.file import load
+from mcrank.rankers.base import Ranker
 from mcrank.rankers.provenance import provenance
+from mcrank.rankers.registry import ranker_class, to_bytes
+from mcrank.rankers.stored import measure_of
 
 FORMAT = 1
 # Folders whose code decides nothing of what a ranker learns and what its scores are.

@@ -16,8 +16,6 @@ from mcrank.experiments.entries import Entry
 from mcrank.lazy import lazy
 from mcrank.models.file import load
 from mcrank.papers.run import Run
-from mcrank.scorers.forest.forest import NODE_DTYPES, Forest
-from mcrank.scorers.forest.predict import predict_raw
 
 TREES: dict[str, Any] = {"num_leaves": 10, "learning_rate": 0.05}
 # The regression that is to have as many trees as classification (5 a round) has five times the rounds.
@@ -98,21 +96,9 @@ def staged(ranker: Any, data: Dataset, rounds: Sequence[int]) -> Iterator[FloatA
     raw = np.repeat(forest.base[None, :], data.n_rows, axis=0)
     done = 0
     for stage in rounds:
-        raw += predict_raw(_trees(forest, done * per_round, stage * per_round), data.X, n_jobs=2)
+        raw += forest.part(done * per_round, stage * per_round).raw(data.X, n_jobs=2).T
         done = stage
         yield np.ascontiguousarray(raw.T)
-
-
-def _trees(forest: Forest, first: int, last: int) -> Forest:
-    """Some trees of a forest, starting from 0."""
-    begin, end = int(forest.tree_offsets[first]), int(forest.tree_offsets[last])
-    return Forest(
-        tree_offsets=forest.tree_offsets[first : last + 1] - begin,
-        tree_output=forest.tree_output[first:last],
-        base=np.zeros(forest.n_outputs),
-        n_features=forest.n_features,
-        **{name: getattr(forest, name)[begin:end] for name in NODE_DTYPES},
-    )
 
 
 def by_query(data: Any, values: FloatArray) -> dict[Any, float]:

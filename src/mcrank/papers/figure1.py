@@ -30,7 +30,7 @@ def make(run: Run) -> Reproduction:
             scores = nets.scores[nets.place(name)]
         else:
             ranker = artificial.model("table1-trees", name)
-            scores = ranker._rank(next(staged(ranker, test, [run.sizes.rounds])))
+            scores = ranker.head_.rank(next(staged(ranker, test, [run.sizes.rounds])))
         found = evaluate(np.ascontiguousarray(scores), test, names)
         mean[name] = np.array([100 * found.mean[n] for n in names])
         std[name] = np.array([100 * found.per_query[n].std() for n in names])

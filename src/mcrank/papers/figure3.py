@@ -68,7 +68,7 @@ def _curves(artificial: Artificial) -> tuple[list[int], dict[str, FloatArray]]:
         for raw in staged(ranker, data, rounds):
             found.append(
                 [
-                    prepared.per_query(np.ascontiguousarray(ranker._expected(raw, values)))
+                    prepared.per_query(np.ascontiguousarray(ranker.head_.expected(raw, values)))
                     for values in (ranker.grades_, np.exp2(ranker.grades_) - 1)
                 ]
             )

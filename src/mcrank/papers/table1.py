@@ -106,7 +106,7 @@ def forest_lines(artificial: Artificial) -> dict[str, Line]:
         for stage, raw in zip(wanted, staged(ranker, test, wanted), strict=True):
             title = titles.get(key, key)
             name = title if stage == rounds else f"{title}, {stage} rounds"
-            values = prepared.per_query(np.ascontiguousarray(ranker._rank(raw)))
+            values = prepared.per_query(np.ascontiguousarray(ranker.head_.rank(raw)))
             lines[name] = Line(name, stage, stage * per_round, values)
     return lines
 

@@ -15,8 +15,10 @@ from mcrank.data.dataset import Dataset
 from mcrank.errors import MeasureError
 from mcrank.metrics.prepared import PreparedMeasure
 from mcrank.options import option
-from mcrank.rankers.base import Card, FloatArray, stopping_option
+from mcrank.rankers.base import Card, Trained, stopping_option
 from mcrank.rankers.linear import LinearRanker
+from mcrank.scorers.base import FloatArray
+from mcrank.scorers.linear import Linear
 from mcrank.scorers.scaling import SCALINGS, Scaling
 from mcrank.training.one_feature import column, feature_values
 from mcrank.training.rounds import Rounds
@@ -92,29 +94,30 @@ class AdaRank(LinearRanker):
         valid: Dataset | None,
         options: dict[str, Any],
         callback: Callable[[Any], Any] | None,
-    ) -> None:
-        self.scaling_ = Scaling.fit(data.X, options["scaling"])
-        self.weights_ = np.zeros(data.n_features)
+    ) -> Trained:
+        scaling = Scaling.fit(data.X, options["scaling"])
+        kept = np.zeros(data.n_features)
         rounds = Rounds(valid, options, options["n_estimators"], callback, options["early_stopping_rounds"])
-        boosting = _Boosting(data, self.scaling_, options)
+        boosting = _Boosting(data, scaling, options)
 
         def after(weights: FloatArray, values: dict[str, float]) -> bool:
-            stop = rounds.after(None if valid is None else self.scaling_.scores(valid.X, weights), **values)
+            nonlocal kept
+            stop = rounds.after(None if valid is None else scaling.scores(valid.X, weights), **values)
             if rounds.improved:
-                self.weights_ = weights.copy()
+                kept = weights.copy()
             return stop
 
         try:
             boosting.learn(after)
             if valid is None:
-                self.weights_ = boosting.weights  # the last round may have been undone
+                kept = boosting.weights  # the last round may have been undone
         except KeyboardInterrupt:
             if rounds.best_round == 0:
                 raise
             warnings.warn(
                 f"{type(self).__name__} was interrupted; it keeps {rounds.best_round} rounds.", stacklevel=3
             )
-        self.best_round_, self.n_rounds_, self.history_ = rounds.best_round, rounds.n_rounds, rounds.history
+        return Trained(Linear(kept, scaling), rounds)
 
 
 After = Callable[[FloatArray, dict[str, float]], bool]

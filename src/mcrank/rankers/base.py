@@ -1,36 +1,32 @@
-"""What every ranker is: declared options, `fit`, `predict`, `score`, and a state that a model file can
-hold.
+"""What every ranker is: declared options and training; what was trained is a scorer and a head.
+
+Prediction, importances and what a model file holds are written here, once, over those two.
 """
 
 from __future__ import annotations
 
-import math
-import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from mcrank.cores import available_cores
-from mcrank.data.alignment import aligned, check_count, names_look_made_up
-from mcrank.data.checks import check_names
+from mcrank.data.alignment import aligned, check_count
 from mcrank.data.dataset import Dataset
 from mcrank.data.tables import as_features
-from mcrank.errors import DataError, MeasureError, OptionError
+from mcrank.errors import MeasureError, OptionError
 from mcrank.metrics.dialect import Dialect
-from mcrank.metrics.measure import Measure, parse_measure
-from mcrank.metrics.tools import find_dialect
-from mcrank.options import Optioned, fitted, option
+from mcrank.metrics.measure import Measure
+from mcrank.options import option
 from mcrank.rankers.cross_validation import query_ids_under_way
-from mcrank.rankers.estimator import Estimator
 from mcrank.rankers.inputs import Given, as_dataset, held_out
 from mcrank.rankers.progress import Lines
 from mcrank.rankers.provenance import provenance
-
-FloatArray = npt.NDArray[np.float64]
+from mcrank.rankers.stored import Stored, measure_of
+from mcrank.scorers.base import FloatArray, Scorer
+from mcrank.scorers.heads import Head
 
 
 class Card(NamedTuple):
@@ -64,14 +60,42 @@ def stopping_option(default: int | None = None, rounds: str = "rounds") -> Any:
     )
 
 
-class Ranker(Optioned, Estimator, ABC):
+class Progress(Protocol):
+    """What rounds of training said, whoever counted them."""
+
+    @property
+    def n_rounds(self) -> int:
+        """Rounds done."""
+
+    @property
+    def best_round(self) -> int:
+        """Rounds kept."""
+
+    @property
+    def history(self) -> dict[str, list[float]]:
+        """Value of each measure after each round."""
+
+
+class Trained(NamedTuple):
+    """What training gives: the fitted part of a ranker, and how it came about."""
+
+    scorer: Scorer
+    progress: Progress
+    head: Head = Head()
+
+
+class Ranker(Stored):
     """Base of all rankers, following scikit-learn's conventions.
 
     A subclass declares its options, sets `name` (its word on the command line and in model files) and `card`,
-    and writes ``_fit``, ``predict``, ``state`` and ``from_state``.
+    and writes ``_fit`` and ``_scorer_of``, which takes the scorer out of the arrays of a model file.
 
     Attributes
     ----------
+    scorer_ : Scorer
+        What gives a row its raw outputs.
+    head_ : Head
+        How they become a ranking score, and probabilities where it has any.
     best_round_ : int
         Rounds kept: the best on the validation data, or all.
     n_rounds_ : int
@@ -84,7 +108,6 @@ class Ranker(Optioned, Estimator, ABC):
         The names that were given, as in scikit-learn; only there if they were.
     """
 
-    name: ClassVar[str]
     card: ClassVar[Card]
 
     measure: str | Measure = option(
@@ -95,15 +118,6 @@ class Ranker(Optioned, Estimator, ABC):
     dialect: str | Dialect | None = option(
         default=None, help="dialect of the measure, such as yahoo or letor4; None for the measure's own"
     )
-    best_round_: int = fitted()
-    n_rounds_: int = fitted()
-    history_: dict[str, list[float]] = fitted()
-    feature_names_: tuple[str, ...] = fitted()
-    feature_names_in_: npt.NDArray[np.object_] = fitted()
-    n_features_in_: int = fitted()
-    provenance_: dict[str, Any] = fitted()
-    options_: dict[str, Any] = fitted()
-
     n_jobs: int | None = option(
         default=None,
         low=1,
@@ -182,7 +196,11 @@ class Ranker(Optioned, Estimator, ABC):
             callback = Lines(name, options["verbose"], callback)
         # A twin is trained and taken over when it is done, so that a failed fit leaves this ranker as it was.
         twin = type(self)(**self.get_params())
-        twin._fit(data, watched, options, callback)
+        trained = twin._fit(data, watched, options, callback)
+        twin.scorer_, twin.head_ = trained.scorer, trained.head
+        progress = trained.progress
+        twin.n_rounds_, twin.best_round_ = progress.n_rounds, progress.best_round
+        twin.history_ = progress.history
         twin._take_names(data.feature_names, data.named)
         twin.provenance_ = provenance(data)
         twin.options_ = self._as_trained(options)
@@ -191,17 +209,6 @@ class Ranker(Optioned, Estimator, ABC):
         vars(self).update(vars(twin))
         return self
 
-    def _take_names(self, names: tuple[str, ...], named: bool) -> None:
-        self.feature_names_ = names
-        self.n_features_in_ = len(names)
-        if named:
-            self.feature_names_in_ = np.array(names, dtype=object)
-
-    @property
-    def _named(self) -> bool:
-        """Whether the names of the features were given, so that columns go by them."""
-        return hasattr(self, "feature_names_in_")
-
     @abstractmethod
     def _fit(
         self,
@@ -209,21 +216,32 @@ class Ranker(Optioned, Estimator, ABC):
         valid: Dataset | None,
         options: dict[str, Any],
         callback: Callable[[Any], Any] | None,
-    ) -> None:
+    ) -> Trained:
         """Train; ``options`` are checked, with the measure parsed and ``n_jobs`` a number."""
 
-    @abstractmethod
-    def state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """Return everything a model file needs: JSON values and arrays."""
-
-    @classmethod
-    @abstractmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Self:
-        """Return the fitted ranker that `state` described, checked."""
-
-    @abstractmethod
     def predict(self, X: Dataset | npt.ArrayLike) -> FloatArray:
         """Return one score per row, in the caller's row order; within a query, higher ranks first."""
+        raw = self._raw(X, "predict")
+        return self.head_.rank(raw)
+
+    def _raw(self, X: Dataset | npt.ArrayLike, what: str) -> FloatArray:
+        """Raw outputs (outputs x rows) in the caller's row order."""
+        features = self._features(X, what)
+        n_jobs = self.declared_options["n_jobs"].check(self.n_jobs, type(self).__name__) or available_cores()
+        if not isinstance(X, Dataset):
+            return self.scorer_.raw(features, n_jobs)
+        return X.to_caller(self.scorer_.raw(features, n_jobs, X.offsets).T).T
+
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """Share of each feature: in the gain of all splits of a forest, in the absolute weights of a linear
+        scorer. Nets and blends have no such attribute.
+        """
+        self._check_fitted()
+        shares = self.scorer_.importances()
+        if shares is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'feature_importances_'")
+        return shares
 
     def score(
         self,
@@ -268,13 +286,6 @@ class Ranker(Optioned, Estimator, ABC):
             )
         return value
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Save as one file; see `mcrank.load`."""
-        from mcrank.models.file import save
-
-        self._check_fitted()
-        save(self, path)
-
     def _features(self, X: Dataset | npt.ArrayLike, what: str) -> npt.NDArray[np.float32]:
         """Feature matrix of what a caller wants scored, in grouped order for a `Dataset`."""
         self._check_fitted()
@@ -286,62 +297,6 @@ class Ranker(Optioned, Estimator, ABC):
         check_count(features.shape[1], self.n_features_in_, where, name)
         return features
 
-    def _common_state(self) -> dict[str, Any]:
-        """JSON part that every ranker has."""
-        names = self.feature_names_
-        # Whether names were given is written only where they do not tell by themselves, so that models say
-        # the same bytes as they did before it could be written.
-        told = {} if self._named != names_look_made_up(names) else {"named": self._named}
-        return told | {
-            "feature_names": list(names),
-            "options": self.options_,
-            "provenance": self.provenance_,
-            "training": {
-                "best_round": self.best_round_,
-                "history": self.history_,
-                "rounds": self.n_rounds_,
-            },
-        }
-
-    @classmethod
-    def _from_common_state(cls, meta: dict[str, Any]) -> Self:
-        ranker = cls(**meta["options"])
-        options = ranker.checked_options()
-        options["measure"] = measure_of(options)
-        ranker.options_ = cls._as_trained(options)
-        names = meta["feature_names"]
-        if not isinstance(names, list) or not names or not all(isinstance(n, str) for n in names):
-            raise DataError("feature_names must be a list of texts.")
-        named = meta.get("named", not names_look_made_up(names))
-        if not isinstance(named, bool):
-            raise DataError("named must be true or false.")
-        ranker._take_names(check_names(names, len(names)), named)
-        ranker.provenance_ = dict(meta["provenance"])
-        if not all(isinstance(part, dict) for part in ranker.provenance_.values()):
-            raise DataError("provenance must be an object of objects.")
-        training = meta["training"]
-        ranker.n_rounds_, ranker.best_round_ = int(training["rounds"]), int(training["best_round"])
-        ranker.history_ = _history(training["history"])
-        return ranker
-
-    @classmethod
-    def _as_trained(cls, options: dict[str, Any]) -> dict[str, Any]:
-        """Options as a model file keeps them: those of the model, not those of the run."""
-        kept = {n: value for n, value in options.items() if cls.declared_options[n].scope == "model"}
-        dialect = options["dialect"]
-        return kept | {
-            "measure": options["measure"].name,
-            "dialect": None if dialect is None else find_dialect(dialect).name,
-        }
-
-
-def _history(values: dict[str, Any]) -> dict[str, list[float]]:
-    """Return a history as a file has it: a list of finite numbers under each name."""
-    for name, rounds in values.items():
-        if not isinstance(rounds, list) or not all(type(v) is float and math.isfinite(v) for v in rounds):
-            raise DataError(f"the history of {name!r} must be a list of finite numbers.")
-    return dict(values)
-
 
 def pairs_option(default: int, what: str) -> Any:
     """Declare ``max_pairs``, the most pairs of one query a ranker takes on."""
@@ -352,9 +307,3 @@ def pairs_option(default: int, what: str) -> Any:
         scope="run",
         help=f"most {what} of one query; more are refused before training starts; never changes the model",
     )
-
-
-def measure_of(options: dict[str, Any]) -> Measure:
-    """Return the measure of a ranker's options, in the dialect they ask for."""
-    measure = parse_measure(options["measure"])
-    return measure if options["dialect"] is None else replace(measure, dialect=options["dialect"])

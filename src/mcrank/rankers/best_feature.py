@@ -10,8 +10,9 @@ import numpy as np
 from mcrank.data.dataset import Dataset
 from mcrank.errors import MeasureError
 from mcrank.options import option
-from mcrank.rankers.base import Card
+from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.linear import LinearRanker
+from mcrank.scorers.linear import Linear
 from mcrank.scorers.scaling import SCALINGS, Scaling
 from mcrank.training.one_feature import feature_values
 from mcrank.training.rounds import Rounds
@@ -53,12 +54,12 @@ class BestFeature(LinearRanker):
         valid: Dataset | None,
         options: dict[str, Any],
         callback: Callable[[Any], Any] | None,
-    ) -> None:
+    ) -> Trained:
         prepared = options["measure"].on(data)
-        self.scaling_ = Scaling.fit(data.X, options["scaling"])
-        self.weights_ = np.zeros(data.n_features)
-        values = feature_values(data, prepared, self.scaling_, True, options["n_jobs"])
-        candidates = np.flatnonzero(self.scaling_.factor > 0.0)
+        scaling = Scaling.fit(data.X, options["scaling"])
+        weights = np.zeros(data.n_features)
+        values = feature_values(data, prepared, scaling, True, options["n_jobs"])
+        candidates = np.flatnonzero(scaling.factor > 0.0)
         means = np.array([[prepared.mean_of(values[s, f]) for s in (0, 1)] for f in candidates])
         if np.isnan(means).any():
             raise MeasureError(
@@ -67,9 +68,8 @@ class BestFeature(LinearRanker):
             )
         if len(candidates):
             place, sign = divmod(int(np.argmax(means)), 2)
-            self.weights_[candidates[place]] = -1.0 if sign else 1.0
+            weights[candidates[place]] = -1.0 if sign else 1.0
         train = float(means.max()) if len(candidates) else prepared.mean(np.zeros(data.n_rows))
         rounds = Rounds(valid, options, 1, callback)
-        rounds.after(None if valid is None else self.scaling_.scores(valid.X, self.weights_), train=train)
-        self.n_rounds_ = self.best_round_ = 1
-        self.history_ = rounds.history
+        rounds.after(None if valid is None else scaling.scores(valid.X, weights), train=train)
+        return Trained(Linear(weights, scaling), rounds)

@@ -8,21 +8,23 @@ import copy
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from mcrank.data.alignment import aligned, columns_of
+from mcrank.container import unpack
+from mcrank.data.alignment import columns_of
 from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError, ModelFileError, OptionError
 from mcrank.options import fitted, option
-from mcrank.rankers.base import Card, FloatArray, Ranker
-from mcrank.training.mixing import STANDARDS, Standard, mixing_weights
+from mcrank.rankers.base import Card, Ranker, Trained
+from mcrank.rankers.registry import RANKERS, from_bytes, from_file, ranker_class, to_bytes
+from mcrank.scorers.base import Arrays, FloatArray
+from mcrank.scorers.blend import STANDARDS, Member, Standard, WeightedSum
+from mcrank.training.mixing import mixing_weights
 from mcrank.training.rounds import Rounds
 
 DEFAULT = "lambdamart,mcrank,ordinal,regression,ranknet,ranksvm,coordinate-ascent"
-_MOST_WEIGHT = 1e10
 
 
 class Blend(Ranker):
@@ -74,9 +76,17 @@ class Blend(Ranker):
     )
     random_state: int = option(default=0, low=0, high=2**63 - 1, help="seed of folds, ascent and members")
     members_: list[Ranker] = fitted()
-    weights_: FloatArray = fitted()
-    standard_: Standard = fitted()
-    packed_: list[bytes] = fitted()  # members as their own model files would hold them
+    scorer_: WeightedSum = fitted()
+
+    @property
+    def weights_(self) -> FloatArray:
+        """Weight of each member, none negative, adding up to 1."""
+        return self.scorer_.weights
+
+    @property
+    def standard_(self) -> Standard:
+        """How scores of members come to one scale."""
+        return self.scorer_.standard
 
     def _fit(
         self,
@@ -84,9 +94,7 @@ class Blend(Ranker):
         valid: Dataset | None,
         options: dict[str, Any],
         callback: Callable[[Any], Any] | None,
-    ) -> None:
-        from mcrank.models.file import to_bytes
-
+    ) -> Trained:
         kinds = [_member(entry, options) for entry in _entries(options["members"])]
         _check_members(kinds, data, valid)
         options["members"] = ",".join(kind.name for kind in kinds)  # what a model file can say
@@ -109,90 +117,40 @@ class Blend(Ranker):
             warnings.warn(f"Blend was interrupted; it mixes {len(columns)} members.", stacklevel=3)
         scores_of = np.array(columns[: rounds.n_rounds])
         standard = Standard.fit(scores_of, options["standard"])
-        scaled = standard.apply(scores_of, held_out)
+        scaled = standard.apply(scores_of, held_out.offsets)
         weights = mixing_weights(scaled, held_out, options)
         rounds.after(np.einsum("m,mr->r", weights, scaled))
         parts = [len(rankers) for rankers in trained[: len(weights)]]
         self.members_ = [ranker for rankers in trained[: len(weights)] for ranker in rankers]
-        self.weights_ = np.repeat(weights / parts, parts)
-        self.standard_ = standard.repeat(parts)
-        self.packed_ = [to_bytes(ranker) for ranker in self.members_]
         # The last round is the blend itself; those before it are what its members reach alone.
-        self.best_round_ = self.n_rounds_ = rounds.n_rounds
-        self.history_ = rounds.history
+        rounds.best_round = rounds.n_rounds
+        own = data.feature_names if data.named else None
+        members = tuple(_as_member(ranker, own, to_bytes(ranker)) for ranker in self.members_)
+        weights = np.repeat(weights / parts, parts)
+        return Trained(WeightedSum(members, weights, standard.repeat(parts), data.n_features), rounds)
 
-    def predict(self, X: Dataset | npt.ArrayLike) -> FloatArray:
-        """Return one score per row, in the caller's row order; within a query, higher ranks first."""
-        if not isinstance(X, Dataset):
-            features = self._features(X, "predict")
-            if self.standard_.kind == "query":
-                raise DataError(
-                    "X of Blend.predict is a matrix, and standard='query' needs to know the queries; "
-                    "give a Dataset."
-                )
-            scores = [member.predict(self._for_member(member, features)) for member in self.members_]
-            return self._sum(np.array(scores), None)
-        self._check_fitted()
-        # Under the blend's own names, members that were trained on another order or fewer find their columns.
-        rows = aligned(X, self.feature_names_, self._named, "X of Blend.predict", "Blend")
-        scores = [X.to_grouped(member.predict(rows)) for member in self.members_]
-        return np.asarray(X.to_caller(self._sum(np.array(scores), X)))
-
-    def _for_member(self, member: Ranker, features: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """The columns of a member among those of the blend."""
-        if not (self._named and member._named) or member.feature_names_ == self.feature_names_:
-            return features
-        places = columns_of(self.feature_names_, member.feature_names_, "a member of Blend")
-        return np.take(features, places, axis=1)
-
-    def _sum(self, scores: FloatArray, data: Dataset | None) -> FloatArray:
-        return np.asarray(np.einsum("m,mr->r", self.weights_, self.standard_.apply(scores, data)))
-
-    def state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """Return everything a model file needs: JSON values and arrays; members are files inside it."""
-        arrays: dict[str, npt.NDArray[Any]] = {
-            "weights": self.weights_,
-            **self.standard_.to_arrays(),
-        }
-        for number, packed in enumerate(self.packed_):
-            arrays[_array_name(number)] = np.frombuffer(packed, dtype=np.uint8)
-        return self._common_state(), arrays
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Self:
-        """Return the fitted ranker that `state` described; what does not fit together is a
-        `ModelFileError`.
-        """
-        ranker = cls._from_common_state(meta)
-        if not isinstance(ranker.options_["members"], str):
+    def _scorer_of(self, arrays: Arrays) -> WeightedSum:
+        if not isinstance(self.options_["members"], str):
             raise ModelFileError("members must be a text.")
-        weights = arrays["weights"]
-        if weights.dtype != np.float64 or weights.ndim != 1 or len(weights) == 0:
-            raise ModelFileError("weights must be float64 numbers, one for each member.")
-        if (weights < 0).any() or weights.max() > _MOST_WEIGHT:
-            raise ModelFileError(f"weights must be from 0 to {_MOST_WEIGHT:g}.")
-        count = len(weights)
-        ranker.weights_ = weights
-        ranker.standard_ = Standard.from_arrays(ranker.options_["standard"], arrays, count)
-        ranker.packed_, ranker.members_ = [], []
-        for number in range(count):
-            packed = arrays[_array_name(number)]
-            if packed.dtype != np.uint8 or packed.ndim != 1:
-                raise ModelFileError(f"member {number} must be the bytes of a model file.")
-            ranker.packed_.append(packed.tobytes())
-            ranker.members_.append(_unpacked(ranker.packed_[-1], number, ranker))
-        return ranker
+        self.members_ = []
+
+        def unpack(packed: bytes, number: int) -> Member:
+            self.members_.append(_unpacked(packed, number, self))
+            return _as_member(self.members_[-1], self.feature_names_ if self._named else None, packed)
+
+        return WeightedSum.from_arrays(arrays, self.options_["standard"], self.n_features_in_, unpack)
 
 
-def _array_name(number: int) -> str:
-    return f"member_{number:04d}"
+def _as_member(ranker: Ranker, names: tuple[str, ...] | None, packed: bytes) -> Member:
+    """Return what a fitted ranker is to a blend whose columns have these names (None: go by position)."""
+    columns = None
+    if names is not None and ranker._named and ranker.feature_names_ != names:
+        columns = np.array(columns_of(names, ranker.feature_names_, "a member of Blend"), dtype=np.int64)
+    return Member(ranker.scorer_, ranker.head_, columns, packed)
 
 
 def _unpacked(packed: bytes, number: int, blend: Blend) -> Ranker:
     """Return the member in the bytes of a model file."""
-    from mcrank.container import unpack
-    from mcrank.models.file import from_bytes
-
     where = f"member {number}"
     # Asked before anything is made of it: files inside files inside files would have no end.
     if unpack(packed, where)[0].get("ranker") == Blend.name:
@@ -250,13 +208,10 @@ def _entries(members: Any) -> list[Any]:
 
 def _member(entry: Any, options: dict[str, Any]) -> Ranker:
     """Return a ranker for one entry: fitted, or ready to be trained."""
-    from mcrank.models.file import load, ranker_class
-    from mcrank.rankers.registry import RANKERS
-
     if isinstance(entry, Ranker):
         ranker = entry if entry.__sklearn_is_fitted__() else type(entry)(**entry.get_params())
     elif entry not in RANKERS and os.path.exists(entry):
-        ranker = load(entry)
+        ranker = from_file(entry)
     elif isinstance(entry, str):
         kind = ranker_class(entry)
         common = {name: options[name] for name in ("measure", "n_jobs", "random_state")}

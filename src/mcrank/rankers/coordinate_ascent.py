@@ -12,8 +12,10 @@ import numpy as np
 
 from mcrank.data.dataset import Dataset
 from mcrank.options import option
-from mcrank.rankers.base import Card, FloatArray, pairs_option
+from mcrank.rankers.base import Card, Trained, pairs_option
 from mcrank.rankers.linear import LinearRanker
+from mcrank.scorers.base import FloatArray
+from mcrank.scorers.linear import Linear
 from mcrank.scorers.scaling import Scaling
 from mcrank.threads import InOrder
 from mcrank.training.ascent import MOST_PAIRS, ascend, line_search
@@ -63,14 +65,14 @@ class CoordinateAscent(LinearRanker):
         valid: Dataset | None,
         options: dict[str, Any],
         callback: Callable[[Any], Any] | None,
-    ) -> None:
-        self.scaling_ = Scaling.fit(data.X, options["scaling"])
+    ) -> Trained:
+        scaling = Scaling.fit(data.X, options["scaling"])
         search = line_search(
             options["measure"], data, options["search"], options["doublings"], options["max_pairs"],
             type(self).__name__,
         )  # fmt: skip
-        columns = np.ascontiguousarray(self.scaling_.apply(data.X[search.rows]).T)
-        held_out = None if valid is None else self.scaling_.apply(valid.X)
+        columns = np.ascontiguousarray(scaling.apply(data.X[search.rows]).T)
+        held_out = None if valid is None else scaling.apply(valid.X)
         rounds = Rounds(valid, options, options["restarts"], callback)
         train = f"train {options['measure'].name}"
         prepared = options["measure"].on(data)
@@ -94,7 +96,7 @@ class CoordinateAscent(LinearRanker):
                     weights, value = work.take()
                     found.append((weights, value))
                     scores = None if held_out is None else np.einsum("ij,j->i", held_out, weights)
-                    measured = float(prepared.mean(self.scaling_.scores(data.X, weights)))
+                    measured = float(prepared.mean(scaling.scores(data.X, weights)))
                     if rounds.after(scores, **{train: measured}):
                         break
             except KeyboardInterrupt:
@@ -106,7 +108,7 @@ class CoordinateAscent(LinearRanker):
                 )
             finally:
                 stop.set()
-        self.n_rounds_, self.history_ = rounds.n_rounds, rounds.history
-        values = [value for _, value in found[: self.n_rounds_]]
-        self.best_round_ = rounds.best_round if valid is not None else values.index(max(values)) + 1
-        self.weights_ = found[self.best_round_ - 1][0]
+        if valid is None:
+            values = [value for _, value in found[: rounds.n_rounds]]
+            rounds.best_round = values.index(max(values)) + 1
+        return Trained(Linear(found[rounds.best_round - 1][0], scaling), rounds)

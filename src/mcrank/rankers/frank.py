@@ -19,10 +19,13 @@ from mcrank.losses.base import Loss
 from mcrank.losses.boxes import LONG
 from mcrank.losses.pairwise import FidelityLoss
 from mcrank.options import option
-from mcrank.rankers.base import Card, FloatArray
-from mcrank.rankers.trees import TreeRanker, relative_weight
+from mcrank.rankers.base import Card, Trained
+from mcrank.rankers.trees import TreeRanker
+from mcrank.scorers.base import FloatArray
+from mcrank.scorers.heads import Head
 from mcrank.training.boxed_fidelity import LongQuery
 from mcrank.training.stumps import NOTHING, ROOTS, Stump, StumpBoosting, boost_stumps, sum_bins
+from mcrank.training.weights import relative_weight
 
 _LARGEST = 10.0  # alpha: where no pair is ordered badly the loss falls for ever, though by nothing
 _SMOOTH = 1e-4  # added to W+ and W-, as a share of their sum
@@ -85,11 +88,12 @@ class FRank(TreeRanker):
         valid: Dataset | None,
         options: dict[str, Any],
         callback: Callable[[Any], Any] | None,
-    ) -> None:
+    ) -> Trained:
         if options["scorer"] == "trees":
-            super()._fit(data, valid, options, callback)
-        else:
-            self._keep(boost_stumps(_Fidelity, data, valid, options, callback, type(self).__name__))
+            return super()._fit(data, valid, options, callback)
+        return self._trained(
+            boost_stumps(_Fidelity, data, valid, options, callback, type(self).__name__), Head()
+        )
 
 
 Along = Callable[[float], FloatArray]

@@ -11,8 +11,10 @@ from mcrank.data.dataset import Dataset
 from mcrank.losses.base import Loss
 from mcrank.losses.hinges import SquaredHinge, ViolationTargets
 from mcrank.options import option
-from mcrank.rankers.base import Card
-from mcrank.rankers.trees import TreeRanker, relative_weight
+from mcrank.rankers.base import Card, Trained
+from mcrank.rankers.trees import TreeRanker
+from mcrank.scorers.heads import Head
+from mcrank.training.weights import relative_weight
 
 _RATES = {"gradient": 0.1, "average": 1.0}
 
@@ -63,20 +65,20 @@ class GBRank(TreeRanker):
         valid: Dataset | None,
         options: dict[str, Any],
         callback: Callable[[Any], Any] | None,
-    ) -> None:
+    ) -> Trained:
         rate = options["learning_rate"]
         if rate is None:
             rate = _RATES[options["form"]]
-        super()._fit(data, valid, options | {"learning_rate": rate}, callback)
+        return super()._fit(data, valid, options | {"learning_rate": rate}, callback)
 
     def _loss(self, data: Dataset, options: dict[str, Any]) -> Loss | None:
         kind = ViolationTargets if options["form"] == "average" else SquaredHinge
         loss = kind(data.y, data.offsets, options["margin"], relative_weight(data))
         return None if loss.is_empty else loss
 
-    def _keep(self, boosted: Boosted) -> None:
+    def _trained(self, boosted: Boosted, head: Head) -> Trained:
         if self.form == "average":
             # The engine kept the sum (t + 1) F_t; the ranking function is the average.
             forest = boosted.forest
             boosted = replace(boosted, forest=replace(forest, value=forest.value / (boosted.best_round + 1)))
-        super()._keep(boosted)
+        return super()._trained(boosted, head)

@@ -9,7 +9,8 @@ from mcrank.losses.base import Loss
 from mcrank.losses.lambdas import MOST_PAIRS, LambdaLoss
 from mcrank.options import option
 from mcrank.rankers.base import Card, pairs_option
-from mcrank.rankers.trees import TreeRanker, relative_weight
+from mcrank.rankers.trees import TreeRanker
+from mcrank.training.weights import relative_weight
 
 
 class LambdaMART(TreeRanker):

@@ -14,13 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.data.dataset import Dataset
-from mcrank.errors import DataError, ModelFileError, OptionError
+from mcrank.errors import DataError, OptionError
 from mcrank.losses.base import Loss
 from mcrank.losses.multiclass import MulticlassLoss
 from mcrank.losses.ordinal import OrdinalLoss
-from mcrank.options import fitted, option
-from mcrank.rankers.base import Card, FloatArray
-from mcrank.rankers.trees import TreeRanker, relative_weight
+from mcrank.options import option
+from mcrank.rankers.base import Card
+from mcrank.rankers.trees import TreeRanker
+from mcrank.scorers.base import FloatArray
+from mcrank.scorers.heads import Head
+from mcrank.training.weights import relative_weight
 
 if TYPE_CHECKING:
     from mcrank.losses.abc import AdaptiveLoss
@@ -40,24 +43,41 @@ class GradeRanker(TreeRanker):
         The same, under the name that scikit-learn asks for beside `predict_proba`.
     """
 
-    grades_: FloatArray = fitted()
-
-    @property
-    def classes_(self) -> FloatArray:
-        """Grades seen in training, ascending."""
-        return self.grades_
-
     init: str = option(
         default="zero",
         choices=("zero", "prior"),
         help="start from score 0, as the paper, or from the shares of the grades, ahead in early rounds",
     )
 
+    @property
+    def grades_(self) -> FloatArray:
+        """Grades seen in training, ascending."""
+        values = self.head_.values
+        assert values is not None  # these rankers have no other heads
+        return values
+
+    @property
+    def classes_(self) -> FloatArray:
+        """Grades seen in training, ascending."""
+        return self.grades_
+
+    @abstractmethod
+    def _kind(self, n_grades: int, options: dict[str, Any]) -> str:
+        """Return the kind of head for so many grades."""
+
+    def _head(self, data: Dataset, options: dict[str, Any]) -> Head:
+        grades = np.unique(data.y)
+        return Head(self._kind(len(grades), options), grades)
+
+    def _head_of(self, meta: dict[str, Any]) -> Head:
+        grades = np.array(meta["grades"], dtype=np.float64)
+        return Head(self._kind(grades.size, self.options_), grades)
+
     def _loss(self, data: Dataset, options: dict[str, Any]) -> Loss | None:
-        self.grades_, classes = np.unique(data.y, return_inverse=True)
-        if len(self.grades_) == 1:
+        grades, classes = np.unique(data.y, return_inverse=True)
+        if len(grades) == 1:
             return None
-        loss = self._class_loss(classes.astype(np.int32), len(self.grades_), relative_weight(data), options)
+        loss = self._class_loss(classes.astype(np.int32), len(grades), relative_weight(data), options)
         if options["init"] == "prior":
             loss.start_from_prior()
         return loss
@@ -72,25 +92,6 @@ class GradeRanker(TreeRanker):
     ) -> ClassLoss | AdaptiveLoss:
         """Return the loss on class codes."""
 
-    @abstractmethod
-    def _above(self, raw: FloatArray) -> FloatArray:
-        """Pr(y > grade k) for k = 0..K-2 (boundaries x rows) of raw scores; may not fall with k."""
-
-    @abstractmethod
-    def _probabilities(self, raw: FloatArray) -> FloatArray:
-        """Probability of each class (classes x rows): a proper distribution."""
-
-    def _rank(self, raw: FloatArray) -> FloatArray:
-        return self._expected(raw, self.grades_)
-
-    def _expected(self, raw: FloatArray, values: FloatArray) -> FloatArray:
-        """Σ T(k) p(k), summed as T(0) + Σ (T(k) - T(k-1)) Pr(y >= k): the same, and it needs no repaired
-        p.
-        """
-        if len(values) == 1:
-            return np.full(raw.shape[1], values[0])
-        return np.asarray(values[0] + np.diff(values) @ self._above(raw))
-
     def predict(self, X: Dataset | npt.ArrayLike, relevance: Relevance = "grade") -> FloatArray:
         """Return the Expected Relevance of each row, in the caller's row order.
 
@@ -103,16 +104,14 @@ class GradeRanker(TreeRanker):
             probabilities are right), or one number per grade of `grades_`, not falling.
         """
         values = self._relevance(relevance)
-        return self._expected(self._raw(X, "predict"), values)
+        return self.head_.expected(self._raw(X, "predict"), values)
 
     def predict_proba(self, X: Dataset | npt.ArrayLike) -> FloatArray:
         """Return the probability of each grade (rows x grades); every row is a distribution over
         `grades_`.
         """
         raw = self._raw(X, "predict_proba")
-        if len(self.grades_) == 1:
-            return np.ones((raw.shape[1], 1))
-        return np.ascontiguousarray(self._probabilities(raw).T)
+        return np.ascontiguousarray(np.transpose(self.head_.proba(raw)))  # type: ignore[arg-type]
 
     def _relevance(self, relevance: Relevance) -> FloatArray:
         self._check_fitted()
@@ -136,29 +135,6 @@ class GradeRanker(TreeRanker):
             f"relevance of {type(self).__name__}.predict must be 'grade', 'gain' or {len(self.grades_)} "
             f"numbers that do not fall, got {relevance!r}."
         )
-
-    def state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """Return everything a model file needs: JSON values and arrays."""
-        meta, arrays = super().state()
-        meta["grades"] = self.grades_.tolist()
-        return meta, arrays
-
-    def _restore(self, meta: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-        super()._restore(meta, arrays)
-        grades = np.array(meta["grades"], dtype=np.float64)
-        if (
-            grades.ndim != 1
-            or len(grades) == 0
-            or not np.isfinite(grades).all()
-            or (np.diff(grades) <= 0).any()
-        ):
-            raise ModelFileError("grades must be rising numbers.")
-        if grades[0] < 0:
-            raise ModelFileError(f"grades must be >= 0, got {grades[0]}.")
-        self.grades_ = grades
-
-    def _outputs(self) -> int:
-        return max(1, len(self.grades_) - 1)
 
 
 class McRank(GradeRanker):
@@ -232,25 +208,10 @@ class McRank(GradeRanker):
             )
         return AdaptiveLoss(classes, n_classes, weight, options["base_search"], options["base_gap"])
 
-    def _outputs(self) -> int:
-        n_classes = len(self.grades_)
-        if n_classes == 1 or (n_classes == 2 and not self.sequential):
-            return 1
-        return n_classes * (n_classes - 1) if self.base_class == "adaptive" else n_classes
-
-    def _probabilities(self, raw: FloatArray) -> FloatArray:
-        if len(raw) == 1:
-            above = sigmoid(raw[0])
-            return np.stack([1 - above, above])
-        if self.base_class == "adaptive":
-            from mcrank.losses.abc import class_scores
-
-            raw = class_scores(raw)
-        powers = np.exp(raw - raw.max(axis=0))
-        return np.asarray(powers / powers.sum(axis=0))
-
-    def _above(self, raw: FloatArray) -> FloatArray:
-        return np.cumsum(self._probabilities(raw)[:0:-1], axis=0)[::-1]
+    def _kind(self, n_grades: int, options: dict[str, Any]) -> str:
+        if n_grades == 1 or (n_grades == 2 and not options["sequential"]):
+            return "cumulative"
+        return "base-pairs" if options["base_class"] == "adaptive" else "softmax"
 
 
 class OrdinalMcRank(GradeRanker):
@@ -281,40 +242,5 @@ class OrdinalMcRank(GradeRanker):
     ) -> ClassLoss:
         return OrdinalLoss(classes, n_classes, weight)
 
-    def _above(self, raw: FloatArray) -> FloatArray:
-        return sigmoid(raw)
-
-    def _probabilities(self, raw: FloatArray) -> FloatArray:
-        above = falling(sigmoid(raw))
-        ones, zeros = np.ones((1, raw.shape[1])), np.zeros((1, raw.shape[1]))
-        return -np.diff(np.concatenate([ones, above, zeros]), axis=0)
-
-
-def sigmoid(x: FloatArray) -> FloatArray:
-    """1 / (1 + exp(-x)) without overflow."""
-    small = np.exp(-np.abs(x))
-    return np.asarray(np.where(x >= 0, 1.0, small) / (1 + small))
-
-
-def falling(values: FloatArray) -> FloatArray:
-    """Nearest columns (in least squares) that do not rise downwards: isotonic regression of each column.
-
-    By the min-max formula: entry k is the smallest, over starts i <= k, of the largest mean of entries
-    i..j, j >= k.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mcrank.rankers.mcrank import falling
-    >>> falling(np.array([[0.5], [0.75], [0.25]])).ravel().tolist()
-    [0.625, 0.625, 0.25]
-    """
-    n = len(values)
-    sums = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
-    out = np.empty_like(values)
-    for k in range(n):
-        largest = [
-            np.max([(sums[j + 1] - sums[i]) / (j + 1 - i) for j in range(k, n)], axis=0) for i in range(k + 1)
-        ]
-        out[k] = np.min(largest, axis=0)
-    return np.minimum.accumulate(np.clip(out, 0.0, 1.0), axis=0)
+    def _kind(self, n_grades: int, options: dict[str, Any]) -> str:
+        return "cumulative"

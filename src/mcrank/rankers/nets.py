@@ -7,25 +7,26 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from mcrank.cores import available_cores
 from mcrank.data.dataset import Dataset
-from mcrank.errors import ModelFileError, OptionError
+from mcrank.errors import OptionError
 from mcrank.losses.lambdas import MOST_PAIRS, LambdaLoss
 from mcrank.losses.pairwise import PairwiseLogistic
 from mcrank.metrics.kendall import Kendall
 from mcrank.metrics.measure import Measure
 from mcrank.options import fitted, option
-from mcrank.rankers.base import Card, FloatArray, Ranker, pairs_option, stopping_option
-from mcrank.rankers.trees import relative_weight
-from mcrank.scorers.net import ACTIVATIONS, layer_sizes, n_weights, net_reach, net_scores
+from mcrank.rankers.base import Card, Ranker, Trained, pairs_option, stopping_option
+from mcrank.scorers.base import Arrays, FloatArray
+from mcrank.scorers.net import ACTIVATIONS, Net, layer_sizes, n_weights
 from mcrank.scorers.scaling import SCALINGS, Scaling
 from mcrank.training.descent import OPTIMIZERS, Descent
 from mcrank.training.rounds import Rounds
+from mcrank.training.weights import relative_weight
 
 _MOST_HALVINGS = 30  # of the rate before training gives up
 
@@ -69,8 +70,17 @@ class NetRanker(Ranker):
     random_state: int = option(
         default=0, low=0, high=2**63 - 1, help="seed of first weights and of shuffling"
     )
-    weights_: FloatArray = fitted()
-    scaling_: Scaling = fitted()
+    scorer_: Net = fitted()
+
+    @property
+    def weights_(self) -> FloatArray:
+        """Weights and biases of all layers, one behind the other."""
+        return self.scorer_.weights
+
+    @property
+    def scaling_(self) -> Scaling:
+        """How features were scaled, learned from the training rows."""
+        return self.scorer_.scaling
 
     @abstractmethod
     def _loss(self, data: Dataset, options: dict[str, Any]) -> PairwiseLogistic | LambdaLoss | None:
@@ -86,25 +96,25 @@ class NetRanker(Ranker):
         valid: Dataset | None,
         options: dict[str, Any],
         callback: Callable[[Any], Any] | None,
-    ) -> None:
+    ) -> Trained:
         sizes = self._sizes(options, data.n_features)
-        self.scaling_ = Scaling.fit(data.X, options["scaling"])
-        self.weights_ = np.zeros(n_weights(sizes))
-        self.best_round_, self.n_rounds_, self.history_ = 0, 0, {}
+        scaling = Scaling.fit(data.X, options["scaling"])
+        net = Net(sizes, options["activation"], np.zeros(n_weights(sizes)), scaling)
         loss = self._loss(data, options)
         if loss is None:
-            return  # every row has the score 0
+            return Trained(net, Rounds(None, options, 0, None))  # every row has the score 0
         rounds = Rounds(valid, options, options["epochs"], callback, options["early_stopping_rounds"])
-        descent = Descent(data, self.scaling_.apply(data.X, np.float32), loss, sizes, options)
+        descent = Descent(data, scaling.apply(data.X, np.float32), loss, sizes, options)
+        kept = [net]
         try:
-            self._descend(descent, data, valid, options, rounds)
+            self._descend(descent, data, valid, options, rounds, kept)
         except KeyboardInterrupt:
             if rounds.n_rounds == 0:
                 raise
             warnings.warn(
                 f"{type(self).__name__} was interrupted; it keeps epoch {rounds.best_round}.", stacklevel=3
             )
-        self.best_round_, self.n_rounds_, self.history_ = rounds.best_round, rounds.n_rounds, rounds.history
+        return Trained(kept[-1], rounds)
 
     def _descend(
         self,
@@ -113,8 +123,9 @@ class NetRanker(Ranker):
         valid: Dataset | None,
         options: dict[str, Any],
         rounds: Rounds,
+        kept: list[Net],
     ) -> None:
-        """Descend epoch by epoch, keeping the weights of the best one."""
+        """Descend epoch by epoch; the best net so far is kept in the place of the one before."""
         watched = self._watched(options)
         prepared = watched.on(data)
         last = -np.inf
@@ -132,51 +143,22 @@ class NetRanker(Ranker):
             if value < last and options["optimizer"] == "sgd":
                 descent.rate /= 2
             last = value
-            weights = descent.course.weights.copy()
-            scores = None if valid is None else self._net_scores(valid.X, weights, options)
+            net = replace(kept[-1], weights=descent.course.weights.copy())
+            scores = None if valid is None else net.raw(valid.X, options["n_jobs"])[0]
             try:
                 stop = rounds.after(scores, **{f"training {watched.name}": value})
             finally:  # also when Ctrl-C reaches the callback
                 if rounds.improved:
-                    self.weights_ = weights
+                    kept[-1] = net
             if stop:
                 return
 
     def _sizes(self, options: dict[str, Any], n_features: int) -> npt.NDArray[np.int64]:
         return layer_sizes(n_features, options["hidden"], f"hidden of {type(self).__name__}")
 
-    def _net_scores(
-        self, X: npt.NDArray[np.float32], weights: FloatArray, options: dict[str, Any]
-    ) -> FloatArray:
-        sizes = self._sizes(options, X.shape[1])
-        return net_scores(self.scaling_.apply, X, sizes, weights, options["activation"], options["n_jobs"])
-
-    def predict(self, X: Dataset | npt.ArrayLike) -> FloatArray:
-        """Return one score per row, in the caller's row order; within a query, higher ranks first."""
-        features = self._features(X, "predict")
-        n_jobs = self.declared_options["n_jobs"].check(self.n_jobs, type(self).__name__) or available_cores()
-        scores = self._net_scores(features, self.weights_, self.options_ | {"n_jobs": n_jobs})
-        return np.asarray(X.to_caller(scores)) if isinstance(X, Dataset) else scores
-
-    def state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """Return everything a model file needs: JSON values and arrays."""
-        return self._common_state(), {"net_weights": self.weights_, **self.scaling_.to_arrays()}
-
-    @classmethod
-    def from_state(cls, meta: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Self:
-        """Return the fitted ranker that `state` described; what does not fit together is a
-        `ModelFileError`.
-        """
-        ranker = cls._from_common_state(meta)
-        ranker.scaling_ = Scaling.from_arrays(ranker.options_["scaling"], arrays, ranker.n_features_in_)
-        sizes = ranker._sizes(ranker.options_, ranker.n_features_in_)
-        weights = arrays["net_weights"]
-        if weights.dtype != np.float64 or weights.shape != (n_weights(sizes),):
-            raise ModelFileError(f"net_weights must be {n_weights(sizes)} float64 numbers.")
-        if not np.isfinite(net_reach(ranker.scaling_.reach, sizes, weights)):
-            raise ModelFileError("net_weights are so large that scores are not finite.")
-        ranker.weights_ = weights
-        return ranker
+    def _scorer_of(self, arrays: Arrays) -> Net:
+        sizes = self._sizes(self.options_, self.n_features_in_)
+        return Net.from_arrays(arrays, self.options_["scaling"], sizes, self.options_["activation"])
 
 
 class RankNet(NetRanker):

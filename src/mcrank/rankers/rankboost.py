@@ -24,8 +24,8 @@ from mcrank.kernels.fenwick import add_at, sum_upto
 from mcrank.losses.boxes import LONG
 from mcrank.losses.pairwise import PairArrays
 from mcrank.options import option
-from mcrank.rankers.base import Card, stopping_option
-from mcrank.rankers.forest import ForestRanker
+from mcrank.rankers.base import Card, Trained, stopping_option
+from mcrank.rankers.trees import ForestRanker
 from mcrank.training.stumps import NET, NOTHING, ROOTS, SIZE, Stump, StumpBoosting, boost_stumps, sum_bins
 
 _RULES = {"r": NET, "abs": SIZE, "z": ROOTS}
@@ -94,10 +94,9 @@ class RankBoost(ForestRanker):
         valid: Dataset | None,
         options: dict[str, Any],
         callback: Callable[[Any], Any] | None,
-    ) -> None:
+    ) -> Trained:
         boosted = boost_stumps(_Exponential, data, valid, options, callback, type(self).__name__)
-        self.forest_, self.history_ = boosted.forest, boosted.history
-        self.best_round_, self.n_rounds_ = boosted.best_round, boosted.n_rounds
+        return Trained(boosted.forest, boosted)
 
 
 class _Exponential(StumpBoosting):

@@ -13,8 +13,10 @@ import numpy as np
 from mcrank.data.dataset import Dataset
 from mcrank.errors import ModelFileError
 from mcrank.options import fitted, option
-from mcrank.rankers.base import Card, FloatArray
+from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.linear import LinearRanker
+from mcrank.scorers.base import Arrays, FloatArray
+from mcrank.scorers.linear import Linear
 from mcrank.scorers.scaling import Scaling
 from mcrank.training.hinge import PairedRows
 from mcrank.training.products import centred_rows, gradient_of, scores_of
@@ -76,14 +78,14 @@ class RankSVM(LinearRanker):
         valid: Dataset | None,
         options: dict[str, Any],
         callback: Callable[[Any], Any] | None,
-    ) -> None:
-        self.scaling_ = Scaling.fit(data.X, options["scaling"])
+    ) -> Trained:
+        scaling = Scaling.fit(data.X, options["scaling"])
         paired = PairedRows.of(data, options["pairs"] == "query")
-        problem = None if paired is None else Problem(data, self.scaling_, paired)
+        problem = None if paired is None else Problem(data, scaling, paired)
         path = (options["C"],) if options["C"] is not None else PATH
         if options["C"] is None and valid is None:
             path = (1.0 if problem is None else len(problem.paired.n_levels) / problem.paired.total,)
-        held_out = None if valid is None else self.scaling_.apply(valid.X)
+        held_out = None if valid is None else scaling.apply(valid.X)
         rounds = Rounds(valid, options, len(path), callback)
         weights = np.zeros(data.n_features)
         solved: list[FloatArray] = []
@@ -100,16 +102,13 @@ class RankSVM(LinearRanker):
             if rounds.n_rounds == 0:
                 raise
             warnings.warn(f"RankSVM was interrupted after {rounds.n_rounds} costs.", stacklevel=3)
-        self.best_round_, self.n_rounds_ = rounds.best_round, rounds.n_rounds
-        self.history_ = rounds.history
-        self.weights_, self.C_ = solved[self.best_round_ - 1], path[self.best_round_ - 1]
+        self.C_ = path[rounds.best_round - 1]
+        return Trained(Linear(solved[rounds.best_round - 1], scaling), rounds)
 
-    def state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return everything a model file needs: JSON values and arrays."""
-        meta, arrays = super().state()
-        return meta | {"C": self.C_}, arrays
+    def _own_state(self) -> tuple[dict[str, Any], Arrays]:
+        return {"C": self.C_}, {}
 
-    def _restore(self, meta: dict[str, Any]) -> None:
+    def _restore(self, meta: dict[str, Any], arrays: Arrays) -> None:
         C = meta["C"]
         if not isinstance(C, float) or not C > 0:
             raise ModelFileError(f"C must be a number > 0, got {C!r}.")

@@ -14,7 +14,8 @@ from mcrank.losses.base import Loss
 from mcrank.losses.regression import RegressionLoss
 from mcrank.options import option
 from mcrank.rankers.base import Card
-from mcrank.rankers.trees import TreeRanker, relative_weight
+from mcrank.rankers.trees import TreeRanker
+from mcrank.training.weights import relative_weight
 
 LARGEST_TARGET = 1e100  # its square is still a number
 

@@ -1,4 +1,4 @@
-"""Tree rankers: options of the boosting engine, the forest, and their part of a model file."""
+"""Rankers whose scorer is a forest: boosted trees with the options of the engine, or stumps."""
 
 from __future__ import annotations
 
@@ -17,15 +17,37 @@ from mcrank.errors import DataError, ModelFileError
 from mcrank.losses.base import Loss
 from mcrank.losses.quantize import MOST_ROWS
 from mcrank.options import fitted, option
-from mcrank.rankers.base import FloatArray, stopping_option
-from mcrank.rankers.forest import ForestRanker
-from mcrank.scorers.forest.forest import ForestBuilder
+from mcrank.rankers.base import Ranker, Trained, stopping_option
+from mcrank.scorers.base import Arrays
+from mcrank.scorers.forest.forest import Forest, ForestBuilder
+from mcrank.scorers.heads import Head
+
+
+class ForestRanker(Ranker):
+    """A ranker that scores with a forest; a subclass writes ``_fit``.
+
+    Attributes
+    ----------
+    forest_ : Forest
+        The trees kept.
+    """
+
+    scorer_: Forest = fitted()
+
+    @property
+    def forest_(self) -> Forest:
+        """The trees kept."""
+        return self.scorer_
+
+    def _scorer_of(self, arrays: Arrays) -> Forest:
+        return Forest.from_arrays(arrays)
 
 
 class TreeRanker(ForestRanker):
     """A ranker whose forest is boosted: trees times a loss.
 
-    A subclass says which loss (`_loss`) and, with several outputs, how they become ranking scores (`_rank`).
+    A subclass says which loss (`_loss`) and, with several outputs, how they become ranking scores
+    (`_head`).
     """
 
     n_estimators: int = option(default=1000, low=1, high=2**31 - 1, help="boosting rounds (M of the paper)")
@@ -64,68 +86,48 @@ class TreeRanker(ForestRanker):
     def _loss(self, data: Dataset, options: dict[str, Any]) -> Loss | None:
         """Return the loss on this data; None when there is nothing to learn."""
 
+    def _head(self, data: Dataset, options: dict[str, Any]) -> Head:
+        """Return how the outputs of the loss become ranking scores."""
+        return Head()
+
     def _fit(
         self,
         data: Dataset,
         valid: Dataset | None,
         options: dict[str, Any],
         callback: Callable[[Any], Any] | None,
-    ) -> None:
+    ) -> Trained:
         if data.n_rows > MOST_ROWS:
             raise DataError(f"The training data has {data.n_rows} rows; trees take at most {MOST_ROWS}.")
-        loss = self._loss(data, options)
+        loss, head = self._loss(data, options), self._head(data, options)
         if loss is None:
             empty = ForestBuilder(data.n_features, [0.0]).build()
-            self._keep(Boosted(empty, None, 0, 0))
-            return
+            return self._trained(Boosted(empty, None, 0, 0), head)
         names = BoostOptions.__dataclass_fields__
         settings = BoostOptions(**{name: options[name] for name in names})
-        watch = None if valid is None else Validation(valid, options["measure"], self._rank)
+        watch = None if valid is None else Validation(valid, options["measure"], head.rank)
         boosted = boost(data, loss, settings, watch, callback, sequential=options.get("sequential", False))
-        self._keep(boosted)
         if boosted.interrupted:
             warnings.warn(
                 f"{type(self).__name__} was interrupted; it keeps {boosted.best_round} rounds.", stacklevel=3
             )
+        return self._trained(boosted, head)
 
-    def _keep(self, boosted: Boosted) -> None:
-        self.forest_ = boosted.forest
-        self.n_rounds_ = boosted.n_rounds
-        self.best_round_ = boosted.best_round
-        self.history_ = boosted.history
+    def _trained(self, boosted: Boosted, head: Head) -> Trained:
         bins = boosted.bins
         self.bin_edges_ = np.empty(0, dtype=np.float32) if bins is None else bins.edges
         self.bin_offsets_ = (
             np.zeros(boosted.forest.n_features + 1, dtype=np.int64) if bins is None else bins.offsets
         )
+        return Trained(boosted.forest, boosted, head)
 
-    def state(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """Return everything a model file needs: JSON values and arrays."""
-        meta, arrays = super().state()
-        arrays["bin_edges"] = self.bin_edges_
-        arrays["bin_offsets"] = self.bin_offsets_
-        return meta, arrays
+    def _own_state(self) -> tuple[dict[str, Any], Arrays]:
+        return {}, {"bin_edges": self.bin_edges_, "bin_offsets": self.bin_offsets_}
 
-    def _restore(self, meta: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> None:
-        """Take what a subclass added to the state, checked."""
+    def _restore(self, meta: dict[str, Any], arrays: Arrays) -> None:
         self.bin_edges_, self.bin_offsets_ = _checked_edges(
             arrays["bin_edges"], arrays["bin_offsets"], self.n_features_in_
         )
-
-
-def relative_weight(data: Dataset) -> FloatArray | None:
-    """Row weight times query weight, the largest being 1 (only their ratios matter to a loss), or None."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        weight = data.row_weight
-        largest = 1.0 if weight is None else float(weight.max())
-    if weight is None:
-        return None
-    if not np.isfinite(largest) or largest <= 0:
-        raise DataError(
-            f"weight times query_weight of the training data has a maximum of {largest}; "
-            "it must be positive and finite."
-        )
-    return np.asarray(weight / largest)
 
 
 def _checked_edges(

@@ -1,5 +1,4 @@
-"""A small feed-forward net: its weights as one flat array, scores of rows, and the gradient by
-back-propagation.
+"""The net: a small feed-forward one whose weights are one flat array.
 
 Layer ``l`` maps ``sizes[l]`` units to ``sizes[l + 1]``; its weights (inputs x outputs) and then its biases
 lie one behind the other in the flat array. Hidden units are tanh, relu or sigmoid, the one output is linear.
@@ -10,19 +9,20 @@ number of threads.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from mcrank.errors import OptionError
+from mcrank.errors import ModelFileError, OptionError
 from mcrank.kernels import kernel, step
 from mcrank.kernels.exp import exp_negative
+from mcrank.scorers.base import Arrays, FloatArray
+from mcrank.scorers.scaling import Scaling
 from mcrank.threads import run_all
 
-FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 TANH, RELU, SIGMOID = 0, 1, 2
@@ -58,15 +58,6 @@ def layer_sizes(n_features: int, hidden: str, where: str) -> IntArray:
 def n_weights(sizes: IntArray) -> int:
     """Weights and biases of a net with layers of these sizes."""
     return int(sum((a + 1) * b for a, b in itertools.pairwise(sizes.tolist())))
-
-
-def first_weights(sizes: IntArray, activation: str, stream: np.random.Generator) -> FloatArray:
-    """Random weights of the usual size (Glorot's for tanh and sigmoid, He's for relu); biases are 0."""
-    parts = []
-    for a, b in itertools.pairwise(sizes.tolist()):
-        spread = np.sqrt(2.0 / a) if activation == "relu" and b > 1 else np.sqrt(2.0 / (a + b))
-        parts += [spread * stream.standard_normal(a * b), np.zeros(b)]
-    return np.concatenate(parts)
 
 
 @njit(nogil=True)
@@ -118,21 +109,6 @@ def activate(kind, units):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def times_slope(kind, units, deltas):  # type: ignore[no-untyped-def]
-    """Multiply the derivatives of hidden units by the slope of their activation, in place."""
-    n, b = units.shape
-    for i in range(n):
-        for h in range(b):
-            u = units[i, h]
-            if kind == TANH:
-                deltas[i, h] *= 1.0 - u * u
-            elif kind == SIGMOID:
-                deltas[i, h] *= u * (1.0 - u)
-            elif u <= 0.0:
-                deltas[i, h] = 0.0
-
-
-@njit(inline="always")
 def len_units(n, sizes):  # type: ignore[no-untyped-def]
     """Units of ``n`` rows in all layers."""
     total = 0
@@ -168,70 +144,6 @@ def forward(  # type: ignore[no-untyped-def]
     return at
 
 
-@njit(inline="always")
-def add_outer(  # type: ignore[no-untyped-def]
-    inputs,  # IN  (n, a)
-    deltas,  # IN  (n, b)
-    slope,  # OUT flat, a x b and then b: added to
-):
-    """Add the gradient of one layer's weights (inputs' @ deltas) and biases, four rows at a time."""
-    n, a = inputs.shape
-    b = deltas.shape[1]
-    matrix = slope[: a * b].reshape((a, b))
-    bias = slope[a * b : a * b + b]
-    i = 0
-    while i + 4 <= n:
-        for f in range(a):
-            x0, x1, x2, x3 = inputs[i, f], inputs[i + 1, f], inputs[i + 2, f], inputs[i + 3, f]
-            for h in range(b):
-                matrix[f, h] += (
-                    (x0 * deltas[i, h] + x1 * deltas[i + 1, h])
-                    + x2 * deltas[i + 2, h]
-                    + x3 * deltas[i + 3, h]
-                )
-        i += 4
-    while i < n:
-        for f in range(a):
-            x0 = inputs[i, f]
-            for h in range(b):
-                matrix[f, h] += x0 * deltas[i, h]
-        i += 1
-    for i in range(n):
-        for h in range(b):
-            bias[h] += deltas[i, h]
-
-
-@njit(inline="always")
-def backward(  # type: ignore[no-untyped-def]
-    n,  # IN  rows
-    sizes,  # IN  units of each layer
-    weights,  # IN  flat
-    kind,  # IN  activation
-    units,  # IN  as `forward` left them
-    deltas,  # IN  derivatives, each where its unit lies in units: of the scores; OUT of the hidden units
-    slope,  # OUT gradient, flat as the weights: added to
-):
-    """Add the gradient of every weight, from the top layer down."""
-    w = len(weights)
-    at = len_units(n, sizes) - n
-    for layer in range(len(sizes) - 2, -1, -1):
-        a, b = sizes[layer], sizes[layer + 1]
-        w -= (a + 1) * b
-        above = deltas[at : at + n * b].reshape((n, b))
-        at -= n * a
-        below = units[at : at + n * a].reshape((n, a))
-        add_outer(below, above, slope[w : w + (a + 1) * b])
-        if layer > 0:
-            turned = np.empty((b, a))  # so that the units of the layer below lie side by side
-            for f in range(a):
-                for h in range(b):
-                    turned[h, f] = weights[w + f * b + h]
-            down = deltas[at : at + n * a].reshape((n, a))
-            down[:] = 0.0
-            add_products(above, turned, down)
-            times_slope(kind, below, down)
-
-
 @kernel()
 def score_rows(  # type: ignore[no-untyped-def]
     X,  # IN  scaled rows, float64
@@ -252,31 +164,83 @@ def score_rows(  # type: ignore[no-untyped-def]
             out[start + i] = units[at + i]
 
 
-def net_scores(
-    scale: Callable[[npt.NDArray[np.float32]], npt.NDArray[Any]],
-    X: npt.NDArray[np.float32],
-    sizes: IntArray,
-    weights: FloatArray,
-    activation: str,
-    n_jobs: int,
-) -> FloatArray:
-    """Return the net's score of every row of ``X``, which ``scale`` makes ready a part at a time."""
-    out = np.empty(len(X))
+@dataclass(frozen=True, eq=False)
+class Net:
+    """A net of one to three hidden layers and one linear output, over scaled features.
 
-    def part(start: int) -> None:
-        rows = slice(start, start + _TASK_ROWS)
-        score_rows(scale(X[rows]), sizes, weights, ACTIVATIONS[activation], out[rows])
+    Attributes
+    ----------
+    sizes : ndarray of int64
+        Units of each layer, inputs and the one output included.
+    activation : str
+        What a hidden unit computes: one of `ACTIVATIONS`.
+    weights : ndarray
+        Weights and biases of all layers, one behind the other.
+    scaling : Scaling
+        How features are scaled.
 
-    run_all(part, range(0, len(X), _TASK_ROWS), n_jobs)
-    return out
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.scorers.net import Net, layer_sizes
+    >>> from mcrank.scorers.scaling import Scaling
+    >>> X = np.array([[2.0], [-3.0]], dtype=np.float32)
+    >>> weights = np.array([1.0, 0.5, 10.0, 1.0])  # of the input, its bias, of the hidden unit, its bias
+    >>> Net(layer_sizes(1, "1", "hidden"), "relu", weights, Scaling.fit(X, "none")).raw(X).tolist()
+    [[26.0, 1.0]]
+    """
 
+    sizes: IntArray
+    activation: str
+    weights: FloatArray
+    scaling: Scaling
+    n_outputs: ClassVar[int] = 1
 
-def net_reach(reach: FloatArray, sizes: IntArray, weights: FloatArray) -> float:
-    """Return a bound of the size of any score, given one of the size of each input."""
-    at = 0
-    with np.errstate(over="ignore", invalid="ignore"):
-        for a, b in itertools.pairwise(sizes.tolist()):
-            layer = np.abs(weights[at : at + (a + 1) * b].reshape(a + 1, b))
-            reach = reach @ layer[:-1] + layer[-1] + 1.0  # no unit is larger than its sum plus 1
-            at += (a + 1) * b
-    return float(reach[0])
+    @property
+    def n_features(self) -> int:
+        """Columns of the matrices it scores."""
+        return int(self.sizes[0])
+
+    def raw(
+        self, X: npt.NDArray[np.float32], n_jobs: int = 1, offsets: npt.NDArray[np.int64] | None = None
+    ) -> FloatArray:
+        """Return the score of each row, as an array of one output."""
+        out = np.empty((1, len(X)))
+        kind = ACTIVATIONS[self.activation]
+
+        def part(start: int) -> None:
+            rows = slice(start, start + _TASK_ROWS)
+            score_rows(self.scaling.apply(X[rows]), self.sizes, self.weights, kind, out[0, rows])
+
+        run_all(part, range(0, len(X), _TASK_ROWS), n_jobs)
+        return out
+
+    def importances(self) -> None:
+        """Return None: what a feature adds depends on all the others."""
+        return
+
+    def reach(self, inputs: FloatArray) -> float:
+        """Return a bound of the size of any score, given one of the size of each scaled feature."""
+        at, reach = 0, inputs
+        with np.errstate(over="ignore", invalid="ignore"):
+            for a, b in itertools.pairwise(self.sizes.tolist()):
+                layer = np.abs(self.weights[at : at + (a + 1) * b].reshape(a + 1, b))
+                reach = reach @ layer[:-1] + layer[-1] + 1.0  # no unit is larger than its sum plus 1
+                at += (a + 1) * b
+        return float(reach[0])
+
+    def to_arrays(self) -> Arrays:
+        """Return the arrays a model file keeps; layers, activation and scaling are options of the ranker."""
+        return {"net_weights": self.weights, **self.scaling.to_arrays()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, scaling: str, sizes: IntArray, activation: str) -> Self:
+        """Return what `to_arrays` described, for these layers; anything wrong is a `ModelFileError`."""
+        scaled = Scaling.from_arrays(scaling, arrays, int(sizes[0]))
+        weights = arrays["net_weights"]
+        if weights.dtype != np.float64 or weights.shape != (n_weights(sizes),):
+            raise ModelFileError(f"net_weights must be {n_weights(sizes)} float64 numbers.")
+        net = cls(sizes, activation, weights, scaled)
+        if not np.isfinite(net.reach(scaled.reach)):
+            raise ModelFileError("net_weights are so large that scores are not finite.")
+        return net

@@ -17,7 +17,9 @@ from mcrank.kernels import kernel
 from mcrank.losses.lambdas import LambdaLoss
 from mcrank.losses.pairs import make_space
 from mcrank.losses.pairwise import PairwiseLogistic
-from mcrank.scorers.net import ACTIVATIONS, FloatArray, IntArray, backward, first_weights, forward, len_units
+from mcrank.scorers.base import FloatArray
+from mcrank.scorers.net import ACTIVATIONS, IntArray, forward, len_units
+from mcrank.training.backpropagation import backward, first_weights
 
 OPTIMIZERS = ("adam", "sgd")
 LARGEST_WEIGHT = 1e6  # beyond it descent has left the ground: no scaled input needs such a weight

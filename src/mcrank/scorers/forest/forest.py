@@ -81,7 +81,7 @@ class Forest:
     >>> builder.append(feature=[1, -1, -1], threshold=[3.0, 0, 0], left=[1, -1, -1], right=[2, -1, -1],
     ...                value=[0, -1.0, 2.0], gain=[4.0, 0, 0], rows=[10, 6, 4])
     >>> forest = builder.build()
-    >>> forest.n_trees, forest.n_outputs, forest.feature_importances().tolist()
+    >>> forest.n_trees, forest.n_outputs, forest.importances().tolist()
     (1, 1, [0.0, 1.0])
     """
 
@@ -137,24 +137,33 @@ class Forest:
         """Check everything a walk relies on; `ModelFileError` names the tree and node at fault."""
         check_forest(self)
 
-    def first_trees(self, n: int) -> Forest:
-        """Return the forest of the first ``n`` trees."""
-        if not 0 <= n <= self.n_trees:
-            raise OptionError(f"n of Forest.first_trees must be in 0..{self.n_trees}, got {n}.")
-        end = int(self.tree_offsets[n])
-        nodes = {name: getattr(self, name)[:end] for name in NODE_DTYPES}
+    def part(self, first: int, last: int) -> Forest:
+        """Return trees ``first`` up to ``last``, starting from score 0."""
+        if not 0 <= first <= last <= self.n_trees:
+            raise OptionError(
+                f"first and last of Forest.part must rise within 0..{self.n_trees}, got {first} and {last}."
+            )
+        begin, end = int(self.tree_offsets[first]), int(self.tree_offsets[last])
         return Forest(
-            tree_offsets=self.tree_offsets[: n + 1],
-            tree_output=self.tree_output[:n],
-            base=self.base,
+            tree_offsets=self.tree_offsets[first : last + 1] - begin,
+            tree_output=self.tree_output[first:last],
+            base=np.zeros(self.n_outputs),
             n_features=self.n_features,
-            **nodes,
+            **{name: getattr(self, name)[begin:end] for name in NODE_DTYPES},
         )
 
-    def feature_importances(self, kind: Literal["gain", "splits"] = "gain") -> npt.NDArray[np.float64]:
+    def raw(
+        self, X: npt.NDArray[np.float32], n_jobs: int = 1, offsets: npt.NDArray[np.int64] | None = None
+    ) -> npt.NDArray[np.float64]:
+        """Return raw outputs (outputs x rows); see `mcrank.scorers.forest.predict`."""
+        from mcrank.scorers.forest.predict import predict_raw
+
+        return predict_raw(self, X, n_jobs).T
+
+    def importances(self, kind: Literal["gain", "splits"] = "gain") -> npt.NDArray[np.float64]:
         """Return the share of each feature in the total gain (or number) of splits; all 0 without splits."""
         if kind not in ("gain", "splits"):
-            raise OptionError(f"kind of feature_importances must be 'gain' or 'splits', got {kind!r}.")
+            raise OptionError(f"kind of importances must be 'gain' or 'splits', got {kind!r}.")
         inner = self.feature >= 0
         weights = self.gain[inner] if kind == "gain" else None
         splits = self.feature[inner]

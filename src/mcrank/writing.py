@@ -1,11 +1,12 @@
-"""Names under which a model is not saved: those that promise a format of somebody else."""
+"""How files are written: whole or not at all, and a model under no name that promises another format."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from mcrank.errors import OptionError
+from mcrank.atomic import written_whole
+from mcrank.errors import ModelFileError, OptionError
 
 SUFFIX = ".mcrank"
 # What a suffix promises. Whoever opens such a file would refuse it, or worse, take it for what it is not.
@@ -28,7 +29,7 @@ def check_suffix(path: str | os.PathLike[str]) -> None:
 
     Examples
     --------
-    >>> from mcrank.models.suffix import check_suffix
+    >>> from mcrank.writing import check_suffix
     >>> check_suffix("model.mcrank")
     >>> check_suffix("model.onnx")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -41,3 +42,12 @@ def check_suffix(path: str | os.PathLike[str]) -> None:
             f"a model cannot be saved as {target}: {target.suffix} is {promise}, and what is saved is a "
             f"model of mcrank; name it {target.with_suffix(SUFFIX)}."
         )
+
+
+def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write ``content`` as the file ``path``: all of it or nothing."""
+    target = Path(path)
+    if target.exists() and not target.is_file():
+        raise ModelFileError(f"{target} cannot be written: it exists and is not a regular file.")
+    with written_whole(target) as file:
+        file.write(content)

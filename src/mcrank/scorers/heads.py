@@ -1,0 +1,145 @@
+"""Heads: how the raw outputs of a scorer become a ranking score and probabilities of grades."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mcrank.errors import ModelFileError
+from mcrank.scorers.base import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """How raw outputs (outputs x rows) are read, as data: a kind, and what each grade is worth.
+
+    ========== =========== =========================================================================
+    kind       outputs     of K grades
+    ========== =========== =========================================================================
+    identity   1           none: the output is the score
+    softmax    K           log of the probability of each grade, up to a constant of the row
+    cumulative K - 1       log-odds that the grade is above each one but the highest
+    base-pairs K (K - 1)   trees of a grade against a base grade (ABC-boost); added up, then softmax
+    ========== =========== =========================================================================
+
+    The score is the Expected Relevance Σ T(k) Pr(k), T being ``values`` unless `expected` is given another.
+    One grade alone needs nothing of its one output.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.scorers.heads import Head
+    >>> Head().rank(np.array([[1.5, 2.5]])).tolist()
+    [1.5, 2.5]
+    >>> head, raw = Head("softmax", np.array([0.0, 1.0])), np.zeros((2, 1))
+    >>> head.rank(raw).tolist(), head.proba(raw).ravel().tolist()
+    ([0.5], [0.5, 0.5])
+    """
+
+    kind: str = "identity"
+    values: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        values = self.values
+        if self.kind not in _OUTPUTS or (values is None) != (self.kind == "identity"):
+            raise ModelFileError(
+                f"there is no head {self.kind!r} {'without' if values is None else 'with'} grades."
+            )
+        if values is None:
+            return
+        if (
+            values.ndim != 1
+            or len(values) == 0
+            or not np.isfinite(values).all()
+            or (np.diff(values) <= 0).any()
+        ):
+            raise ModelFileError("grades must be rising numbers.")
+        if values[0] < 0:
+            raise ModelFileError(f"grades must be >= 0, got {values[0]}.")
+
+    @property
+    def n_outputs(self) -> int:
+        """Raw outputs a scorer must have for this head."""
+        grades = 1 if self.values is None else len(self.values)
+        return 1 if grades == 1 else _OUTPUTS[self.kind](grades)
+
+    def rank(self, raw: FloatArray) -> FloatArray:
+        """Return the ranking score of each row."""
+        return np.asarray(raw[0]) if self.values is None else self.expected(raw, self.values)
+
+    def expected(self, raw: FloatArray, values: FloatArray) -> FloatArray:
+        """Return Σ T(k) p(k), summed as T(0) + Σ (T(k) - T(k-1)) Pr(y >= k): the same, and it needs no
+        repaired p.
+        """
+        if len(values) == 1:
+            return np.full(raw.shape[1], values[0])
+        return np.asarray(values[0] + np.diff(values) @ self._above(raw))
+
+    def proba(self, raw: FloatArray) -> FloatArray | None:
+        """Return the probability of each grade (grades x rows), a proper distribution; None without."""
+        if self.values is None:
+            return None
+        if len(self.values) == 1:
+            return np.ones((1, raw.shape[1]))
+        if self.kind != "cumulative":
+            return self._softmax(raw)
+        above = sigmoid(raw)
+        if len(above) == 1:
+            return np.concatenate([1 - above, above])
+        ones, zeros = np.ones((1, raw.shape[1])), np.zeros((1, raw.shape[1]))
+        return -np.diff(np.concatenate([ones, falling(above), zeros]), axis=0)
+
+    def _above(self, raw: FloatArray) -> FloatArray:
+        """Pr(y > grade k) for k = 0..K-2 (boundaries x rows)."""
+        if self.kind == "cumulative":
+            return sigmoid(raw)
+        return np.cumsum(self._softmax(raw)[:0:-1], axis=0)[::-1]
+
+    def _softmax(self, raw: FloatArray) -> FloatArray:
+        if self.kind == "base-pairs":
+            from mcrank.losses.abc import class_scores
+
+            raw = class_scores(raw)
+        powers = np.exp(raw - raw.max(axis=0))
+        return np.asarray(powers / powers.sum(axis=0))
+
+
+# Raw outputs of each kind, of so many grades.
+_OUTPUTS: dict[str, Callable[[int], int]] = {
+    "identity": lambda grades: 1,
+    "softmax": lambda grades: grades,
+    "cumulative": lambda grades: grades - 1,
+    "base-pairs": lambda grades: grades * (grades - 1),
+}
+
+
+def sigmoid(x: FloatArray) -> FloatArray:
+    """1 / (1 + exp(-x)) without overflow."""
+    small = np.exp(-np.abs(x))
+    return np.asarray(np.where(x >= 0, 1.0, small) / (1 + small))
+
+
+def falling(values: FloatArray) -> FloatArray:
+    """Nearest columns (in least squares) that do not rise downwards: isotonic regression of each column.
+
+    By the min-max formula: entry k is the smallest, over starts i <= k, of the largest mean of entries
+    i..j, j >= k.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.scorers.heads import falling
+    >>> falling(np.array([[0.5], [0.75], [0.25]])).ravel().tolist()
+    [0.625, 0.625, 0.25]
+    """
+    n = len(values)
+    sums = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
+    out = np.empty_like(values)
+    for k in range(n):
+        largest = [
+            np.max([(sums[j + 1] - sums[i]) / (j + 1 - i) for j in range(k, n)], axis=0) for i in range(k + 1)
+        ]
+        out[k] = np.min(largest, axis=0)
+    return np.minimum.accumulate(np.clip(out, 0.0, 1.0), axis=0)

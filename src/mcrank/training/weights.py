@@ -1,0 +1,24 @@
+"""Weights of rows as a loss takes them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mcrank.data.dataset import Dataset
+from mcrank.errors import DataError
+from mcrank.scorers.base import FloatArray
+
+
+def relative_weight(data: Dataset) -> FloatArray | None:
+    """Row weight times query weight, the largest being 1 (only their ratios matter to a loss), or None."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        weight = data.row_weight
+        largest = 1.0 if weight is None else float(weight.max())
+    if weight is None:
+        return None
+    if not np.isfinite(largest) or largest <= 0:
+        raise DataError(
+            f"weight times query_weight of the training data has a maximum of {largest}; "
+            "it must be positive and finite."
+        )
+    return np.asarray(weight / largest)
