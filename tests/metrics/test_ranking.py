@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
 
 import mcrank
 from mcrank import Grades
-from mcrank.kernels.sort import sort_columns
 from mcrank.metrics.layout import Layout, count_few_levels, count_levels, count_sums, level_sums
 from mcrank.metrics.ranking import fill_cut_ties, rank, ties_of
 from tests.reference.measures import stable_order
@@ -51,15 +49,6 @@ def test_rank_of_queries_about_the_size_a_byte_can_count(longest, decimals):
     order = rank(layout, scores, longest).order
     for start, stop in zip(layout.starts, layout.stops, strict=True):
         assert order[start:stop].tolist() == [start + i for i in stable_order(scores[start:stop].tolist())]
-
-
-@settings(max_examples=60, deadline=None)
-@given(n=st.integers(1, 70), lanes=st.integers(1, 40), top=st.sampled_from([2, 50, 2**31 - 1]))
-def test_columns_are_sorted(n, lanes, top):
-    table = np.random.default_rng(n).integers(0, top, (n, lanes)).astype(np.int32)
-    flat = table.ravel().copy()
-    njit(sort_columns)(flat, np.uint64(n), np.uint64(lanes))
-    assert flat.reshape(n, lanes).tolist() == np.sort(table, axis=0).tolist()
 
 
 def test_rank_of_many_short_queries_of_all_sizes():
