@@ -14,7 +14,14 @@ import sklearn
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError as TheirNotFittedError
 from sklearn.impute import SimpleImputer
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score, cross_validate
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -268,3 +275,15 @@ def test_clone_keeps_requests(routing):
     assert requests.fit.requests["qid"] is True
     assert requests.fit.requests["groups"] is False
     assert requests.score.requests["qid"] is True
+
+
+def test_probabilities_out_of_cross_validation(rows):
+    X, y, q = rows
+    words = {"cv": GroupKFold(3), "groups": q, "params": {"qid": q}, "method": "predict_proba"}
+    found = cross_val_predict(ranker(), X, y, **words)
+    fitted = ranker().fit(X, y, qid=q)
+    assert fitted.classes_.tolist() == fitted.grades_.tolist()
+    assert found.shape == fitted.predict_proba(X).shape
+    train, test = next(GroupKFold(3).split(X, y, q))
+    part = ranker().fit(X[train], y[train], qid=q[train])
+    assert np.array_equal(found[test], part.predict_proba(X[test]))
