@@ -112,10 +112,7 @@ def test_stumps_of_long_queries_are_those_of_all_pairs(n_grades, n_queries, monk
 def changes(search, scores, x):
     """Value before the first step, and the steps with the change of value at each."""
     space = search.space()
-    n, start = meetings(
-        scores, x, search.offsets, search._relevant, search._relevant_offsets, search._unit, search._ratio,
-        space.up, space.down, space.step, space.change,
-    )  # fmt: skip
+    n, start = meetings(scores, x, search._searched, space)
     steps, change = [space.step[:n].copy()], [space.change[:n].copy()]
     for query in search._long:
         found = query.meetings(scores, x, FARTHEST)

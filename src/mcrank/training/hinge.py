@@ -8,7 +8,7 @@ lower grade: O(n log n) for any number of grades, where pairs would be O(n^2).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,14 +26,28 @@ _I = types.int64[::1]
 _ORDER = types.int32[::1]
 
 
+class HingeRows(NamedTuple):
+    """Rows that have pairs, as kernels take them; see `PairedRows`."""
+
+    offsets: npt.NDArray[np.int64]
+    levels: npt.NDArray[np.int64]
+    n_levels: npt.NDArray[np.int64]
+    weight: FloatArray
+    pair_weight: FloatArray
+
+
+_ROWS = types.NamedTuple((_I, _I, _I, _F, _F), HingeRows)  # type: ignore[no-untyped-call]
+
+
 @step()
-def sums_above(key, level, weight, value, low, high, tree_n, tree_v, count, total):  # type: ignore[no-untyped-def]
+def sums_above(key, level, weight, value, low, high, trees, sums):  # type: ignore[no-untyped-def]
     """For each row, count rows of lower level and a key beyond its own minus ``high``, not minus ``low``.
 
-    ``total`` is the same sum with each row's ``value`` as a factor.
+    ``sums`` has that, and the same sum with each row's ``value`` as a factor.
     """
-    # IN: key (falling), level, weight, value, low, high
-    # OUT: tree_n, tree_v (scratch), count, total
+    # IN: key (falling), level, weight, value, low, high  OUT: trees (scratch), sums
+    tree_n, tree_v = trees
+    count, total = sums
     n = key.shape[0]
     n_levels = tree_n.shape[0]
     for k in range(n_levels):
@@ -67,15 +81,15 @@ def sums_above(key, level, weight, value, low, high, tree_n, tree_v, count, tota
         total[i] = sum_v
 
 
-@kernel(types.float64(_ORDER, _I, _I, _I, _F, _F, _F, types.float64, types.float64, _F))
-def hinge(order, offsets, levels, n_levels, weight, pair_weight, scores, width, curve, gradient):  # type: ignore[no-untyped-def]
+@kernel(types.float64(_ORDER, _ROWS, _F, types.float64, types.float64, _F))
+def hinge(order, rows, scores, width, curve, gradient):  # type: ignore[no-untyped-def]
     """Return the loss of all pairs and fill its derivative by each score.
 
     A pair whose margin is m costs ``curve * (1 - m)^2`` where ``1 - width < m < 1`` and, from there on, the
     line that continues it.
     """
-    # IN: order (rows by falling score), offsets, levels, n_levels by query, weight, pair_weight by query,
-    #     scores, width, curve  OUT: gradient
+    # IN: order (rows by falling score), rows, scores, width, curve  OUT: gradient
+    offsets, levels, n_levels, weight, pair_weight = rows
     longest = 0
     most = 0
     for q in range(offsets.shape[0] - 1):
@@ -100,23 +114,11 @@ def hinge(order, offsets, levels, n_levels, weight, pair_weight, scores, width, 
                 level_[i] = levels[row] if side == 0 else K - 1 - levels[row]
                 weight_[i] = weight[row]
             key, level, wt = key_[:n], level_[:n], weight_[:n]
-            tree_n, tree_v = trees[0, :K], trees[1, :K]
-            sums_above(
-                key, level, wt, key, 1.0 - width, np.float64(1.0), tree_n, tree_v, part[0, :n], part[1, :n]
-            )
+            tree = (trees[0, :K], trees[1, :K])
+            near, far_off = (part[0, :n], part[1, :n]), (part[2, :n], part[3, :n])
+            sums_above(key, level, wt, key, 1.0 - width, np.float64(1.0), tree, near)
             if slope > 0.0:
-                sums_above(
-                    key,
-                    level,
-                    wt,
-                    key,
-                    np.float64(-np.inf),
-                    1.0 - width,
-                    tree_n,
-                    tree_v,
-                    part[2, :n],
-                    part[3, :n],
-                )
+                sums_above(key, level, wt, key, np.float64(-np.inf), 1.0 - width, tree, far_off)
             for i in range(n):
                 row = order[s + i] if side == 0 else order[s + n - 1 - i]
                 short = part[0, i] * (1.0 - key[i]) + part[1, i]  # sum of 1 - m
@@ -136,12 +138,11 @@ def hinge(order, offsets, levels, n_levels, weight, pair_weight, scores, width, 
     return loss
 
 
-@kernel(types.void(_ORDER, _I, _I, _I, _F, _F, _F, types.float64, types.float64, _F, _F))
-def hinge_curvature(  # type: ignore[no-untyped-def]
-    order, offsets, levels, n_levels, weight, pair_weight, scores, width, curve, moved, out
-):
+@kernel(types.void(_ORDER, _ROWS, _F, types.float64, types.float64, _F, _F))
+def hinge_curvature(order, rows, scores, width, curve, moved, out):  # type: ignore[no-untyped-def]
     """Fill ``out`` with the second derivative of `hinge` by the scores, times the vector ``moved``."""
     # IN: as `hinge`, and moved  OUT: out
+    offsets, levels, n_levels, weight, pair_weight = rows
     longest = 0
     most = 0
     for q in range(offsets.shape[0] - 1):
@@ -163,18 +164,8 @@ def hinge_curvature(  # type: ignore[no-untyped-def]
                 values[0, i] = weight[row]
                 values[1, i] = moved[row]
             wt, move, count, total = values[0, :n], values[1, :n], values[2, :n], values[3, :n]
-            sums_above(
-                key_[:n],
-                level_[:n],
-                wt,
-                move,
-                1.0 - width,
-                np.float64(1.0),
-                trees[0, :K],
-                trees[1, :K],
-                count,
-                total,
-            )
+            tree = (trees[0, :K], trees[1, :K])
+            sums_above(key_[:n], level_[:n], wt, move, 1.0 - width, np.float64(1.0), tree, (count, total))
             for i in range(n):
                 row = order[s + i] if side == 0 else order[s + n - 1 - i]
                 change = 2.0 * curve * pair_weight[q] * wt[i] * (count[i] * move[i] - total[i])
@@ -229,6 +220,10 @@ class PairedRows:
         offsets = np.array(chosen.offsets)
         return cls(queries, Layout.of(chosen), offsets, levels, n_levels, weight, pair_weight, total)
 
+    @property
+    def _rows(self) -> HingeRows:
+        return HingeRows(self.offsets, self.levels, self.n_levels, self.weight, self.pair_weight)
+
     def order(self, scores: FloatArray) -> npt.NDArray[np.int32]:
         """Rows of each query by falling score."""
         return rank(self.layout, scores, self.layout.longest).order
@@ -238,10 +233,7 @@ class PairedRows:
     ) -> tuple[float, FloatArray]:
         """Return the loss of all pairs (see `hinge`) and its derivative by each score."""
         out = np.empty_like(scores)
-        value = hinge(
-            order, self.offsets, self.levels, self.n_levels, self.weight, self.pair_weight, scores, width,
-            curve, out,
-        )  # fmt: skip
+        value = hinge(order, self._rows, scores, width, curve, out)
         return float(value), out
 
     def curvature(
@@ -249,10 +241,7 @@ class PairedRows:
     ) -> FloatArray:
         """Return the second derivative of `loss` by the scores, times ``moved``."""
         out = np.empty_like(scores)
-        hinge_curvature(
-            order, self.offsets, self.levels, self.n_levels, self.weight, self.pair_weight, scores, width,
-            curve, moved, out,
-        )  # fmt: skip
+        hinge_curvature(order, self._rows, scores, width, curve, moved, out)
         return out
 
 

@@ -39,6 +39,49 @@ _NARROW = 1e-9  # relative width below which rounding decides who is ahead
 _UNIT_BITS, _RATIO_BITS = 38, 24  # of row values and discounts: all sums stay below 2^62
 
 
+class SearchedRows(NamedTuple):
+    """Rows of the queries searched, as kernels take them."""
+
+    offsets: IntArray
+    relevant: IntArray  # rows
+    relevant_offsets: IntArray  # by query
+    unit: IntArray  # value at the first rank, by relevant row
+    ratio: IntArray  # share of that by rank
+
+
+class Space(NamedTuple):
+    """Memory of one thread that searches lines."""
+
+    up: FloatArray
+    down: FloatArray
+    step: FloatArray
+    change: IntArray
+    kept: FloatArray
+    kept_at: IntArray
+    total: IntArray
+    rise: IntArray
+    low: FloatArray
+    high: FloatArray
+    ends: FloatArray
+
+    @classmethod
+    def allocate(cls, longest: int, most: int) -> Space:
+        """Return memory for queries of up to ``longest`` rows and up to ``most`` meetings."""
+        up, down = np.empty((2, longest + 1))
+        step, kept, change, kept_at = np.empty((4, most))
+        total, rise, low, high = np.empty((4, N_BINS))
+        whole = np.int64  # the memory of a float holds an integer just as well
+        return cls(
+            up, down, step, change.view(whole), kept, kept_at.view(whole),
+            total.view(whole), rise.view(whole), low, high, np.zeros(2),
+        )  # fmt: skip
+
+
+_TWO = types.UniTuple(types.int64, 2)  # type: ignore[no-untyped-call]
+_ROWS = types.NamedUniTuple(_I, 5, SearchedRows)  # type: ignore[no-untyped-call]
+_SPACE = types.NamedTuple((_F, _F, _F, _I, _F, _I, _I, _I, _F, _F, _F), Space)  # type: ignore[no-untyped-call]
+
+
 @step()
 def sort_floats(key, n):  # type: ignore[no-untyped-def]
     """Sort the first ``n`` numbers (Shell's sort: they are few, and it compiles in no time)."""
@@ -57,10 +100,11 @@ def sort_floats(key, n):  # type: ignore[no-untyped-def]
         gap = gap * 4 // 9
 
 
-@kernel(types.int64(_F, _I, _I, _I, _I, _I))
-def value_of(scores, offsets, relevant, relevant_offsets, unit, ratio):  # type: ignore[no-untyped-def]
+@kernel(types.int64(_F, _ROWS))
+def value_of(scores, rows):  # type: ignore[no-untyped-def]
     """Sum the values of all relevant rows at their ranks; equal scores stand in row order."""
-    # IN: scores, offsets, relevant (rows), relevant_offsets by query, unit by relevant row, ratio by rank
+    # IN: scores, rows
+    offsets, relevant, relevant_offsets, unit, ratio = rows
     total = np.int64(0)
     for q in range(offsets.shape[0] - 1):
         for t in range(relevant_offsets[q], relevant_offsets[q + 1]):
@@ -89,17 +133,15 @@ def keep_least(kept, n, most, value):  # type: ignore[no-untyped-def]
     return n + 1
 
 
-@kernel(
-    "UniTuple(i8,2)(f8[::1],f8[::1],i8[::1],i8[::1],i8[::1],i8[::1],i8[::1],f8[::1],f8[::1],f8[::1],i8[::1])",
-)
-def meetings(  # type: ignore[no-untyped-def]
-    scores, x, offsets, relevant, relevant_offsets, unit, ratio, up, down, step, change
-):
+@kernel(_TWO(_F, _F, _ROWS, _SPACE))
+def meetings(scores, x, rows, space):  # type: ignore[no-untyped-def]
     """Find where relevant rows change rank along ``scores + step * x``, and the change of value there.
 
     Returns the number of such steps (in no order) and the value before the first.
     """
-    # IN: scores, x, offsets, relevant, relevant_offsets, unit, ratio  OUT: up, down (scratch), step, change
+    # IN: scores, x, rows  OUT: space.up, down (scratch), step, change
+    offsets, relevant, relevant_offsets, unit, ratio = rows
+    up, down, step, change = space.up, space.down, space.step, space.change
     n_steps = np.int64(0)
     value = np.int64(0)
     cut = np.int64(ratio.shape[0])
@@ -182,15 +224,17 @@ def wide(left, right):  # type: ignore[no-untyped-def]
     return right - left > _NARROW * max(abs(left), abs(right))
 
 
-@kernel(types.int64(_F, _I, _I, types.int64, types.int64, _I, _I, _F, _F, _F, _I, _F))
-def best_interval(step, bits, change, start, at_least, total, rise, low, high, kept, kept_at, out):  # type: ignore[no-untyped-def]
+@kernel(types.int64(_F, _I, _I, types.int64, types.int64, _SPACE))
+def best_interval(step, bits, change, start, at_least, space):  # type: ignore[no-untyped-def]
     """Return the largest value of any interval between steps if it is above ``at_least``, else that.
 
-    ``out`` gets the ends of the first interval with it (infinite at either end). Steps are counted by bins;
-    only bins that could hold something better are sorted.
+    ``space.ends`` gets the ends of the first interval with it (infinite at either end). Steps are counted by
+    bins; only bins that could hold something better are sorted.
     """
     # IN: step, bits (the same as integers), change, start (value before all steps), at_least
-    # OUT: total, rise, low, high by bin, kept, kept_at (scratch), out
+    # OUT: space.total, rise, low, high by bin, kept, kept_at (scratch), ends
+    total, rise, low, high = space.total, space.rise, space.low, space.high
+    kept, kept_at, out = space.kept, space.kept_at, space.ends
     n = step.shape[0]
     for b in range(N_BINS):
         total[b] = 0
@@ -295,15 +339,15 @@ class ExactSearch:
             LongLines(start, end, unit[start:end], self._ratio)
             for start, end in pairwise(bounds[count:].tolist())
         ]
-        self._relevant = np.flatnonzero(relevant[: self.offsets[-1]])
-        self._relevant_offsets = np.searchsorted(self._relevant, self.offsets).astype(np.int64)
-        self._unit = unit[self._relevant]
+        places = np.flatnonzero(relevant[: self.offsets[-1]])
+        by_query = np.searchsorted(places, self.offsets).astype(np.int64)
+        self._searched = SearchedRows(self.offsets, places, by_query, unit[places], self._ratio)
         self._longest = int(sizes[~long].max(initial=0))
         # A row has no value behind ``cut`` others, so it changes it at most so often going up and down.
         met = np.minimum(sizes[~long], 2 * cut) if cut <= FEW else sizes[~long]
-        self._most = int((np.diff(self._relevant_offsets) * met).sum())
+        self._most = int((np.diff(by_query) * met).sum())
         self.pairs = np.zeros(len(sizes), dtype=np.int64)
-        self.pairs[~long] = np.diff(self._relevant_offsets) * sizes[~long]
+        self.pairs[~long] = np.diff(by_query) * sizes[~long]
 
     @staticmethod
     def fits(prepared: PreparedMeasure) -> bool:
@@ -313,9 +357,7 @@ class ExactSearch:
 
     def value(self, scores: FloatArray) -> int:
         """Return the value of the rows' scores."""
-        short = value_of(
-            scores, self.offsets, self._relevant, self._relevant_offsets, self._unit, self._ratio
-        )
+        short = value_of(scores, self._searched)
         return int(short) + sum(query.value(scores) for query in self._long)
 
     def space(self) -> Space:
@@ -324,10 +366,7 @@ class ExactSearch:
 
     def step(self, scores: FloatArray, x: FloatArray, weight: float, value: int, space: Space) -> float:
         """Return the step along ``x`` to the highest value if it is above ``value``, else 0."""
-        n, start = meetings(
-            scores, x, self.offsets, self._relevant, self._relevant_offsets, self._unit, self._ratio,
-            space.up, space.down, space.step, space.change,
-        )  # fmt: skip
+        n, start = meetings(scores, x, self._searched, space)
         found = (space.step[:n], space.change[:n])
         if self._long:
             parts = [query.meetings(scores, x, FARTHEST) for query in self._long]
@@ -336,42 +375,11 @@ class ExactSearch:
                 np.concatenate([found[1], *(part[1] for part in parts)]),
             )
             start += sum(part[2] for part in parts)
-        kept, kept_at = space.kept, space.kept_at
-        if len(kept) < len(found[0]):
-            kept, kept_at = np.empty(len(found[0])), np.empty(len(found[0]), dtype=np.int64)
-        best = best_interval(
-            found[0], found[0].view(np.int64), found[1], start, value, space.total, space.rise,
-            space.low, space.high, kept, kept_at, space.ends,
-        )  # fmt: skip
+        if len(space.kept) < len(found[0]):
+            n = len(found[0])
+            space = space._replace(kept=np.empty(n), kept_at=np.empty(n, dtype=np.int64))
+        best = best_interval(found[0], found[0].view(np.int64), found[1], start, value, space)
         return middle(float(space.ends[0]), float(space.ends[1])) if best > value else 0.0
-
-
-class Space(NamedTuple):
-    """Memory of one thread that searches lines."""
-
-    up: FloatArray
-    down: FloatArray
-    step: FloatArray
-    change: IntArray
-    kept: FloatArray
-    kept_at: IntArray
-    total: IntArray
-    rise: IntArray
-    low: FloatArray
-    high: FloatArray
-    ends: FloatArray
-
-    @classmethod
-    def allocate(cls, longest: int, most: int) -> Space:
-        """Return memory for queries of up to ``longest`` rows and up to ``most`` meetings."""
-        up, down = np.empty((2, longest + 1))
-        step, kept, change, kept_at = np.empty((4, most))
-        total, rise, low, high = np.empty((4, N_BINS))
-        whole = np.int64  # the memory of a float holds an integer just as well
-        return cls(
-            up, down, step, change.view(whole), kept, kept_at.view(whole),
-            total.view(whole), rise.view(whole), low, high, np.zeros(2),
-        )  # fmt: skip
 
 
 def middle(left: float, right: float) -> float:

@@ -9,9 +9,11 @@ elsewhere the interval is cut in two. The steps found, and the changes of value 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+from numba import njit, types
 
 from mcrank.kernels import kernel
 
@@ -23,6 +25,35 @@ _SLACK = 2.0**-46  # share of a score that rounding may move it
 _NARROW = 2.0**-40  # relative width below which nothing is decided inside an interval
 _LEAST = 2.0**-60
 _DEEPEST = 256  # intervals waiting
+
+
+class Line(NamedTuple):
+    """Rows of a query and the direction their scores move in."""
+
+    scores: FloatArray
+    x: FloatArray
+    unit: IntArray  # value of each row at the first rank; 0: not relevant
+    ratio: IntArray  # share of that by rank
+
+
+class LineSpace(NamedTuple):
+    """Memory for the meeting points of one line: scratch, and the steps found with their changes of value."""
+
+    low: FloatArray
+    pool: IntArray
+    ends: FloatArray
+    lists: IntArray
+    met: FloatArray
+    sign: IntArray
+    step: FloatArray
+    change: IntArray
+
+
+_F, _I = types.float64[::1], types.int64[::1]
+_TWO = types.UniTuple(types.int64, 2)  # type: ignore[no-untyped-call]
+_LINE = types.NamedTuple((_F, _F, _I, _I), Line)  # type: ignore[no-untyped-call]
+_PAIRS = (types.float64[:, ::1], types.int64[:, ::1])
+_SPACE = types.NamedTuple((_F, _I, *_PAIRS, _F, _I, _F, _I), LineSpace)  # type: ignore[no-untyped-call]
 
 
 @njit(inline="always")
@@ -65,9 +96,10 @@ def cut_point(a, b):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def reaching(scores, x, rows, n, a, b, k, low, out):  # type: ignore[no-untyped-def]
+def reaching(line, rows, n, a, b, k, low, out):  # type: ignore[no-untyped-def]
     """Keep the rows that may be among the first ``k`` anywhere between ``a`` and ``b``; return how many."""
-    # IN: scores, x, rows, n, a, b, k  OUT: low (scratch), out
+    # IN: line, rows, n, a, b, k  OUT: low (scratch), out
+    scores, x = line.scores, line.x
     middle = 0.5 * a + 0.5 * b
     best = rows[0]
     for r in range(1, n):
@@ -112,12 +144,14 @@ def sort_with(key, moved, n):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def compare_rows(scores, x, unit, ratio, rows, n, a, b, n_steps, met, sign, step, change):  # type: ignore[no-untyped-def]
+def compare_rows(line, rows, n, a, b, n_steps, space):  # type: ignore[no-untyped-def]
     """Steps from ``a`` (not included) to ``b`` where a relevant row changes rank among ``rows``.
 
     Returns the number of steps so far, and the value just behind ``a`` and at the end.
     """
-    # IN: scores, x, unit by row, ratio, rows, n, a, b, n_steps  OUT: met, sign (scratch), step, change
+    # IN: line, rows, n, a, b, n_steps  OUT: space.met, sign, step, change
+    scores, x, unit, ratio = line
+    met, sign, step, change = space.met, space.sign, space.step, space.change
     cut = ratio.shape[0]
     start = np.int64(0)
     value = np.int64(0)
@@ -159,20 +193,15 @@ def compare_rows(scores, x, unit, ratio, rows, n, a, b, n_steps, met, sign, step
     return n_steps, start, value
 
 
-@kernel(
-    "UniTuple(i8,2)(f8[::1],f8[::1],i8[::1],i8[::1],i8[::1],f8,f8[::1],i8[::1],f8[:,::1],i8[:,::1],f8[::1],i8[::1],"
-    "f8[::1],i8[::1])",
-)
-def long_meetings(  # type: ignore[no-untyped-def]
-    scores, x, first, unit, ratio, farthest, low, pool, ends, lists, met, sign, step, change
-):
+@kernel(_TWO(_LINE, _I, types.float64, _SPACE))
+def long_meetings(line, first, farthest, space):  # type: ignore[no-untyped-def]
     """Find where the value of one query changes along ``scores + step * x``, and by how much.
 
     Returns the number of steps (-1 where there is no room for them) and the value before the first.
     """
-    # IN: scores, x (of the query), first (rows that may count, rising), unit by row (0: not relevant), ratio
-    # OUT: low, pool, ends, lists, met, sign (scratch), step, change
-    k = np.int64(min(ratio.shape[0], first.shape[0]))
+    # IN: line, first (rows that may count, rising), farthest  OUT: space
+    pool, ends, lists, step, change = space.pool, space.ends, space.lists, space.step, space.change
+    k = np.int64(min(line.ratio.shape[0], first.shape[0]))
     pool[: first.shape[0]] = first
     ends[0, 0], ends[0, 1] = np.nextafter(-farthest, -np.inf), farthest
     lists[0, 0], lists[0, 1] = 0, first.shape[0]
@@ -191,16 +220,14 @@ def long_meetings(  # type: ignore[no-untyped-def]
         narrow = b - a <= _NARROW * far or far <= _LEAST or depth + 2 > ends.shape[0]
         if narrow and began:
             continue
-        kept = reaching(scores, x, pool[at:], n, a, b, k, low, pool[top:])
+        kept = reaching(line, pool[at:], n, a, b, k, space.low, pool[top:])
         if kept <= 0.75 * n:
             at, n = top, kept
         if kept <= ENOUGH + 2 * k or narrow:
             if not narrow and n_steps + 1 + kept * kept > step.shape[0]:
                 return np.int64(-1), before
             until = a if narrow else b
-            here, start, end = compare_rows(
-                scores, x, unit, ratio, pool[top:], kept, a, until, n_steps + 1, met, sign, step, change
-            )
+            here, start, end = compare_rows(line, pool[top:], kept, a, until, n_steps + 1, space)
             if began and start != value:
                 step[n_steps] = a
                 change[n_steps] = start - value
@@ -250,8 +277,8 @@ class LongLines:
         self, scores: FloatArray, x: FloatArray, farthest: float
     ) -> tuple[FloatArray, IntArray, int]:
         """Return steps, the change of value at each, and the value before the first; arrays have all rows."""
-        own, slope = scores[self._rows], x[self._rows]
-        first = _first_of_equals(own, slope, len(self._ratio))
+        line = Line(scores[self._rows], x[self._rows], self._unit, self._ratio)
+        first = _first_of_equals(line.scores, line.x, len(self._ratio))
         n, most = len(first), ENOUGH + 2 * min(len(self._ratio), len(first))
         room = 8 * n + 2 * most * most
         low, met, sign = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
@@ -259,10 +286,8 @@ class LongLines:
         pool, lists = np.empty(5 * n + 1, dtype=np.int64), np.empty((_DEEPEST, 2), dtype=np.int64)
         while True:
             step, change = np.empty(room), np.empty(room, dtype=np.int64)
-            count, before = long_meetings(
-                own, slope, first, self._unit, self._ratio, farthest, low, pool, np.empty((_DEEPEST, 2)),
-                lists, met, sign, step, change,
-            )  # fmt: skip
+            space = LineSpace(low, pool, np.empty((_DEEPEST, 2)), lists, met, sign, step, change)
+            count, before = long_meetings(line, first, farthest, space)
             if count >= 0:
                 return step[:count].copy(), change[:count].copy(), int(before)
             room *= 2
