@@ -160,8 +160,8 @@ MUTANTS = [
     Mutant(
         "hinge: the line beyond the curve starts too high",
         "training/hinge.py",
-        "cost += slope * (far - 0.5 * width * part[2, i])",
-        "cost += slope * (far - 0.25 * width * part[2, i])",
+        "cost += slope * (far - 0.5 * width * far_off[0, i])",
+        "cost += slope * (far - 0.25 * width * far_off[0, i])",
         "rankers/test_ranksvm.py::test_gradient_and_curvature_are_derivatives "
         "rankers/test_ranksvm.py::test_sums_without_pairs_are_those_of_pairs",
     ),

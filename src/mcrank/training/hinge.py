@@ -40,45 +40,44 @@ _ROWS = types.NamedTuple((_I, _I, _I, _F, _F), HingeRows)  # type: ignore[no-unt
 
 
 @step()
-def sums_above(key, level, weight, value, low, high, trees, sums):  # type: ignore[no-untyped-def]
+def sums_above(key, level, weight, value, between, n_levels, trees, sums):  # type: ignore[no-untyped-def]
     """For each row, count rows of lower level and a key beyond its own minus ``high``, not minus ``low``.
 
     ``sums`` has that, and the same sum with each row's ``value`` as a factor.
     """
-    # IN: key (falling), level, weight, value, low, high  OUT: trees (scratch), sums
-    tree_n, tree_v = trees
-    count, total = sums
+    # IN: key (falling), level, weight, value, between (low, high), n_levels
+    # OUT: trees (scratch; two of each, in one array), sums
+    low, high = between
     n = key.shape[0]
-    n_levels = tree_n.shape[0]
     for k in range(n_levels):
-        tree_n[k] = 0.0
-        tree_v[k] = 0.0
+        trees[0, k] = 0.0
+        trees[1, k] = 0.0
     enter = 0
     leave = 0
     for i in range(n):
         while enter < n and key[enter] > key[i] - high:
             k = level[enter] + 1
             while k < n_levels:
-                tree_n[k] += weight[enter]
-                tree_v[k] += weight[enter] * value[enter]
+                trees[0, k] += weight[enter]
+                trees[1, k] += weight[enter] * value[enter]
                 k += k & -k
             enter += 1
         while leave < enter and key[leave] > key[i] - low:
             k = level[leave] + 1
             while k < n_levels:
-                tree_n[k] -= weight[leave]
-                tree_v[k] -= weight[leave] * value[leave]
+                trees[0, k] -= weight[leave]
+                trees[1, k] -= weight[leave] * value[leave]
                 k += k & -k
             leave += 1
         sum_n = 0.0
         sum_v = 0.0
         k = level[i]
         while k > 0:
-            sum_n += tree_n[k]
-            sum_v += tree_v[k]
+            sum_n += trees[0, k]
+            sum_v += trees[1, k]
             k -= k & -k
-        count[i] = sum_n
-        total[i] = sum_v
+        sums[0, i] = sum_n
+        sums[1, i] = sum_v
 
 
 @kernel(types.float64(_ORDER, _ROWS, _F, types.float64, types.float64, _F))
@@ -98,7 +97,7 @@ def hinge(order, rows, scores, width, curve, gradient):  # type: ignore[no-untyp
     key_ = np.empty(longest)
     level_ = np.empty(longest, np.int64)
     weight_ = np.empty(longest)
-    part = np.empty((4, longest))
+    near, far_off = np.empty((2, longest)), np.empty((2, longest))
     trees = np.empty((2, most))
     loss = 0.0
     slope = 2.0 * curve * width if width < np.inf else 0.0
@@ -114,24 +113,22 @@ def hinge(order, rows, scores, width, curve, gradient):  # type: ignore[no-untyp
                 level_[i] = levels[row] if side == 0 else K - 1 - levels[row]
                 weight_[i] = weight[row]
             key, level, wt = key_[:n], level_[:n], weight_[:n]
-            tree = (trees[0, :K], trees[1, :K])
-            near, far_off = (part[0, :n], part[1, :n]), (part[2, :n], part[3, :n])
-            sums_above(key, level, wt, key, 1.0 - width, np.float64(1.0), tree, near)
+            sums_above(key, level, wt, key, (1.0 - width, 1.0), K, trees, near)
             if slope > 0.0:
-                sums_above(key, level, wt, key, np.float64(-np.inf), 1.0 - width, tree, far_off)
+                sums_above(key, level, wt, key, (-np.inf, 1.0 - width), K, trees, far_off)
             for i in range(n):
                 row = order[s + i] if side == 0 else order[s + n - 1 - i]
-                short = part[0, i] * (1.0 - key[i]) + part[1, i]  # sum of 1 - m
+                short = near[0, i] * (1.0 - key[i]) + near[1, i]  # sum of 1 - m
                 push = 2.0 * curve * short
                 # (1 - m)^2 = (1 - m) - m (1 - m), and m (1 - m) adds up from both sides of each pair.
                 cost = -0.5 * push * key[i]
                 if side == 0:
                     cost += curve * short
                 if slope > 0.0:
-                    push += slope * part[2, i]
+                    push += slope * far_off[0, i]
                     if side == 0:
-                        far = part[2, i] * (1.0 - key[i]) + part[3, i]
-                        cost += slope * (far - 0.5 * width * part[2, i])
+                        far = far_off[0, i] * (1.0 - key[i]) + far_off[1, i]
+                        cost += slope * (far - 0.5 * width * far_off[0, i])
                 loss += pair_weight[q] * wt[i] * cost
                 push *= pair_weight[q] * wt[i]
                 gradient[row] = -push if side == 0 else gradient[row] + push
@@ -150,7 +147,7 @@ def hinge_curvature(order, rows, scores, width, curve, moved, out):  # type: ign
         most = max(most, n_levels[q])
     key_ = np.empty(longest)
     level_ = np.empty(longest, np.int64)
-    values = np.empty((4, longest))
+    values, sums = np.empty((2, longest)), np.empty((2, longest))
     trees = np.empty((2, most))
     for q in range(offsets.shape[0] - 1):
         s = offsets[q]
@@ -163,12 +160,11 @@ def hinge_curvature(order, rows, scores, width, curve, moved, out):  # type: ign
                 level_[i] = levels[row] if side == 0 else K - 1 - levels[row]
                 values[0, i] = weight[row]
                 values[1, i] = moved[row]
-            wt, move, count, total = values[0, :n], values[1, :n], values[2, :n], values[3, :n]
-            tree = (trees[0, :K], trees[1, :K])
-            sums_above(key_[:n], level_[:n], wt, move, 1.0 - width, np.float64(1.0), tree, (count, total))
+            wt, move = values[0, :n], values[1, :n]
+            sums_above(key_[:n], level_[:n], wt, move, (1.0 - width, 1.0), K, trees, sums)
             for i in range(n):
                 row = order[s + i] if side == 0 else order[s + n - 1 - i]
-                change = 2.0 * curve * pair_weight[q] * wt[i] * (count[i] * move[i] - total[i])
+                change = 2.0 * curve * pair_weight[q] * wt[i] * (sums[0, i] * move[i] - sums[1, i])
                 out[row] = change if side == 0 else out[row] + change
 
 
