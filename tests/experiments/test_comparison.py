@@ -122,6 +122,20 @@ def test_verdict(corrected, words):
     assert words in sentence
 
 
+@pytest.mark.parametrize(
+    ("corrected", "words"),
+    [
+        ((1.0,), "a and b have the best ndcg@10, 0.5000, equal on every query: nothing tells them apart."),
+        ((1.0, 0.001), "equal on every query; they are really ahead of c (corrected over 2 tests)."),
+        ((1.0, 0.3, 0.001), "really ahead of d and not reliably ahead of c (corrected over 3 tests)."),
+    ],
+)
+def test_who_is_equal_on_every_query_is_not_behind(corrected, words):
+    best, second, *others = lines_with(*corrected)
+    equal = replace(second, mean=best.mean, difference=0.0, wins=0, ties=9, losses=0)
+    assert verdict([best, equal, *others], "ndcg@10").endswith(words)
+
+
 def test_saved_and_loaded(small, tmp_path):
     small.save(tmp_path / "run")
     back = Comparison.load(tmp_path / "run")

@@ -72,6 +72,15 @@ def test_a_folder_in_the_place_of_a_file(sample):
     assert sample.call() == (VALUE, False)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(sample):
+    assert sample.call() == (VALUE, False)
+    path = only_file(sample)
+    path.unlink()
+    os.mkfifo(path)
+    assert sample.call() == (VALUE, False)
+
+
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EIO])
 def test_a_disk_that_takes_nothing_is_no_error(sample, monkeypatch, number):
     def fails(*arguments):

@@ -207,7 +207,10 @@ def verdict(lines: list[Standing], measure: str) -> str:
     if best.difference is not None:
         raise OptionError("a verdict is on a leaderboard that compares with its best, not with a baseline.")
     beaten = [line for line in others if line.corrected_p is not None and line.corrected_p < 1 - LEVEL]
-    unsure = [line for line in others if line not in beaten]
+    equal = [line for line in others if line.ties and not line.wins and not line.losses]
+    unsure = [line for line in others if line not in beaten and line not in equal]
+    if equal:
+        return _shared_first_place([best, *equal], beaten, unsure, measure)
     second = others[0]
     gap = abs(second.difference or 0.0)
     p = 1.0 if second.corrected_p is None else second.corrected_p
@@ -222,6 +225,19 @@ def verdict(lines: list[Standing], measure: str) -> str:
     if second in beaten:
         return f"{leads}, really ahead of {against} but not reliably of {_listed(unsure)}."
     return f"{leads}, but its lead over {against} may be luck; it is really ahead of {_listed(beaten)}."
+
+
+def _shared_first_place(
+    first: list[Standing], beaten: list[Standing], unsure: list[Standing], measure: str
+) -> str:
+    """The sentence where the best is not alone: on every query others have its value, so nobody leads."""
+    leads = f"{_listed(first)} have the best {measure}, {first[0].mean:.4f}, equal on every query"
+    ahead = [f"really ahead of {_listed(beaten)}"] if beaten else []
+    ahead += [f"not reliably ahead of {_listed(unsure)}"] if unsure else []
+    if not ahead:
+        return f"{leads}: nothing tells them apart."
+    tests = len(first) - 1 + len(beaten) + len(unsure)
+    return f"{leads}; they are {' and '.join(ahead)} (corrected over {tests} tests)."
 
 
 def _listed(lines: list[Standing]) -> str:
@@ -243,8 +259,9 @@ def as_table(comparison: Comparison, measure: str | None = None) -> str:
     name = comparison.measures[0] if measure is None else measure
     lines = comparison.leaderboard(name)
     wide = max(6, *(width(line.system) for line in lines))
+    folds = len(comparison.folds)
     text = [
-        f"{name}: {comparison.n_queries} test queries, {len(comparison.folds)} folds",
+        f"{name}: {comparison.n_queries} test queries, {folds} {'fold' if folds == 1 else 'folds'}",
         f"{'system':<{wide}}  {'mean':>7}  {'95% interval':>18}  {'difference':>10}  {'p':>8}  "
         f"{'wins/ties/losses':>17}  {'train s':>8}  {'cpu s':>8}  {'us/row':>7}  {'bytes':>9}",
     ]

@@ -42,6 +42,7 @@ _SETTINGS = (
 )  # fmt: skip
 # Versions of one kernel that are kept, so that going back and forth between two branches compiles nothing.
 VERSIONS_KEPT = 4
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _DAY = 24 * 3600.0
 UNUSED_SECONDS = 90 * _DAY
 _ABANDONED_SECONDS = 3600.0
@@ -147,7 +148,8 @@ def _read(folder: Folder, path: str, name: str) -> bytes | None:
     if not folder.usable():
         return None
     try:
-        with open(path, "rb") as file:
+        # Without waiting: where others may put files, one may be a pipe that nobody writes to.
+        with open(os.open(path, os.O_RDONLY | _NO_WAIT), "rb") as file:
             if not folder.trusts(os.fstat(file.fileno())):
                 return None
             content = file.read()

@@ -60,6 +60,8 @@ class Folder(NamedTuple):
 
     def trusts(self, file: os.stat_result) -> bool:
         """Whether a file in it may be run."""
+        if not stat.S_ISREG(file.st_mode):
+            return False
         if os.name != "posix":
             return True  # folders of users are closed to others there, and files have no owner's number
         return file.st_uid in self.owners and not file.st_mode & stat.S_IWOTH
