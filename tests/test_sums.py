@@ -23,6 +23,12 @@ def test_the_order_does_not_matter_and_the_sum_is_right(values, seed):
     assert total == pytest.approx(math.fsum(values), rel=1e-15, abs=60 * 1e6 * 2.0**-111)
 
 
+@given(st.lists(NUMBERS, max_size=20), st.floats(1e-9, 1e-3), st.integers(0, 2**32))
+def test_what_is_left_when_large_terms_cancel(values, small, seed):
+    array = np.random.default_rng(seed).permutation(np.array([*values, small, *(-v for v in values)]))
+    assert exact_sum(array) == pytest.approx(small, rel=1e-12)
+
+
 @given(st.lists(st.integers(-(2**40), 2**40), min_size=1, max_size=50))
 def test_integers_are_summed_exactly(values):
     assert exact_sum(np.array(values, dtype=np.float64)) == sum(values)

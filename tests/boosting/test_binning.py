@@ -53,6 +53,14 @@ def test_bins_of_one_length_are_closed_intervals(values, length, room):
         assert starts[:count].tolist() == wanted
 
 
+def test_every_end_of_a_bin_is_a_value():
+    values = np.arange(200.0)
+    starts = np.zeros(200, dtype=np.int64)
+    for length in range(60):
+        count = cover(values, float(length), starts)
+        assert starts[:count].tolist() == naive.lay(values.tolist(), float(length))
+
+
 def test_adaptive_bins_of_many_values_equal_the_redo():
     stream = np.random.default_rng(5)
     for sample in (stream.normal(size=3000), np.exp(3 * stream.normal(size=3000)), stream.uniform(size=3000)):
@@ -97,6 +105,14 @@ COUNTS = st.lists(st.integers(1, 50), min_size=1, max_size=80)
 def test_quantile_bins_equal_their_twin(counts, max_bins):
     counts = np.array(counts, dtype=np.int64)
     assert quantile_starts(counts, max_bins).tolist() == naive.quantile(counts.tolist(), max_bins)
+
+
+def test_quantile_bins_where_too_many_and_too_few_are_equally_far():
+    stream = np.random.default_rng(2)
+    for _ in range(500):
+        counts = stream.integers(1, 5, stream.integers(1, 30))
+        max_bins = int(stream.integers(1, 10))
+        assert quantile_starts(counts, max_bins).tolist() == naive.quantile(counts.tolist(), max_bins)
 
 
 @given(COUNTS, st.integers(2, 40), st.integers(0, 79))
