@@ -239,6 +239,20 @@ def test_compare(rows, ranker, tmp_path):
         mcrank.compare([make()], parts | {"test": Dataset(X.drop(columns="c"), y, qid)}, n_jobs=1)
 
 
+def test_importances_of_folds_that_order_columns_differently(rows):
+    X, y, qid = rows
+    orders = (NAMES, MIXED, list(reversed(NAMES)))
+    found = []
+    for chosen in ((NAMES,) * 3, orders):
+        folds = []
+        for number, order in enumerate(chosen):
+            parts = [(qid + number) % 3 == part for part in range(3)]
+            folds.append(tuple(Dataset(X[list(order)][part], y[part], qid[part]) for part in parts))
+        found.append(mcrank.compare(["best-feature"], folds, measures=["ndcg@10"], n_jobs=1))
+    assert found[0].feature_names == found[1].feature_names == tuple(NAMES)
+    assert np.array_equal(found[0].importances["best-feature"], found[1].importances["best-feature"])
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.text(max_size=3), unique=True, min_size=1, max_size=8), st.randoms())
 def test_columns_are_found_wherever_they_stand(names, random):

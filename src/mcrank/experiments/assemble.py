@@ -39,6 +39,7 @@ class Outcome:
     grades: FloatArray | None = None  # of the columns of `probabilities`
     probabilities: npt.NDArray[np.float32] | None = None
     importances: FloatArray | None = None
+    features: Sequence[str] | None = None  # whose these are; None: as the test data has them
     curve: Mapping[str, list[float]] = field(default_factory=dict)
     choice: Choice | None = None
     timing: Timing | None = None
@@ -140,7 +141,7 @@ def assemble(
         features=_features(tests),
         levels=levels,
         probabilities=_frozen(_probabilities(by_system, levels)),
-        importances=_frozen(_importances(by_system)),
+        importances=_frozen(_importances(by_system, tests[0].feature_names)),
         curves=MappingProxyType({of: o.curve for of, o in outcomes.items() if o.curve}),
         chosen=MappingProxyType({of: o.choice for of, o in outcomes.items() if o.choice is not None}),
         timings=MappingProxyType({of: o.timing for of, o in outcomes.items() if o.timing is not None}),
@@ -170,8 +171,16 @@ def _probabilities(
     return tables
 
 
-def _importances(by_system: Mapping[str, Sequence[Outcome]]) -> dict[str, FloatArray]:
-    shares = {key: [part.importances for part in parts] for key, parts in by_system.items()}
+def _importances(by_system: Mapping[str, Sequence[Outcome]], names: Sequence[str]) -> dict[str, FloatArray]:
+    """Means over folds, in the order of ``names``; a feature that a model does not know has none."""
+
+    def share(part: Outcome) -> FloatArray | None:
+        if part.importances is None or part.features is None:
+            return part.importances
+        known = dict(zip(part.features, part.importances.tolist(), strict=True))
+        return np.array([known.get(name, 0.0) for name in names])
+
+    shares = {key: [share(part) for part in parts] for key, parts in by_system.items()}
     return {
         key: np.mean([part for part in parts if part is not None], axis=0)
         for key, parts in shares.items()

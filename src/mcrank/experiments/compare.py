@@ -293,6 +293,7 @@ def _chosen(candidates: Sequence[Candidate], folder: RunFolder) -> tuple[Outcome
         grades=found.arrays.get("grades"),
         probabilities=found.arrays.get("probabilities"),
         importances=found.arrays.get("importances"),
+        features=facts.get("features"),
         curve=facts["history"] if trained else {},
         choice=Choice(
             taken.trial.point,

@@ -206,6 +206,8 @@ def _outcome(
         "measure": measure.name,
         "value": value,
         "ranker": ranker.name,
+        # Files of folds may order their columns differently, and models may know fewer.
+        "features": list(ranker.feature_names_) if ranker._named and test.named else None,
         "trained_on": ranker.provenance_.get("data", {}).get("fingerprint"),
     }
     return facts, arrays
