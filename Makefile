@@ -24,7 +24,7 @@ INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser-test fuzz mutants check format coverage bench hooks lock clean
+.PHONY: help demo test slow-test browser-test fuzz mutants check format coverage bench hooks lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -32,9 +32,12 @@ help: ## Show this list
 demo: $(INSTALLED) ## Train the rankers of the McRank paper on built-in data and show who wins (about two minutes)
 	$(BIN)/mcrank demo
 
-test: $(EXTRAS_DEV) ## Run the whole test suite and the examples in the docstrings
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile tests --ignore tests/browser
+test: $(EXTRAS_DEV) ## Run the test suite, all but what is slow, and the examples in the docstrings
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow" tests --ignore tests/browser
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --doctest-modules src
+
+slow-test: $(EXTRAS_DEV) ## Run the slow tests: whole processes, forks, kills, odd places, every kernel compiled, a second of fuzzing
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m slow tests --ignore tests/browser
 
 browser-test: $(EXTRAS_BROWSER) ## Test the report in a real browser (as root, installs Debian's chromium if there is none)
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \

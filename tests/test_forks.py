@@ -16,6 +16,8 @@ SECONDS = 100
 HEAD = f"""
 import os, signal, sys, threading, time
 
+pytestmark = pytest.mark.slow
+
 def child(work):
     number = os.fork()
     if number == 0:

@@ -20,6 +20,8 @@ import numpy as np
 import mcrank
 from numba.core import event
 
+pytestmark = pytest.mark.slow
+
 compiled = []
 
 class Listener(event.Listener):

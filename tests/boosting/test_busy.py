@@ -17,6 +17,8 @@ os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
 import numpy as np
 import mcrank
 from mcrank.boosting import boost
+
+pytestmark = pytest.mark.slow
 boost.available_cores = lambda: 2
 
 stream = np.random.default_rng(1)

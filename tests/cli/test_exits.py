@@ -131,6 +131,7 @@ def completed(words, number):
     return done.stdout.split()
 
 
+@pytest.mark.slow
 def test_completion():
     assert completed("mcrank tr", 1) == ["plain,train"]
     assert "file,te" in completed("mcrank predict te", 2)

@@ -20,6 +20,8 @@ import pytest
 import mcrank
 from mcrank.cli.main import main
 
+pytestmark = pytest.mark.slow
+
 COMMAND = [sys.executable, "-m", "mcrank"]
 
 

@@ -250,6 +250,7 @@ def test_a_folder_of_someone_else_is_left_alone(letor, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
+@pytest.mark.slow
 def test_public_names_are_functions_whatever_was_imported_first():
     for first in ("mcrank.experiments.comparison", "mcrank.experiments.compare", "mcrank.papers.reproduce"):
         script = (

@@ -17,11 +17,16 @@ from tests.fuzz.parent import fuzz
 from tests.fuzz.target import Case, Difference, Target
 from tests.fuzz.targets import TARGETS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_second_finds_nothing(name, tmp_path):
-    outcome = fuzz(name, seconds=1.0, seed=20, out=tmp_path, quick=True)
-    assert outcome.findings == []
+    for seconds in (1.0, 10.0, 60.0):  # on a busy machine the first second may be over before the first case
+        outcome = fuzz(name, seconds=seconds, seed=20, out=tmp_path, quick=True)
+        assert outcome.findings == []
+        if outcome.counts["accepted"] and outcome.counts["refused"]:
+            break
     assert outcome.counts["accepted"] > 0
     assert outcome.counts["refused"] > 0
 

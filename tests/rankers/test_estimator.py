@@ -80,6 +80,7 @@ def test_checks_of_scikit_learn(name):
     assert not passed & {check for check in EXPECTED if weights_count or "weight" not in check}
 
 
+@pytest.mark.slow
 def test_estimators_from_the_moment_scikit_learn_is_loaded():
     script = """
 import sys

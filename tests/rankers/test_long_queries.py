@@ -52,6 +52,7 @@ def ranker_of(name, options):
     return kind(**few | options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "options"), WAYS, ids=lambda value: str(value))
 def test_memory_is_a_share_of_a_kilobyte_a_row(name, options):
     data = one_query(ROWS)
