@@ -20,7 +20,11 @@ def entries_of(q):
     return (rows << 32) | (np.asarray(q, dtype=np.int64) & 0xFFFFFFFF)
 
 
-@given(st.sampled_from(ROWS), st.lists(st.floats(-1, 1), min_size=1, max_size=20), st.booleans())
+# The gradient that balances a row may round to a little more than 1.
+GRADIENTS = st.floats(-1, 1) | st.sampled_from([-1.0002, 1.0002])
+
+
+@given(st.sampled_from(ROWS), st.lists(GRADIENTS, min_size=1, max_size=20), st.booleans())
 def test_derived_packs_equal_the_twin(rows, gradients, wide):
     packing = Packing.of(rows, derived=True, wide=wide)
     bits = GRADIENT_BITS
