@@ -11,12 +11,12 @@ import pytest
 
 import mcrank
 
+pytestmark = pytest.mark.slow
+
 # In children: a fork in a test process would leave a second pytest behind.
 SECONDS = 100
 HEAD = f"""
 import os, signal, sys, threading, time
-
-pytestmark = pytest.mark.slow
 
 def child(work):
     number = os.fork()

@@ -14,13 +14,13 @@ import pytest
 
 import mcrank
 
+pytestmark = pytest.mark.slow
+
 PREDICT = """
 import sys
 import numpy as np
 import mcrank
 from numba.core import event
-
-pytestmark = pytest.mark.slow
 
 compiled = []
 

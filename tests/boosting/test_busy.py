@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 # Two threads that believe in two cores and get one: whoever spins keeps the other from working. CPU time is
 # what counts, so other work on the machine does not matter.
 CROWDED = """
@@ -17,8 +19,6 @@ os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
 import numpy as np
 import mcrank
 from mcrank.boosting import boost
-
-pytestmark = pytest.mark.slow
 boost.available_cores = lambda: 2
 
 stream = np.random.default_rng(1)

@@ -10,6 +10,8 @@ import pytest
 
 from mcrank.cli.warmup import AREAS
 
+pytestmark = pytest.mark.slow
+
 # Rows that lie in several places: no command trains on those.
 SEVERAL_PLACES = ("mcrank.boosting.growth.", "mcrank.boosting.rows.")
 
@@ -20,8 +22,6 @@ import mcrank
 from types import FunctionType
 from mcrank.cli.warmup import AREAS
 from numba.core.dispatcher import Dispatcher
-
-pytestmark = pytest.mark.slow
 
 for area in AREAS.values():
     area.use()

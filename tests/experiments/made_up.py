@@ -30,7 +30,7 @@ def made_up(queries, systems=8, rows=20, measures=("ndcg@10",), dialects=(), qid
     }
     guess = rng.dirichlet(np.ones(5), size=len(y)).astype(np.float32)
     first = Outcome(
-        guess @ np.arange(5.0), np.arange(5.0), guess, np.full(12, 1 / 12), {"ndcg@10": [0.2, 0.4]}
+        guess @ np.arange(5.0), np.arange(5.0), guess, np.full(12, 1 / 12), curve={"ndcg@10": [0.2, 0.4]}
     )
     outcomes[names[0], "all"] = first
     return assemble(
