@@ -19,6 +19,8 @@ from mcrank.losses.regression import RegressionLoss
 from mcrank.sums import ALONE
 from tests.boosting.together import in_places
 
+pytestmark = pytest.mark.slow
+
 BASE = {
     "n_estimators": 5, "num_leaves": 6, "learning_rate": 0.3, "max_bins": 256, "binning": "adaptive",
     "min_samples_leaf": 4, "split": "mse", "subsample": 1.0, "colsample": 1.0, "early_stopping_rounds": None,

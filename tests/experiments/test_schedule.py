@@ -13,6 +13,8 @@ from mcrank.experiments.fold_source import FoldData, KeptFolds, Source
 from mcrank.experiments.schedule import Schedule, Task
 from mcrank.experiments.trial import Trial
 
+pytestmark = pytest.mark.slow
+
 
 def tasks_of(systems, folds, points=1):
     """As `compare` lists them: system by system."""

@@ -18,6 +18,8 @@ import mcrank
 from mcrank.kernels.stamp import Undescribed, stamp
 from tests.kernels.sample import VALUE
 
+pytestmark = pytest.mark.slow
+
 EDITS = {
     "its own body": ("main.py", "+ TABLE[2]", "- TABLE[2]", VALUE - 6),
     "an array of another file": ("numbers.py", "[1, 2, 3]", "[1, 2, 4]", VALUE + 1),

@@ -16,6 +16,8 @@ from mcrank.losses.hinges import SquaredHinge
 from mcrank.losses.pairwise import FidelityLoss, PairwiseLogistic
 from tests.reference import boxes as naive
 
+pytestmark = pytest.mark.slow
+
 
 def run(task, items):
     for item in items:

@@ -20,6 +20,8 @@ from mcrank.errors import DataError, ModelFileError
 from mcrank.models.file import load
 from mcrank.rankers.registry import from_bytes, to_bytes
 
+pytestmark = pytest.mark.slow
+
 MODELLED = mcrank.BestFeature().fit([[0.0, 1.0], [1.0, 0.0]] * 10, [0, 1] * 10, qid=[1] * 20)
 CONTENT = to_bytes(MODELLED)
 

@@ -31,6 +31,8 @@ from mcrank.errors import McrankError, MeasureError, NotFittedError, OptionError
 from mcrank.rankers.registry import RANKERS, ranker_class
 from tests.rankers.data import few_values
 
+pytestmark = pytest.mark.slow
+
 SMALL = {"n_estimators": 3, "num_leaves": 4, "min_samples_leaf": 1, "epochs": 2, "restarts": 1, "n_jobs": 1}
 GRID = {"num_leaves": [2, 4, 8]}
 

@@ -20,6 +20,8 @@ from mcrank.rankers.registry import RANKERS, to_bytes
 from mcrank.training import ascent, line_search
 from mcrank.training.line_search import FARTHEST, ExactSearch, meetings
 
+pytestmark = pytest.mark.slow
+
 ROWS = 30_000
 # Few rounds: memory does not grow with them.
 FEW = {"n_estimators": 2, "epochs": 1, "restarts": 1, "max_sweeps": 2, "n_jobs": 1, "max_iter": 5}
