@@ -43,6 +43,7 @@ def test_options_reach_the_page(mcrank_cli, folder, tmp_path):
     assert {path.rpartition(".")[2] for path in said["files"]} == {"md", "tex", "csv"}
 
 
+@pytest.mark.slow
 def test_figures_as_files(mcrank_cli, folder, tmp_path):
     pytest.importorskip("matplotlib")
     code, printed, _ = mcrank_cli(

@@ -17,6 +17,7 @@ INSERT_ROWS = njit(sort.insert_rows)
 SCORES = st.lists(st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0, np.inf]), min_size=1, max_size=40)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(n=st.integers(1, 70), lanes=st.integers(1, 40), top=st.sampled_from([2, 50, 2**31 - 1]))
 def test_columns_are_sorted(n, lanes, top):

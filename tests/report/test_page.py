@@ -319,6 +319,7 @@ def test_without_features(comparison):
     assert "doc_features" not in found
 
 
+@pytest.mark.slow
 def test_two_thousand_queries_stay_below_a_megabyte():
     measures = ("ndcg@10", "ndcg@5", "map", "err", "mrr", "precision@10")
     comparison = made_up(
@@ -429,6 +430,7 @@ def test_labels_keep_their_distance(places):
     assert all(place <= 100.0 for place in moved)
 
 
+@pytest.mark.slow
 def test_plots_are_files_of_the_same_bytes(comparison, tmp_path):
     pytest.importorskip("matplotlib")
     from mcrank.report.plots import drawn
