@@ -28,6 +28,8 @@ from mcrank.errors import OptionError, did_you_mean
 # caller in Python sees it (not kept, and no flag of the command line).
 Scope = Literal["model", "run", "python"]
 
+Options = dict[str, Any]  # by name, checked
+
 # Bounds from here on only keep numbers within what a kernel counts in; nobody needs to read them.
 _FAR = 2**31 - 1
 

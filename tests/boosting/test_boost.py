@@ -141,7 +141,7 @@ def test_the_order_and_shape_of_the_forest():
     assert forest.rows[forest.tree_offsets[:-1]].tolist() == [300] * 12
     assert forest.rows[forest.feature < 0].min() >= 5
     assert (forest.gain[forest.feature >= 0] > 0).all()
-    assert (boosted.n_rounds, boosted.best_round, boosted.history) == (4, 4, {})
+    assert (boosted.rounds.n_rounds, boosted.rounds.best_round, boosted.rounds.history) == (4, 4, {})
 
 
 @pytest.mark.parametrize("split", ["mse", "newton"])
@@ -173,10 +173,10 @@ def test_validation_scores_of_raw_outputs():
 
     boosted = boost(data, MulticlassLoss(classes, 3), options(), Validation(valid, NDCG(k=5), rank))
     assert [raw.shape for raw in seen] == [(3, 200)] * 4
-    kept = boosted.best_round
+    kept = boosted.rounds.best_round
     assert np.array_equal(predict_raw(boosted.forest, valid.X).T, seen[kept - 1])
     values = [NDCG(k=5).on(valid).mean(raw[2] - raw[0]) for raw in seen]
-    assert boosted.history["ndcg@5"] == values
+    assert boosted.rounds.history["ndcg@5"] == values
     assert kept == int(np.argmax(values)) + 1
 
 
@@ -207,6 +207,6 @@ def test_an_interrupt_inside_a_round_drops_it(monkeypatch):
 
     monkeypatch.setattr(module, "leaf_values", interrupted)
     boosted = boost(data, MulticlassLoss(classes, 3), options())
-    assert boosted.interrupted
-    assert (boosted.n_rounds, boosted.best_round, boosted.forest.n_trees) == (2, 2, 6)
+    assert boosted.rounds.interrupted
+    assert (boosted.rounds.n_rounds, boosted.rounds.best_round, boosted.forest.n_trees) == (2, 2, 6)
     assert np.array_equal(boosted.forest.value, whole.forest.value)

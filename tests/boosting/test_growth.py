@@ -84,7 +84,8 @@ def check(data, loss, parts, sequential=False, **options):
         for name, array in alone.forest.to_arrays().items():
             assert np.array_equal(found.forest.to_arrays()[name], array), name
         assert np.array_equal(found.bins.edges, alone.bins.edges)
-        assert (found.best_round, found.history) == (alone.best_round, alone.history)
+        assert found.rounds.best_round == alone.rounds.best_round
+        assert found.rounds.history == alone.rounds.history
     assert alone.forest.n_trees > 0
 
 

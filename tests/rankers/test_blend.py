@@ -249,7 +249,10 @@ class TestStopping:
             if event.rounds == 11:  # the path of RankSVM
                 raise KeyboardInterrupt
 
-        with pytest.warns(UserWarning, match="RankSVM was interrupted"):
+        with pytest.warns(UserWarning, match="was interrupted") as caught:
             ranker = quick().fit(DATA.train, valid=DATA.valid, callback=press)
+        said = [str(warning.message).split(";")[0] for warning in caught]
+        assert said == ["RankSVM was interrupted", "Blend was interrupted"]
+        assert ranker.interrupted_
         assert [m.name for m in ranker.members_] == ["regression", "ranksvm"]
         assert np.isfinite(ranker.predict(DATA.test)).all()

@@ -257,6 +257,6 @@ def test_bad_options_and_interruption():
             raise KeyboardInterrupt
 
     ranker = FRank()
-    with pytest.warns(UserWarning, match="FRank was interrupted; it keeps 3 rounds"):
+    with pytest.warns(UserWarning, match="FRank was interrupted; it keeps round 3 of"):
         ranker.fit(data, callback=interrupt)
     assert np.array_equal(ranker.predict(data), FRank(n_estimators=3).fit(data).predict(data))

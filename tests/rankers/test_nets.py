@@ -364,7 +364,7 @@ def test_an_interrupted_net_keeps_what_it_has():
         if event.round == 3:
             raise KeyboardInterrupt
 
-    with pytest.warns(UserWarning, match="RankNet was interrupted; it keeps epoch 3"):
+    with pytest.warns(UserWarning, match="RankNet was interrupted; it keeps round 3 of"):
         ranker = RankNet(**QUICK).fit(PARTS.train, callback=interrupt)
     assert ranker.n_rounds_ == 3
     assert np.array_equal(ranker.weights_, RankNet(**(QUICK | {"epochs": 3})).fit(PARTS.train).weights_)

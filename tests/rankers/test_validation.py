@@ -202,7 +202,7 @@ def interrupt_after(n):
 def test_ctrl_c_leaves_a_usable_model(kind, n_jobs, tmp_path):
     train, valid = overfitting()
     ranker = kind(**(QUICK | {"n_jobs": n_jobs}))
-    with pytest.warns(UserWarning, match=f"{kind.__name__} was interrupted; it keeps 5 rounds"):
+    with pytest.warns(UserWarning, match=f"{kind.__name__} was interrupted; it keeps round 5 of the 5 done"):
         ranker.fit(train, callback=interrupt_after(5))
     wanted = kind(**(QUICK | {"n_estimators": 5})).fit(train)
     assert np.array_equal(ranker.predict(valid), wanted.predict(valid))
@@ -219,7 +219,7 @@ def test_a_real_signal(n_jobs):
         if event.round == 9:
             signal.raise_signal(signal.SIGINT)
 
-    with pytest.warns(UserWarning, match="McRank was interrupted; it keeps 9 rounds"):
+    with pytest.warns(UserWarning, match="McRank was interrupted; it keeps round 9 of the 9 done"):
         ranker.fit(train, callback=callback)
     wanted = McRank(**(QUICK | {"n_estimators": 9})).fit(train)
     assert np.array_equal(ranker.predict(valid), wanted.predict(valid))

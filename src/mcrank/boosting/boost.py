@@ -8,9 +8,8 @@ last ones. The forest is the same, to the last bit, for any number of threads.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,10 +26,10 @@ from mcrank.boosting.sampling import draw, query_keys
 from mcrank.boosting.team import Team
 from mcrank.cores import available_cores
 from mcrank.data.dataset import Dataset
-from mcrank.errors import MeasureError
 from mcrank.losses.base import Loss
 from mcrank.losses.quantize import FloatArray
 from mcrank.metrics.measure import Measure
+from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.forest.forest import Forest, ForestBuilder
 from mcrank.sums import Sums, count_all
 from mcrank.threads import run_all
@@ -38,8 +37,6 @@ from mcrank.threads import run_all
 # Below this many rows a node is done before a second thread has woken up.
 _SHARED_ROWS = 20_000
 _NONE = np.empty(0, dtype=np.int64)
-# Values of a measure this near are equal: dialects that differ by a constant then choose the same round.
-SAME = 1e-12
 
 
 @dataclass(frozen=True)
@@ -61,29 +58,6 @@ class BoostOptions:
     n_jobs: int
 
 
-@dataclass(frozen=True)
-class RoundEvent:
-    """What a progress callback is told after each round.
-
-    Attributes
-    ----------
-    round, rounds : int
-        Rounds done, and rounds asked for.
-    scores : dict
-        Value of each measure on the validation data; empty without it.
-    seconds : float
-        Time since boosting began.
-    """
-
-    round: int
-    rounds: int
-    scores: dict[str, float]
-    seconds: float
-
-
-Callback = Callable[[RoundEvent], Any]
-
-
 @dataclass
 class Validation:
     """Data held out, the measure to watch on it, and how raw scores become ranking scores."""
@@ -99,10 +73,7 @@ class Boosted:
 
     forest: Forest
     bins: Bins | None  # None when there was nothing to learn
-    n_rounds: int
-    best_round: int
-    interrupted: bool = False
-    history: dict[str, list[float]] = field(default_factory=dict)
+    rounds: Rounds
 
 
 def boost(
@@ -110,34 +81,24 @@ def boost(
     loss: Loss,
     options: BoostOptions,
     valid: Validation | None = None,
-    callback: Callback | None = None,
+    callback: Callback = None,
     sequential: bool = False,
 ) -> Boosted:
     """Boost trees on ``loss``; with validation data, keep the rounds up to the best one.
 
     Ctrl-C ends boosting after the rounds already done (and is passed on if there are none).
     """
-    began = time.perf_counter()
+    data_held_out, measure = (None, None) if valid is None else (valid.data, valid.measure)
+    rounds = Rounds(data_held_out, measure, options.n_estimators, callback, options.early_stopping_rounds)
     booster = _booster(data, loss, options, sequential)
-    watch = _Watch(valid, loss, options)
-    done = 0
-    interrupted = False
-    try:
-        for done in range(1, options.n_estimators + 1):
-            trees = booster.round(done)
-            scores = watch.after(done, trees, booster.run)
-            event = RoundEvent(done, options.n_estimators, scores, time.perf_counter() - began)
-            if (callback is not None and callback(event)) or watch.finished(done):
+    held_out = None if valid is None else _HeldOut(valid, loss)
+    with rounds.until_interrupted():
+        for number in range(1, options.n_estimators + 1):
+            trees = booster.round(number)
+            if rounds.after(None if held_out is None else held_out.after(trees, booster.run)):
                 break
-    except KeyboardInterrupt:
-        # The round under way is dropped.
-        done = watch.complete(booster.builder.n_trees // loss.trees_per_round)
-        if done == 0:
-            raise
-        interrupted = True
-    best = min(watch.best_round, done) if valid is not None else done
-    booster.builder.keep_first(best * loss.trees_per_round)
-    return Boosted(booster.builder.build(), booster.bins, done, best, interrupted, watch.history)
+    booster.builder.keep_first(rounds.best_round * loss.trees_per_round)
+    return Boosted(booster.builder.build(), booster.bins, rounds)
 
 
 def _booster(data: Dataset, loss: Any, *rest: Any) -> Booster:
@@ -148,45 +109,18 @@ def _booster(data: Dataset, loss: Any, *rest: Any) -> Booster:
     return Booster(data, loss, *rest)
 
 
-class _Watch:
-    """Validation scores, history and the decision to stop."""
+class _HeldOut:
+    """Raw scores of the validation rows, which the trees of each round move."""
 
-    def __init__(self, valid: Validation | None, loss: Loss, options: BoostOptions) -> None:
-        self.valid = valid
-        self.patience = options.early_stopping_rounds
-        self.history: dict[str, list[float]] = {}
-        self.best_round = 0
-        self._best = -np.inf
-        if valid is not None:
-            self._bound = valid.measure.on(valid.data)
-            self._raw = np.repeat(loss.base[:, None], valid.data.n_rows, axis=1)
-            self.history[valid.measure.name] = []
-            if np.isnan(self._bound.mean(valid.rank(self._raw))):
-                raise MeasureError(
-                    f"{valid.measure.name} has no value on the validation data (no query counts); "
-                    "choose another measure or other data."
-                )
+    def __init__(self, valid: Validation, loss: Loss) -> None:
+        self._valid = valid
+        self._raw = np.repeat(loss.base[:, None], valid.data.n_rows, axis=1)
 
-    def after(self, done: int, trees: list[tuple[int, dict[str, Any]]], run: Any) -> dict[str, float]:
-        if self.valid is None:
-            return {}
-        X = self.valid.data.X
+    def after(self, trees: list[tuple[int, dict[str, Any]]], run: Any) -> FloatArray:
+        """Return the ranking scores after these trees."""
+        X = self._valid.data.X
         run(lambda i: _walk(X, _NONE, trees[i][1], self._raw[trees[i][0]]), range(len(trees)))
-        value = float(self._bound.mean(self.valid.rank(self._raw)))
-        name = self.valid.measure.name
-        self.history[name].append(value)
-        if value > self._best + SAME:
-            self._best, self.best_round = value, done
-        return {name: value}
-
-    def complete(self, rounds: int) -> int:
-        """Of the rounds grown, those whose measure was taken too."""
-        return rounds if self.valid is None else min(rounds, *(len(v) for v in self.history.values()))
-
-    def finished(self, done: int) -> bool:
-        return (
-            self.valid is not None and self.patience is not None and done - self.best_round >= self.patience
-        )
+        return self._valid.rank(self._raw)
 
 
 def _walk(X: Any, rows: npt.NDArray[np.int64], tree: dict[str, Any], scores: FloatArray) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from mcrank.cli.volume import can_move, detail, is_verbose, say
 
 if TYPE_CHECKING:
-    from mcrank.boosting.boost import RoundEvent
+    from mcrank.rounds import RoundEvent
 
 
 @cache

@@ -4,7 +4,6 @@ measure is low.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -14,14 +13,14 @@ import numpy.typing as npt
 from mcrank.data.dataset import Dataset
 from mcrank.errors import MeasureError
 from mcrank.metrics.prepared import PreparedMeasure
-from mcrank.options import option
+from mcrank.options import Options, option
 from mcrank.rankers.base import Card, Trained, stopping_option
 from mcrank.rankers.linear import LinearRanker
+from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.base import FloatArray
 from mcrank.scorers.linear import Linear
 from mcrank.scorers.scaling import SCALINGS, Scaling
 from mcrank.training.one_feature import column, feature_values
-from mcrank.training.rounds import Rounds
 
 # A ranking perfect on every query would have an infinite alpha: its mean counts as this much below 1.
 _PERFECT = 1.0 - 1e-9
@@ -88,16 +87,12 @@ class AdaRank(LinearRanker):
     )
     early_stopping_rounds: int | None = stopping_option()
 
-    def _fit(
-        self,
-        data: Dataset,
-        valid: Dataset | None,
-        options: dict[str, Any],
-        callback: Callable[[Any], Any] | None,
-    ) -> Trained:
+    def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
         scaling = Scaling.fit(data.X, options["scaling"])
         kept = np.zeros(data.n_features)
-        rounds = Rounds(valid, options, options["n_estimators"], callback, options["early_stopping_rounds"])
+        rounds = Rounds(
+            valid, options["measure"], options["n_estimators"], callback, options["early_stopping_rounds"]
+        )
         boosting = _Boosting(data, scaling, options)
 
         def after(weights: FloatArray, values: dict[str, float]) -> bool:
@@ -107,16 +102,10 @@ class AdaRank(LinearRanker):
                 kept = weights.copy()
             return stop
 
-        try:
+        with rounds.until_interrupted():
             boosting.learn(after)
             if valid is None:
                 kept = boosting.weights  # the last round may have been undone
-        except KeyboardInterrupt:
-            if rounds.best_round == 0:
-                raise
-            warnings.warn(
-                f"{type(self).__name__} was interrupted; it keeps {rounds.best_round} rounds.", stacklevel=3
-            )
         return Trained(Linear(kept, scaling), rounds)
 
 

@@ -5,9 +5,9 @@ Prediction, importances and what a model file holds are written here, once, over
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +19,13 @@ from mcrank.data.tables import as_features
 from mcrank.errors import MeasureError, OptionError
 from mcrank.metrics.dialect import Dialect
 from mcrank.metrics.measure import Measure
-from mcrank.options import option
+from mcrank.options import Options, option
 from mcrank.rankers.cross_validation import query_ids_under_way
 from mcrank.rankers.inputs import Given, as_dataset, held_out
 from mcrank.rankers.progress import Lines
 from mcrank.rankers.provenance import provenance
 from mcrank.rankers.stored import Stored, measure_of
+from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.base import FloatArray, Scorer
 from mcrank.scorers.heads import Head
 
@@ -60,27 +61,11 @@ def stopping_option(default: int | None = None, rounds: str = "rounds") -> Any:
     )
 
 
-class Progress(Protocol):
-    """What rounds of training said, whoever counted them."""
-
-    @property
-    def n_rounds(self) -> int:
-        """Rounds done."""
-
-    @property
-    def best_round(self) -> int:
-        """Rounds kept."""
-
-    @property
-    def history(self) -> dict[str, list[float]]:
-        """Value of each measure after each round."""
-
-
 class Trained(NamedTuple):
     """What training gives: the fitted part of a ranker, and how it came about."""
 
     scorer: Scorer
-    progress: Progress
+    rounds: Rounds
     head: Head = Head()
 
 
@@ -102,6 +87,8 @@ class Ranker(Stored):
         Rounds trained.
     history_ : dict of list
         Value of each measure on the validation data after each round.
+    interrupted_ : bool
+        Whether Ctrl-C ended training (False in a ranker that was loaded).
     feature_names_ : tuple of str
         One name per feature, made up (f1, f2, ...) where none were given.
     feature_names_in_ : ndarray of str
@@ -146,7 +133,7 @@ class Ranker(Stored):
         valid: Dataset | tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike] | None = None,
         weight: npt.ArrayLike | None = None,
         query_weight: npt.ArrayLike | None = None,
-        callback: Callable[[Any], Any] | None = None,
+        callback: Callback = None,
         sample_weight: npt.ArrayLike | None = None,
         group: npt.ArrayLike | None = None,
         groups: npt.ArrayLike | None = None,
@@ -198,9 +185,12 @@ class Ranker(Stored):
         twin = type(self)(**self.get_params())
         trained = twin._fit(data, watched, options, callback)
         twin.scorer_, twin.head_ = trained.scorer, trained.head
-        progress = trained.progress
-        twin.n_rounds_, twin.best_round_ = progress.n_rounds, progress.best_round
-        twin.history_ = progress.history
+        rounds = trained.rounds
+        twin.n_rounds_, twin.best_round_, twin.history_ = rounds.n_rounds, rounds.best_round, rounds.history
+        twin.interrupted_ = rounds.interrupted
+        if rounds.interrupted:
+            done = f"round {rounds.best_round} of the {rounds.n_rounds} done"
+            warnings.warn(f"{name} was interrupted; it keeps {done}.", stacklevel=2)
         twin._take_names(data.feature_names, data.named)
         twin.provenance_ = provenance(data)
         twin.options_ = self._as_trained(options)
@@ -210,13 +200,7 @@ class Ranker(Stored):
         return self
 
     @abstractmethod
-    def _fit(
-        self,
-        data: Dataset,
-        valid: Dataset | None,
-        options: dict[str, Any],
-        callback: Callable[[Any], Any] | None,
-    ) -> Trained:
+    def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
         """Train; ``options`` are checked, with the measure parsed and ``n_jobs`` a number."""
 
     def predict(self, X: Dataset | npt.ArrayLike) -> FloatArray:

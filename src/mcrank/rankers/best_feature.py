@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from mcrank.data.dataset import Dataset
 from mcrank.errors import MeasureError
-from mcrank.options import option
+from mcrank.options import Options, option
 from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.linear import LinearRanker
+from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.linear import Linear
 from mcrank.scorers.scaling import SCALINGS, Scaling
 from mcrank.training.one_feature import feature_values
-from mcrank.training.rounds import Rounds
 
 
 class BestFeature(LinearRanker):
@@ -48,13 +47,7 @@ class BestFeature(LinearRanker):
         default="none", choices=SCALINGS, help="how the feature is scaled; its order stays the same"
     )
 
-    def _fit(
-        self,
-        data: Dataset,
-        valid: Dataset | None,
-        options: dict[str, Any],
-        callback: Callable[[Any], Any] | None,
-    ) -> Trained:
+    def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
         prepared = options["measure"].on(data)
         scaling = Scaling.fit(data.X, options["scaling"])
         weights = np.zeros(data.n_features)
@@ -70,6 +63,6 @@ class BestFeature(LinearRanker):
             place, sign = divmod(int(np.argmax(means)), 2)
             weights[candidates[place]] = -1.0 if sign else 1.0
         train = float(means.max()) if len(candidates) else prepared.mean(np.zeros(data.n_rows))
-        rounds = Rounds(valid, options, 1, callback)
+        rounds = Rounds(valid, options["measure"], 1, callback)
         rounds.after(None if valid is None else scaling.scores(valid.X, weights), train=train)
         return Trained(Linear(weights, scaling), rounds)

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import copy
 import os
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,13 +15,13 @@ from mcrank.container import unpack
 from mcrank.data.alignment import columns_of
 from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError, ModelFileError, OptionError
-from mcrank.options import fitted, option
+from mcrank.options import Options, fitted, option
 from mcrank.rankers.base import Card, Ranker, Trained
 from mcrank.rankers.registry import RANKERS, from_bytes, from_file, ranker_class, to_bytes
+from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.base import Arrays, FloatArray
 from mcrank.scorers.blend import STANDARDS, Member, Standard, WeightedSum
 from mcrank.training.mixing import mixing_weights
-from mcrank.training.rounds import Rounds
 
 DEFAULT = "lambdamart,mcrank,ordinal,regression,ranknet,ranksvm,coordinate-ascent"
 
@@ -88,22 +87,16 @@ class Blend(Ranker):
         """How scores of members come to one scale."""
         return self.scorer_.standard
 
-    def _fit(
-        self,
-        data: Dataset,
-        valid: Dataset | None,
-        options: dict[str, Any],
-        callback: Callable[[Any], Any] | None,
-    ) -> Trained:
+    def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
         kinds = [_member(entry, options) for entry in _entries(options["members"])]
         _check_members(kinds, data, valid)
         options["members"] = ",".join(kind.name for kind in kinds)  # what a model file can say
         held_out = data if valid is None else valid
-        rounds = Rounds(held_out, options, len(kinds) + 1, None)
+        rounds = Rounds(held_out, options["measure"], len(kinds) + 1)
         stop = _Stop(callback)
         trained: list[list[Ranker]] = []
         columns: list[FloatArray] = []
-        try:
+        with rounds.until_interrupted():
             for kind in kinds:
                 rankers, scores = _train(kind, data, valid, options, stop)
                 trained.append(rankers)
@@ -111,10 +104,7 @@ class Blend(Ranker):
                 rounds.after(scores)
                 if stop.asked:
                     break
-        except KeyboardInterrupt:
-            if not columns:
-                raise
-            warnings.warn(f"Blend was interrupted; it mixes {len(columns)} members.", stacklevel=3)
+        rounds.interrupted |= stop.interrupted
         scores_of = np.array(columns[: rounds.n_rounds])
         standard = Standard.fit(scores_of, options["standard"])
         scaled = standard.apply(scores_of, held_out.offsets)
@@ -168,8 +158,8 @@ def _unpacked(packed: bytes, number: int, blend: Blend) -> Ranker:
 class _Stop:
     """Passes rounds of members on to the caller's callback, and remembers when it is time to stop."""
 
-    def __init__(self, callback: Callable[[Any], Any] | None) -> None:
-        self.asked = False
+    def __init__(self, callback: Callback) -> None:
+        self.asked = self.interrupted = False
         self._callback = callback
 
     def __call__(self, event: Any) -> bool:
@@ -179,12 +169,9 @@ class _Stop:
 
     def fit(self, ranker: Ranker, data: Dataset, valid: Dataset) -> Ranker:
         """Train a member. One that Ctrl-C has ended keeps its rounds and warns: that ends the blend too."""
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            ranker.fit(data, valid=valid, callback=self)
-        for warning in caught:
-            self.asked |= "was interrupted" in str(warning.message)
-            warnings.warn(warning.message, warning.category, stacklevel=6)
+        ranker.fit(data, valid=valid, callback=self)
+        self.interrupted |= ranker.interrupted_
+        self.asked |= self.interrupted
         return ranker
 
 

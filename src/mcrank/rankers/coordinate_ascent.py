@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import threading
-import warnings
-from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mcrank.data.dataset import Dataset
-from mcrank.options import option
+from mcrank.options import Options, option
 from mcrank.rankers.base import Card, Trained, pairs_option
 from mcrank.rankers.linear import LinearRanker
+from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.base import FloatArray
 from mcrank.scorers.linear import Linear
 from mcrank.scorers.scaling import Scaling
 from mcrank.threads import InOrder
 from mcrank.training.ascent import MOST_PAIRS, ascend, line_search
-from mcrank.training.rounds import Rounds
 
 
 class CoordinateAscent(LinearRanker):
@@ -59,13 +57,7 @@ class CoordinateAscent(LinearRanker):
     random_state: int = option(default=0, low=0, high=2**63 - 1, help="seed of orders and of random weights")
     max_pairs: int = pairs_option(MOST_PAIRS, "pairs of rows the exact search compares along a line")
 
-    def _fit(
-        self,
-        data: Dataset,
-        valid: Dataset | None,
-        options: dict[str, Any],
-        callback: Callable[[Any], Any] | None,
-    ) -> Trained:
+    def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
         scaling = Scaling.fit(data.X, options["scaling"])
         search = line_search(
             options["measure"], data, options["search"], options["doublings"], options["max_pairs"],
@@ -73,7 +65,7 @@ class CoordinateAscent(LinearRanker):
         )  # fmt: skip
         columns = np.ascontiguousarray(scaling.apply(data.X[search.rows]).T)
         held_out = None if valid is None else scaling.apply(valid.X)
-        rounds = Rounds(valid, options, options["restarts"], callback)
+        rounds = Rounds(valid, options["measure"], options["restarts"], callback)
         train = f"train {options['measure'].name}"
         prepared = options["measure"].on(data)
         stop = threading.Event()
@@ -90,22 +82,16 @@ class CoordinateAscent(LinearRanker):
         found: list[tuple[FloatArray, Any]] = []
         with InOrder[tuple[FloatArray, Any]](options["n_jobs"]) as work:
             try:
-                for number in range(options["restarts"]):
-                    work.add(partial(restart, number))
-                while len(work):
-                    weights, value = work.take()
-                    found.append((weights, value))
-                    scores = None if held_out is None else np.einsum("ij,j->i", held_out, weights)
-                    measured = float(prepared.mean(scaling.scores(data.X, weights)))
-                    if rounds.after(scores, **{train: measured}):
-                        break
-            except KeyboardInterrupt:
-                if rounds.n_rounds == 0:
-                    raise
-                warnings.warn(
-                    f"CoordinateAscent was interrupted; it keeps the best of {rounds.n_rounds} restarts.",
-                    stacklevel=3,
-                )
+                with rounds.until_interrupted():
+                    for number in range(options["restarts"]):
+                        work.add(partial(restart, number))
+                    while len(work):
+                        weights, value = work.take()
+                        found.append((weights, value))
+                        scores = None if held_out is None else np.einsum("ij,j->i", held_out, weights)
+                        measured = float(prepared.mean(scaling.scores(data.X, weights)))
+                        if rounds.after(scores, **{train: measured}):
+                            break
             finally:
                 stop.set()
         if valid is None:

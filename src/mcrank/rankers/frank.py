@@ -18,9 +18,10 @@ from mcrank.kernels import kernel
 from mcrank.losses.base import Loss
 from mcrank.losses.boxes import LONG
 from mcrank.losses.pairwise import FidelityLoss
-from mcrank.options import option
+from mcrank.options import Options, option
 from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.trees import TreeRanker
+from mcrank.rounds import Callback
 from mcrank.scorers.base import FloatArray
 from mcrank.scorers.heads import Head
 from mcrank.training.boxed_fidelity import LongQuery
@@ -82,18 +83,10 @@ class FRank(TreeRanker):
         loss = FidelityLoss(data.y, data.offsets, per_query=options["pairs"] == "query", weight=weight)
         return None if loss.is_empty else loss
 
-    def _fit(
-        self,
-        data: Dataset,
-        valid: Dataset | None,
-        options: dict[str, Any],
-        callback: Callable[[Any], Any] | None,
-    ) -> Trained:
+    def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
         if options["scorer"] == "trees":
             return super()._fit(data, valid, options, callback)
-        return self._trained(
-            boost_stumps(_Fidelity, data, valid, options, callback, type(self).__name__), Head()
-        )
+        return self._trained(boost_stumps(_Fidelity, data, valid, options, callback), Head())
 
 
 Along = Callable[[float], FloatArray]

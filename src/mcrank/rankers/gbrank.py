@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -10,9 +9,10 @@ from mcrank.boosting.boost import Boosted
 from mcrank.data.dataset import Dataset
 from mcrank.losses.base import Loss
 from mcrank.losses.hinges import SquaredHinge, ViolationTargets
-from mcrank.options import option
+from mcrank.options import Options, option
 from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.trees import TreeRanker
+from mcrank.rounds import Callback
 from mcrank.scorers.heads import Head
 from mcrank.training.weights import relative_weight
 
@@ -59,13 +59,7 @@ class GBRank(TreeRanker):
         default=1.0, low=0, high=1e6, open_low=True, help="lead that a better row must have (tau)"
     )
 
-    def _fit(
-        self,
-        data: Dataset,
-        valid: Dataset | None,
-        options: dict[str, Any],
-        callback: Callable[[Any], Any] | None,
-    ) -> Trained:
+    def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
         rate = options["learning_rate"]
         if rate is None:
             rate = _RATES[options["form"]]
@@ -80,5 +74,6 @@ class GBRank(TreeRanker):
         if self.form == "average":
             # The engine kept the sum (t + 1) F_t; the ranking function is the average.
             forest = boosted.forest
-            boosted = replace(boosted, forest=replace(forest, value=forest.value / (boosted.best_round + 1)))
+            average = forest.value / (boosted.rounds.best_round + 1)
+            boosted = replace(boosted, forest=replace(forest, value=average))
         return super()._trained(boosted, head)

@@ -4,9 +4,7 @@ pairs, plain or weighted by the change of a measure.
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -19,13 +17,13 @@ from mcrank.losses.lambdas import MOST_PAIRS, LambdaLoss
 from mcrank.losses.pairwise import PairwiseLogistic
 from mcrank.metrics.kendall import Kendall
 from mcrank.metrics.measure import Measure
-from mcrank.options import fitted, option
+from mcrank.options import Options, fitted, option
 from mcrank.rankers.base import Card, Ranker, Trained, pairs_option, stopping_option
+from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.base import Arrays, FloatArray
 from mcrank.scorers.net import ACTIVATIONS, Net, layer_sizes, n_weights
 from mcrank.scorers.scaling import SCALINGS, Scaling
 from mcrank.training.descent import OPTIMIZERS, Descent
-from mcrank.training.rounds import Rounds
 from mcrank.training.weights import relative_weight
 
 _MOST_HALVINGS = 30  # of the rate before training gives up
@@ -90,30 +88,20 @@ class NetRanker(Ranker):
     def _watched(self, options: dict[str, Any]) -> Measure:
         """Return the measure of the training scores whose fall halves plain steps."""
 
-    def _fit(
-        self,
-        data: Dataset,
-        valid: Dataset | None,
-        options: dict[str, Any],
-        callback: Callable[[Any], Any] | None,
-    ) -> Trained:
+    def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
         sizes = self._sizes(options, data.n_features)
         scaling = Scaling.fit(data.X, options["scaling"])
         net = Net(sizes, options["activation"], np.zeros(n_weights(sizes)), scaling)
         loss = self._loss(data, options)
         if loss is None:
-            return Trained(net, Rounds(None, options, 0, None))  # every row has the score 0
-        rounds = Rounds(valid, options, options["epochs"], callback, options["early_stopping_rounds"])
+            return Trained(net, Rounds(None, None, 0))  # every row has the score 0
+        rounds = Rounds(
+            valid, options["measure"], options["epochs"], callback, options["early_stopping_rounds"]
+        )
         descent = Descent(data, scaling.apply(data.X, np.float32), loss, sizes, options)
         kept = [net]
-        try:
+        with rounds.until_interrupted():
             self._descend(descent, data, valid, options, rounds, kept)
-        except KeyboardInterrupt:
-            if rounds.n_rounds == 0:
-                raise
-            warnings.warn(
-                f"{type(self).__name__} was interrupted; it keeps epoch {rounds.best_round}.", stacklevel=3
-            )
         return Trained(kept[-1], rounds)
 
     def _descend(

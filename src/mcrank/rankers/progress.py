@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mcrank.boosting.boost import RoundEvent
+    from mcrank.rounds import RoundEvent
 
 
 class Lines:
@@ -17,7 +17,7 @@ class Lines:
 
     Examples
     --------
-    >>> from mcrank.boosting.boost import RoundEvent
+    >>> from mcrank.rounds import RoundEvent
     >>> from mcrank.rankers.progress import Lines
     >>> print(Lines("McRank", 1).line(RoundEvent(10, 100, {"ndcg@10": 0.5}, 2.0)))
     McRank: round 10 of 100, ndcg@10 0.5000, 2.0 s

@@ -11,7 +11,6 @@ of π over the rows above its threshold.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,9 +22,10 @@ from mcrank.kernels import kernel, step
 from mcrank.kernels.fenwick import add_at, sum_upto
 from mcrank.losses.boxes import LONG
 from mcrank.losses.pairwise import PairArrays
-from mcrank.options import option
+from mcrank.options import Options, option
 from mcrank.rankers.base import Card, Trained, stopping_option
 from mcrank.rankers.trees import ForestRanker
+from mcrank.rounds import Callback
 from mcrank.training.stumps import NET, NOTHING, ROOTS, SIZE, Stump, StumpBoosting, boost_stumps, sum_bins
 
 _RULES = {"r": NET, "abs": SIZE, "z": ROOTS}
@@ -88,15 +88,9 @@ class RankBoost(ForestRanker):
     binning: str = option(default="adaptive", choices=BINNINGS, help="how features are cut into bins")
     early_stopping_rounds: int | None = stopping_option()
 
-    def _fit(
-        self,
-        data: Dataset,
-        valid: Dataset | None,
-        options: dict[str, Any],
-        callback: Callable[[Any], Any] | None,
-    ) -> Trained:
-        boosted = boost_stumps(_Exponential, data, valid, options, callback, type(self).__name__)
-        return Trained(boosted.forest, boosted)
+    def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
+        boosted = boost_stumps(_Exponential, data, valid, options, callback)
+        return Trained(boosted.forest, boosted.rounds)
 
 
 class _Exponential(StumpBoosting):

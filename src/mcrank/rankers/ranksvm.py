@@ -4,23 +4,21 @@ scorer and the hinge loss of pairs.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mcrank.data.dataset import Dataset
 from mcrank.errors import ModelFileError
-from mcrank.options import fitted, option
+from mcrank.options import Options, fitted, option
 from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.linear import LinearRanker
+from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.base import Arrays, FloatArray
 from mcrank.scorers.linear import Linear
 from mcrank.scorers.scaling import Scaling
 from mcrank.training.hinge import PairedRows
 from mcrank.training.products import centred_rows, gradient_of, scores_of
-from mcrank.training.rounds import Rounds
 
 PATH = tuple(10.0**power for power in range(-6, 5))  # C of the path, as in the apples-to-apples paper
 _NARROWER = 0.25  # each smoothing of the plain hinge is so much narrower than the one before
@@ -72,13 +70,7 @@ class RankSVM(LinearRanker):
     max_iter: int = option(default=1000, low=1, high=2**31 - 1, help="most Newton steps for one C")
     C_: float = fitted()
 
-    def _fit(
-        self,
-        data: Dataset,
-        valid: Dataset | None,
-        options: dict[str, Any],
-        callback: Callable[[Any], Any] | None,
-    ) -> Trained:
+    def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
         scaling = Scaling.fit(data.X, options["scaling"])
         paired = PairedRows.of(data, options["pairs"] == "query")
         problem = None if paired is None else Problem(data, scaling, paired)
@@ -86,10 +78,10 @@ class RankSVM(LinearRanker):
         if options["C"] is None and valid is None:
             path = (1.0 if problem is None else len(problem.paired.n_levels) / problem.paired.total,)
         held_out = None if valid is None else scaling.apply(valid.X)
-        rounds = Rounds(valid, options, len(path), callback)
+        rounds = Rounds(valid, options["measure"], len(path), callback)
         weights = np.zeros(data.n_features)
         solved: list[FloatArray] = []
-        try:
+        with rounds.until_interrupted():
             for C in path:
                 objective = 0.0
                 if problem is not None:
@@ -98,10 +90,6 @@ class RankSVM(LinearRanker):
                 solved.append(weights)
                 if rounds.after(scores, C=C, objective=objective) or problem is None:
                     break
-        except KeyboardInterrupt:
-            if rounds.n_rounds == 0:
-                raise
-            warnings.warn(f"RankSVM was interrupted after {rounds.n_rounds} costs.", stacklevel=3)
         self.C_ = path[rounds.best_round - 1]
         return Trained(Linear(solved[rounds.best_round - 1], scaling), rounds)
 

@@ -41,6 +41,7 @@ class Stored(Optioned, Estimator, ABC):
     feature_names_: tuple[str, ...] = fitted()
     feature_names_in_: npt.NDArray[np.object_] = fitted()
     n_features_in_: int = fitted()
+    interrupted_: bool = fitted()
     provenance_: dict[str, Any] = fitted()
     options_: dict[str, Any] = fitted()
 
@@ -155,6 +156,7 @@ class Stored(Optioned, Estimator, ABC):
         training = meta["training"]
         ranker.n_rounds_, ranker.best_round_ = int(training["rounds"]), int(training["best_round"])
         ranker.history_ = _history(training["history"])
+        ranker.interrupted_ = False
         return ranker
 
     @classmethod

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,8 +14,9 @@ from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError, ModelFileError
 from mcrank.losses.base import Loss
 from mcrank.losses.quantize import MOST_ROWS
-from mcrank.options import fitted, option
+from mcrank.options import Options, fitted, option
 from mcrank.rankers.base import Ranker, Trained, stopping_option
+from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.base import Arrays
 from mcrank.scorers.forest.forest import Forest, ForestBuilder
 from mcrank.scorers.heads import Head
@@ -90,27 +89,17 @@ class TreeRanker(ForestRanker):
         """Return how the outputs of the loss become ranking scores."""
         return Head()
 
-    def _fit(
-        self,
-        data: Dataset,
-        valid: Dataset | None,
-        options: dict[str, Any],
-        callback: Callable[[Any], Any] | None,
-    ) -> Trained:
+    def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
         if data.n_rows > MOST_ROWS:
             raise DataError(f"The training data has {data.n_rows} rows; trees take at most {MOST_ROWS}.")
         loss, head = self._loss(data, options), self._head(data, options)
         if loss is None:
             empty = ForestBuilder(data.n_features, [0.0]).build()
-            return self._trained(Boosted(empty, None, 0, 0), head)
+            return self._trained(Boosted(empty, None, Rounds(None, None, 0)), head)
         names = BoostOptions.__dataclass_fields__
         settings = BoostOptions(**{name: options[name] for name in names})
         watch = None if valid is None else Validation(valid, options["measure"], head.rank)
         boosted = boost(data, loss, settings, watch, callback, sequential=options.get("sequential", False))
-        if boosted.interrupted:
-            warnings.warn(
-                f"{type(self).__name__} was interrupted; it keeps {boosted.best_round} rounds.", stacklevel=3
-            )
         return self._trained(boosted, head)
 
     def _trained(self, boosted: Boosted, head: Head) -> Trained:
@@ -119,7 +108,7 @@ class TreeRanker(ForestRanker):
         self.bin_offsets_ = (
             np.zeros(boosted.forest.n_features + 1, dtype=np.int64) if bins is None else bins.offsets
         )
-        return Trained(boosted.forest, boosted, head)
+        return Trained(boosted.forest, boosted.rounds, head)
 
     def _own_state(self) -> tuple[dict[str, Any], Arrays]:
         return {}, {"bin_edges": self.bin_edges_, "bin_offsets": self.bin_offsets_}

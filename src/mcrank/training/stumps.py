@@ -6,7 +6,6 @@ threshold of a feature is tried in one pass over its bins.
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,9 +20,9 @@ from mcrank.boosting.boost import Boosted
 from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel
 from mcrank.losses.pairwise import pair_arrays
+from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.forest.forest import ForestBuilder
 from mcrank.threads import run_all
-from mcrank.training.rounds import Rounds
 
 FloatArray = npt.NDArray[np.float64]
 # With less than this share of the first loss left there is nothing to learn, only rounding.
@@ -186,25 +185,18 @@ def boost_stumps(
     data: Dataset,
     valid: Dataset | None,
     options: dict[str, Any],
-    callback: Callable[[Any], Any] | None,
-    owner: str,
+    callback: Callback,
 ) -> Boosted:
     """Boost stumps, keeping those up to the best round; Ctrl-C ends it after the rounds already done."""
-    rounds = Rounds(valid, options, options["n_estimators"], callback, options["early_stopping_rounds"])
+    rounds = Rounds(
+        valid, options["measure"], options["n_estimators"], callback, options["early_stopping_rounds"]
+    )
     builder = ForestBuilder(data.n_features, [0.0])
-    interrupted = False
     boosting = kind(data, options)
-    try:
+    with rounds.until_interrupted():
         boosting.learn(builder, valid, options, rounds)
-    except KeyboardInterrupt:
-        if rounds.best_round == 0:
-            raise
-        interrupted = True
-    if interrupted:
-        warnings.warn(f"{owner} was interrupted; it keeps {rounds.best_round} rounds.", stacklevel=4)
     builder.keep_first(rounds.best_round)
-    bins = boosting.ground.bins
-    return Boosted(builder.build(), bins, rounds.n_rounds, rounds.best_round, interrupted, rounds.history)
+    return Boosted(builder.build(), boosting.ground.bins, rounds)
 
 
 @kernel("void(uint16[:, ::1], float64[::1], int64[::1], int64, int64, float64[::1])")

@@ -8,7 +8,7 @@ import mcrank
 from mcrank import NDCG, Dataset, RegressionRanker
 from mcrank.errors import MeasureError
 from mcrank.rankers.registry import from_bytes, to_bytes
-from mcrank.training.rounds import Rounds
+from mcrank.rounds import Rounds
 from tests.rankers.data import dataset
 
 VALID = Dataset([[0.0]] * 3, [0, 1, 2], [1, 1, 1])
@@ -16,7 +16,7 @@ GOOD, FAIR, BAD = [1.0, 2.0, 3.0], [1.0, 3.0, 2.0], [3.0, 2.0, 1.0]
 
 
 def rounds(valid=VALID, callback=None, patience=None):
-    return Rounds(valid, {"measure": NDCG(k=10)}, 10, callback, patience)
+    return Rounds(valid, NDCG(k=10), 10, callback, patience)
 
 
 def test_the_best_round_is_the_first_of_equals():
@@ -56,11 +56,34 @@ def test_the_callback_sees_each_round_and_may_stop():
 
 def test_a_measure_without_a_value_is_an_error():
     empty = Dataset([[0.0]], [0], [1])
-    kept = Rounds(
-        empty, {"measure": mcrank.parse_measure("ndcg@10[standard;empty=skip;nothing=nan]")}, 1, None
-    )
     with pytest.raises(MeasureError, match="has no value on the validation data"):
-        kept.after([1.0])
+        Rounds(empty, mcrank.parse_measure("ndcg@10[standard;empty=skip;nothing=nan]"), 1)
+
+
+def test_an_interruption_keeps_the_rounds_done():
+    kept = rounds()
+    with kept.until_interrupted():
+        kept.after(GOOD)
+        kept.after(BAD)
+        raise KeyboardInterrupt
+    assert kept.interrupted
+    assert (kept.best_round, kept.n_rounds) == (1, 2)
+
+
+def test_an_interruption_before_the_first_round_is_passed_on():
+    kept = rounds()
+    with pytest.raises(KeyboardInterrupt), kept.until_interrupted():
+        raise KeyboardInterrupt
+    assert not kept.interrupted
+
+
+def test_a_round_interrupted_while_it_is_measured_leaves_no_trace():
+    kept = rounds()
+    with kept.until_interrupted():
+        kept.after(BAD, loss=1.0)
+        kept.history["loss"].append(0.5)  # as if Ctrl-C came when half of the second round was noted
+        raise KeyboardInterrupt
+    assert kept.history == {"ndcg@10": kept.history["ndcg@10"][:1], "loss": [1.0]}
 
 
 QUICK = {"n_estimators": 3, "n_jobs": 1}

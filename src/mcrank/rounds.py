@@ -1,0 +1,150 @@
+"""Rounds of training: the validation measure, the best round, when to stop, and what Ctrl-C leaves.
+
+The one watch of all loops: boosting of trees has it, and so has every ranker with a loop of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mcrank.data.dataset import Dataset
+from mcrank.errors import MeasureError
+from mcrank.metrics.measure import Measure
+from mcrank.metrics.prepared import PreparedMeasure
+
+# Values of a measure this near are equal: dialects that differ by a constant then choose the same round.
+SAME = 1e-12
+
+
+@dataclass(frozen=True)
+class RoundEvent:
+    """What a progress callback is told after each round.
+
+    Attributes
+    ----------
+    round, rounds : int
+        Rounds done, and rounds asked for.
+    scores : dict
+        Value of each measure on the validation data; empty without it.
+    seconds : float
+        Time since training began.
+    """
+
+    round: int
+    rounds: int
+    scores: dict[str, float]
+    seconds: float
+
+
+Callback = Callable[[RoundEvent], Any] | None
+
+
+class Rounds:
+    """Keeps count of rounds.
+
+    Parameters
+    ----------
+    valid : Dataset or None
+        Data held out.
+    measure : Measure or None
+        What is measured on it; None only without such data.
+    rounds : int
+        Rounds asked for.
+    callback : callable or None
+        Told a `RoundEvent` after each round; a true answer ends training.
+    patience : int or None
+        Stop after so many rounds without a better validation measure.
+
+    Attributes
+    ----------
+    n_rounds : int
+        Rounds done.
+    best_round : int
+        Round with the best validation measure, the first of equals; without validation data the last.
+    improved : bool
+        Whether the last round is the best so far: the time to keep a copy of what it learned.
+    interrupted : bool
+        Whether Ctrl-C ended training.
+    history : dict of list
+        Value of each measure after each round.
+
+    Examples
+    --------
+    >>> import mcrank
+    >>> from mcrank.rounds import Rounds
+    >>> valid = mcrank.Dataset([[0.0], [1.0]], [0, 1], [1, 1])
+    >>> rounds = Rounds(valid, mcrank.NDCG(k=10), rounds=5, patience=1)
+    >>> rounds.after([0.0, 1.0]), rounds.after([1.0, 0.0])
+    (False, True)
+    >>> rounds.best_round, rounds.improved
+    (1, False)
+    """
+
+    def __init__(
+        self,
+        valid: Dataset | None,
+        measure: Measure | None,
+        rounds: int,
+        callback: Callback = None,
+        patience: int | None = None,
+    ) -> None:
+        self.n_rounds = 0
+        self.best_round = 0
+        self.improved = False
+        self.interrupted = False
+        self.history: dict[str, list[float]] = {}
+        self._asked, self._callback, self._patience = rounds, callback, patience
+        self._began = time.perf_counter()
+        self._best = -np.inf
+        self._prepared: PreparedMeasure | None = None
+        if valid is None or measure is None:
+            return
+        self._prepared, self._name = measure.on(valid), measure.name
+        # Any scores do: whether a query counts is not a matter of the ranking.
+        if np.isnan(self._prepared.mean(np.arange(valid.n_rows))):
+            raise MeasureError(
+                f"{measure.name} has no value on the validation data (no query counts); "
+                "choose another measure or other data."
+            )
+
+    @contextmanager
+    def until_interrupted(self) -> Iterator[None]:
+        """Let Ctrl-C end a loop with the rounds already done; it is passed on if there are none."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            if self.best_round == 0:
+                raise
+            self.interrupted = True
+            for values in self.history.values():
+                del values[self.n_rounds :]  # of the round under way
+
+    def after(self, valid_scores: Any = None, **values: float) -> bool:
+        """Take the scores of the validation rows (grouped order) after a round; True when it is time to stop.
+
+        Further named ``values`` go into the history.
+        """
+        number = self.n_rounds + 1
+        measured: dict[str, float] = {}
+        best = self._best
+        self.improved = self._prepared is None
+        if self._prepared is not None:
+            value = measured[self._name] = float(self._prepared.mean(valid_scores))
+            self.improved = value > self._best + SAME
+            best = max(best, value)
+        for name, value in (measured | values).items():
+            self.history.setdefault(name, []).append(value)
+        # Last, and in this order: an interruption before leaves the rounds before this one, whole.
+        self.n_rounds = number
+        if self.improved:
+            self._best, self.best_round = best, number
+        event = RoundEvent(number, self._asked, measured, time.perf_counter() - self._began)
+        stop = self._callback is not None and bool(self._callback(event))
+        tired = self._patience is not None and number - self.best_round >= self._patience
+        return stop or (self._prepared is not None and tired)
