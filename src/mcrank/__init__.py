@@ -39,6 +39,7 @@ _HOMES = {
     "CoordinateAscent": "mcrank.rankers.coordinate_ascent",
     "Blend": "mcrank.rankers.blend",
     "FRank": "mcrank.rankers.frank",
+    "ImportedRanker": "mcrank.rankers.imported",
     "load": "mcrank.models.file",
     "compare": "mcrank.experiments.compare",
     "Comparison": "mcrank.experiments.comparison",
@@ -125,6 +126,7 @@ if TYPE_CHECKING:
     from mcrank.rankers.coordinate_ascent import CoordinateAscent as CoordinateAscent
     from mcrank.rankers.frank import FRank as FRank
     from mcrank.rankers.gbrank import GBRank as GBRank
+    from mcrank.rankers.imported import ImportedRanker as ImportedRanker
     from mcrank.rankers.lambdamart import LambdaMART as LambdaMART
     from mcrank.rankers.mcrank import McRank as McRank
     from mcrank.rankers.mcrank import OrdinalMcRank as OrdinalMcRank

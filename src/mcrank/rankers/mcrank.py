@@ -7,7 +7,6 @@ probability times T(grade). T is chosen when predicting: the model knows only pr
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -20,6 +19,7 @@ from mcrank.losses.multiclass import MulticlassLoss
 from mcrank.losses.ordinal import OrdinalLoss
 from mcrank.options import option
 from mcrank.rankers.base import Card
+from mcrank.rankers.graded import GradedRanker
 from mcrank.rankers.trees import TreeRanker
 from mcrank.scorers.base import FloatArray
 from mcrank.scorers.heads import Head
@@ -29,37 +29,15 @@ if TYPE_CHECKING:
     from mcrank.losses.abc import AdaptiveLoss
     from mcrank.losses.classes import ClassLoss
 
-Relevance = str | Sequence[float] | npt.NDArray[np.float64]
 
-
-class GradeRanker(TreeRanker):
-    """What both kinds share: grades mapped to classes and back, probabilities, Expected Relevance.
-
-    Attributes
-    ----------
-    grades_ : ndarray of float64
-        Grades seen in training, ascending; column k of `predict_proba` is the probability of ``grades_[k]``.
-    classes_ : ndarray of float64
-        The same, under the name that scikit-learn asks for beside `predict_proba`.
-    """
+class GradeRanker(TreeRanker, GradedRanker):
+    """What both kinds share: grades mapped to classes, a loss over classes, and a head of grades."""
 
     init: str = option(
         default="zero",
         choices=("zero", "prior"),
         help="start from score 0, as the paper, or from the shares of the grades, ahead in early rounds",
     )
-
-    @property
-    def grades_(self) -> FloatArray:
-        """Grades seen in training, ascending."""
-        values = self.head_.values
-        assert values is not None  # these rankers have no other heads
-        return values
-
-    @property
-    def classes_(self) -> FloatArray:
-        """Grades seen in training, ascending."""
-        return self.grades_
 
     @abstractmethod
     def _kind(self, n_grades: int, options: dict[str, Any]) -> str:
@@ -91,50 +69,6 @@ class GradeRanker(TreeRanker):
         options: dict[str, Any],
     ) -> ClassLoss | AdaptiveLoss:
         """Return the loss on class codes."""
-
-    def predict(self, X: Dataset | npt.ArrayLike, relevance: Relevance = "grade") -> FloatArray:
-        """Return the Expected Relevance of each row, in the caller's row order.
-
-        Parameters
-        ----------
-        X : Dataset or array-like of shape (rows, features)
-            What to score.
-        relevance : {"grade", "gain"} or sequence of numbers
-            T of the paper: the grades themselves, 2^grade - 1 (the choice that is optimal for DCG if the
-            probabilities are right), or one number per grade of `grades_`, not falling.
-        """
-        values = self._relevance(relevance)
-        return self.head_.expected(self._raw(X, "predict"), values)
-
-    def predict_proba(self, X: Dataset | npt.ArrayLike) -> FloatArray:
-        """Return the probability of each grade (rows x grades); every row is a distribution over
-        `grades_`.
-        """
-        raw = self._raw(X, "predict_proba")
-        return np.ascontiguousarray(np.transpose(self.head_.proba(raw)))  # type: ignore[arg-type]
-
-    def _relevance(self, relevance: Relevance) -> FloatArray:
-        self._check_fitted()
-        if isinstance(relevance, str):
-            if relevance == "grade":
-                return self.grades_
-            if relevance == "gain" and self.grades_[-1] < 1024:
-                return np.exp2(self.grades_) - 1
-        else:
-            try:
-                values = np.asarray(relevance, dtype=np.float64)
-            except (TypeError, ValueError):
-                values = np.empty(0)
-            if (
-                values.shape == self.grades_.shape
-                and np.isfinite(values).all()
-                and (np.diff(values) >= 0).all()
-            ):
-                return values
-        raise OptionError(
-            f"relevance of {type(self).__name__}.predict must be 'grade', 'gain' or {len(self.grades_)} "
-            f"numbers that do not fall, got {relevance!r}."
-        )
 
 
 class McRank(GradeRanker):

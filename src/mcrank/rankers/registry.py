@@ -38,6 +38,8 @@ RANKERS: dict[str, str] = {
     "blend": "mcrank.rankers.blend:Blend",
     "frank": "mcrank.rankers.frank:FRank",
 }
+# What a model file may hold besides, and nobody can train.
+_UNTRAINED = {"imported": "mcrank.rankers.imported:ImportedRanker"}
 
 
 def ranker_class(name: str) -> type[Ranker]:
@@ -52,7 +54,11 @@ def ranker_class(name: str) -> type[Ranker]:
     """
     if name not in RANKERS:
         raise OptionError(f"There is no ranker {name!r}; {did_you_mean(name, RANKERS, 'rankers:')}")
-    module, _, class_name = RANKERS[name].partition(":")
+    return _class_at(RANKERS[name])
+
+
+def _class_at(place: str) -> type[Ranker]:
+    module, _, class_name = place.partition(":")
     found: type[Ranker] = getattr(importlib.import_module(module), class_name)
     return found
 
@@ -113,7 +119,8 @@ def _ranker(header: dict[str, Any], arrays: Arrays, where: str) -> Ranker:
     try:
         check_texts(meta, "the text")
         with np.errstate(over="ignore", invalid="ignore"):  # odd numbers are for the checks to find
-            ranker = ranker_class(name).from_state(meta, arrays)
+            kind = _class_at(_UNTRAINED[name]) if name in _UNTRAINED else ranker_class(name)
+            ranker = kind.from_state(meta, arrays)
             _check_returned(ranker, meta, arrays)
         _check_reach(arrays, "the model")
     except KernelError:

@@ -19,7 +19,9 @@ class Head:
     kind       outputs     of K grades
     ========== =========== =========================================================================
     identity   1           none: the output is the score
+    exp        1           none: the output is the log of the score
     softmax    K           log of the probability of each grade, up to a constant of the row
+    one-each   K           log-odds of each grade against all others, learned apart
     cumulative K - 1       log-odds that the grade is above each one but the highest
     base-pairs K (K - 1)   trees of a grade against a base grade (ABC-boost); added up, then softmax
     ========== =========== =========================================================================
@@ -43,7 +45,7 @@ class Head:
 
     def __post_init__(self) -> None:
         values = self.values
-        if self.kind not in _OUTPUTS or (values is None) != (self.kind == "identity"):
+        if self.kind not in _OUTPUTS or (values is None) != (self.kind in GRADELESS):
             raise ModelFileError(
                 f"there is no head {self.kind!r} {'without' if values is None else 'with'} grades."
             )
@@ -67,7 +69,10 @@ class Head:
 
     def rank(self, raw: FloatArray) -> FloatArray:
         """Return the ranking score of each row."""
-        return np.asarray(raw[0]) if self.values is None else self.expected(raw, self.values)
+        if self.values is not None:
+            return self.expected(raw, self.values)
+        # Cut off where the score would be infinite: no measure could rank it.
+        return np.exp(np.minimum(raw[0], _LARGEST_LOG)) if self.kind == "exp" else np.asarray(raw[0])
 
     def expected(self, raw: FloatArray, values: FloatArray) -> FloatArray:
         """Return Σ T(k) p(k), summed as T(0) + Σ (T(k) - T(k-1)) Pr(y >= k): the same, and it needs no
@@ -102,14 +107,21 @@ class Head:
             from mcrank.losses.abc import class_scores
 
             raw = class_scores(raw)
+        elif self.kind == "one-each":
+            # The softmax of logs of probabilities divides them by their sum, and stands none of them being 0.
+            raw = -np.logaddexp(0.0, -raw)
         powers = np.exp(raw - raw.max(axis=0))
         return np.asarray(powers / powers.sum(axis=0))
 
 
+GRADELESS = ("identity", "exp")
+_LARGEST_LOG = np.log(np.finfo(np.float64).max)
 # Raw outputs of each kind, of so many grades.
 _OUTPUTS: dict[str, Callable[[int], int]] = {
     "identity": lambda grades: 1,
+    "exp": lambda grades: 1,
     "softmax": lambda grades: grades,
+    "one-each": lambda grades: grades,
     "cumulative": lambda grades: grades - 1,
     "base-pairs": lambda grades: grades * (grades - 1),
 }
