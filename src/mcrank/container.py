@@ -35,13 +35,12 @@ from dataclasses import dataclass
 from typing import IO, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import Array, Arrays, ByteArray
 from mcrank.errors import ModelFileError
 from mcrank.memory import fresh_bytes
 
-Arrays = dict[str, npt.NDArray[Any]]
-Content = bytes | bytearray | npt.NDArray[np.uint8]
+Content = bytes | bytearray | ByteArray
 
 FORMAT_VERSION = 1
 PRELUDE = struct.Struct("<8sIIQ")
@@ -94,7 +93,7 @@ class Place(NamedTuple):
     end: int
 
 
-def pack(header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], kind: Kind = MODEL) -> bytes:
+def pack(header: Mapping[str, Any], arrays: Mapping[str, Array], kind: Kind = MODEL) -> bytes:
     """Return the bytes of a file that holds ``header`` (JSON values) and ``arrays`` (numbers).
 
     Examples
@@ -109,7 +108,7 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], kind
 
 
 def pieces(
-    header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], kind: Kind = MODEL
+    header: Mapping[str, Any], arrays: Mapping[str, Array], kind: Kind = MODEL
 ) -> Iterator[bytes | memoryview]:
     """Yield what `pack` returns piece by piece: a cache is not held in memory twice to be written."""
     table, blocks = [], []
@@ -261,11 +260,11 @@ def _check_digest(file: IO[bytes], size: int, where: str, kind: Kind) -> None:
         raise _damaged(where, "its checksum does not match its content", kind)
 
 
-def _mapped(file: IO[bytes]) -> npt.NDArray[np.uint8]:
+def _mapped(file: IO[bytes]) -> ByteArray:
     return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
 
 
-def _read_all(file: IO[bytes], size: int, where: str, kind: Kind) -> npt.NDArray[np.uint8]:
+def _read_all(file: IO[bytes], size: int, where: str, kind: Kind) -> ByteArray:
     """Read the whole file into memory that starts at a multiple of the alignment, as its arrays do."""
     content = fresh_bytes(size)
     file.seek(0)
@@ -358,7 +357,7 @@ def _array_entry(entry: Any, where: str, kind: Kind) -> tuple[str, np.dtype[Any]
     return name, DTYPES[dtype], tuple(shape)
 
 
-def _check_finite(array: npt.NDArray[Any], name: str, where: str) -> None:
+def _check_finite(array: Array, name: str, where: str) -> None:
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         at = int(np.argmin(np.isfinite(array.ravel())))
         raise ModelFileError(f"{where} has {array.ravel()[at]!r} in {name} at {at}; numbers must be finite.")

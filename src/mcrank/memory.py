@@ -6,12 +6,13 @@ import mmap
 import sys
 
 import numpy as np
-import numpy.typing as npt
+
+from mcrank.arrays import ByteArray
 
 _LARGE = 4 << 20
 
 
-def fresh_bytes(size: int) -> npt.NDArray[np.uint8]:
+def fresh_bytes(size: int) -> ByteArray:
     """Bytes whose pages take no memory before they are written to, from a multiple of 64 on.
 
     Large ones come from the system in small pages. NumPy would ask for huge ones, which in a virtual machine

@@ -18,8 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from mcrank.arrays import Array, FloatArray, IntArray
 
 
 class Sums(Protocol):
@@ -46,7 +45,7 @@ class Sums(Protocol):
     def scatter(self, hists: IntArray, cuts: list[int]) -> IntArray:
         """Return sums of everybody's histograms, where counters ``cuts[rank]:cuts[rank + 1]`` are wanted."""
 
-    def agree(self, found: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def agree(self, found: Array) -> Array:
         """Return, for each node, the record of the best split anybody found; of equals the lowest rank's."""
 
 
@@ -80,7 +79,7 @@ class Alone:
         """Return them."""
         return hists
 
-    def agree(self, found: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def agree(self, found: Array) -> Array:
         """Return them."""
         return found
 
@@ -118,7 +117,7 @@ def exact_sum(values: FloatArray, sums: Sums = ALONE) -> float:
     return _scaled((int(both[0]) << bits) + int(both[1]), exponent - 2 * bits)
 
 
-def as_integers(weights: FloatArray) -> npt.NDArray[np.int64]:
+def as_integers(weights: FloatArray) -> IntArray:
     """Return weights (not negative) times a power of two, rounded: as large as their sum allows.
 
     Examples

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.arrays import FloatArray
 from mcrank.boosting.boost import Booster
 from mcrank.losses.abc import AdaptiveLoss, class_scores
-from mcrank.losses.quantize import FloatArray
 from mcrank.sums import exact_sum
 
 

@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.arrays import FloatArray, IntArray
 from mcrank.boosting.binning import Bins, bin_dataset, find_bins
 from mcrank.boosting.grow import Grounds, Rules, Scratch, Workspace, grow, tree_arrays
 from mcrank.boosting.growth import Growth
 from mcrank.boosting.leaves import leaf_values, move_rows, walk_rows
 from mcrank.boosting.packing import Packing
 from mcrank.boosting.roots import SharedRoots
-from mcrank.boosting.rows import IntArray, MemoryRows
+from mcrank.boosting.rows import MemoryRows
 from mcrank.boosting.sampling import draw, query_keys
 from mcrank.boosting.team import Team
 from mcrank.cores import available_cores
 from mcrank.data.dataset import Dataset
 from mcrank.losses.base import Loss
-from mcrank.losses.quantize import FloatArray
 from mcrank.metrics.measure import Measure
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.forest.forest import Forest, ForestBuilder

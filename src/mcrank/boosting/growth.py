@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.arrays import IntArray
 from mcrank.boosting.grow import (
     Grounds,
     Rules,
@@ -28,7 +29,7 @@ from mcrank.boosting.grow import (
     sum_root,
     worth_searching,
 )
-from mcrank.boosting.rows import IntArray, Job, Rows
+from mcrank.boosting.rows import Job, Rows
 from mcrank.boosting.split import NODE
 from mcrank.kernels import kernel
 from mcrank.kernels.memory import aligned

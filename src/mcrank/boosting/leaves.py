@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from numba import int32, int64, types, uint64
 
+from mcrank.arrays import FloatArray
 from mcrank.kernels import kernel
 from mcrank.losses.base import LeafRule, Loss
-from mcrank.losses.quantize import READ_ONLY, FloatArray, Gradients
+from mcrank.losses.quantize import READ_ONLY, Gradients
 from mcrank.losses.regression import gathered, weighted_median
 
 _SCALE = types.containers.UniTuple(types.int64, 2)  # type: ignore[no-untyped-call]

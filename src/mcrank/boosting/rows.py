@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.arrays import IntArray
 from mcrank.boosting.grow import Grounds, Rules, Scratch, Workspace, divide_rows
 from mcrank.boosting.histogram import node_histogram
 from mcrank.boosting.packing import fill_packs
@@ -15,8 +16,6 @@ from mcrank.boosting.partition import fill_entries
 from mcrank.kernels import kernel
 from mcrank.kernels.memory import aligned
 from mcrank.losses.quantize import Gradients
-
-IntArray = npt.NDArray[np.int64]
 
 
 class Job(NamedTuple):

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import FeatureArray
 from mcrank.data.dataset import Dataset, restore
 from mcrank.errors import DataError, did_you_mean
 
@@ -62,7 +62,7 @@ def aligned(data: Dataset, names: Sequence[str], named: bool, where: str, owner:
     return _with(data, np.take(data.X, columns_of(data.feature_names, names, where), axis=1), names, True)
 
 
-def _with(data: Dataset, X: npt.NDArray[np.float32], names: tuple[str, ...], named: bool) -> Dataset:
+def _with(data: Dataset, X: FeatureArray, names: tuple[str, ...], named: bool) -> Dataset:
     slots = {slot: getattr(data, slot) for slot in Dataset.__slots__}
     return restore(slots | {"X": X, "feature_names": names, "named": named})
 

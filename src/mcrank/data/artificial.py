@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import FeatureArray, FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.errors import OptionError
 
-FloatArray = npt.NDArray[np.float64]
 Degrees = Callable[[FloatArray], FloatArray]
 
 # Shares of the grades 0..4.
@@ -162,7 +161,7 @@ def make_artificial(
     return Artificial(*parts)
 
 
-def _uniform(stream: np.random.Generator, rows: int, features: int) -> npt.NDArray[np.float32]:
+def _uniform(stream: np.random.Generator, rows: int, features: int) -> FeatureArray:
     X = np.empty((rows, features), dtype=np.float32)
     stream.random(out=X, dtype=np.float32)
     X *= 2
@@ -199,7 +198,7 @@ def _degrees(terms: str, d: int, monomials: int, stream: np.random.Generator) ->
 
 
 def _targets(
-    features: list[npt.NDArray[np.float32]], degrees: Degrees, weights: tuple[float, float, float]
+    features: list[FeatureArray], degrees: Degrees, weights: tuple[float, float, float]
 ) -> list[FloatArray]:
     """Target of every row of every part, each degree standardised by the first part's mean and deviation."""
     targets: list[FloatArray] = []

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from mcrank.container import CACHE, Arrays, Place, canonical, open_regular, pieces, read_file
+from mcrank.arrays import Array, Arrays, IntArray
+from mcrank.container import CACHE, Place, canonical, open_regular, pieces, read_file
 from mcrank.data.checks import check_features, check_grades, check_names, check_weights
 from mcrank.data.dataset import Dataset, restore
 from mcrank.data.ids import check_ids, id_kind, is_integer
@@ -176,7 +176,7 @@ def _sampled_hash(header: dict[str, Any], arrays: Arrays) -> str:
     return digest.hexdigest()
 
 
-def _packed(ids: npt.NDArray[Any]) -> tuple[str, npt.NDArray[Any]]:
+def _packed(ids: Array) -> tuple[str, Array]:
     """Ids as an array of numbers: integers as they are, others as UTF-8 with a newline behind each."""
     if ids.dtype == np.int64:
         return _INTEGERS, ids
@@ -194,9 +194,9 @@ def _packed(ids: npt.NDArray[Any]) -> tuple[str, npt.NDArray[Any]]:
     return (_LARGE if kind == "integers" else "texts"), np.frombuffer(content, dtype=np.uint8)
 
 
-def _unpacked(kind: Any, packed: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
+def _unpacked(kind: Any, packed: Array, count: int) -> Array:
     """The ids that `_packed` packed, one for each of ``count``."""
-    ids: npt.NDArray[Any]
+    ids: Array
     if kind == _INTEGERS and packed.dtype == np.int64 and packed.ndim == 1:
         ids = packed
     elif kind in _TEXTS and packed.dtype == np.uint8 and packed.ndim == 1:
@@ -288,13 +288,13 @@ def _rebuilt(header: dict[str, Any], arrays: Arrays, trusted: bool) -> Dataset:
     )
 
 
-def _checked_offsets(offsets: npt.NDArray[np.int64], rows: int) -> npt.NDArray[np.int64]:
+def _checked_offsets(offsets: IntArray, rows: int) -> IntArray:
     if len(offsets) < 2 or offsets[0] != 0 or offsets[-1] != rows or not (offsets[1:] > offsets[:-1]).all():
         raise _Unusable("offsets do not fit")
     return offsets
 
 
-def _checked_order(order: npt.NDArray[np.int64], rows: int) -> npt.NDArray[np.int64]:
+def _checked_order(order: IntArray, rows: int) -> IntArray:
     """Every row once, or what is scattered by it would leave memory unwritten."""
     if len(order) != rows or order.min() < 0 or order.max() >= rows:
         raise _Unusable("row numbers out of range")

@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.arrays import Array, FeatureArray, FloatArray, IntArray
 from mcrank.data.columns import object_array, refuse_masked, to_numbers
 from mcrank.data.ids import IdArray
 from mcrank.data.tables import as_features, column_of
 from mcrank.errors import DataError
 from mcrank.texts import check_texts
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 def refuse_unreal(values: Any, where: str) -> None:
@@ -28,7 +26,7 @@ def refuse_unreal(values: Any, where: str) -> None:
         raise DataError(f"{where} must be real numbers, got {dtype}.")
 
 
-def check_features(X: Any, where: str) -> npt.NDArray[np.float32]:
+def check_features(X: Any, where: str) -> FeatureArray:
     """Return ``X`` as a C-contiguous float32 matrix; infinite values and wrong shapes are `DataError`."""
     return as_features(X, where).values
 
@@ -49,7 +47,7 @@ def tell_of_columns_aside(names: Sequence[str], where: str) -> None:
     )
 
 
-def is_immutable(array: npt.NDArray[Any]) -> bool:
+def is_immutable(array: Array) -> bool:
     """Whether nobody can write to the memory of an array through it or what it is a view of."""
     owner: Any = array
     while isinstance(owner, np.ndarray):
@@ -64,13 +62,13 @@ def is_immutable(array: npt.NDArray[Any]) -> bool:
         return False
 
 
-def check_numbers(values: Any, where: str) -> npt.NDArray[Any]:
+def check_numbers(values: Any, where: str) -> Array:
     """Return a column of any library or a list as real numbers, NaN where one is missing."""
     refuse_unreal(values, where)
     return to_numbers(column_of(values, where), where, f"{where} must be numbers")
 
 
-def check_count(values: npt.NDArray[Any], where: str, rows: int) -> None:
+def check_count(values: Array, where: str, rows: int) -> None:
     """Raise `DataError` unless there is one value per row."""
     if values.shape != (rows,):
         raise DataError(f"{where} must have one value per row: {rows} rows, got shape {values.shape}.")
@@ -106,7 +104,7 @@ def check_weights(values: npt.ArrayLike, name: str, expected: int) -> FloatArray
     return weights
 
 
-def check_query_weights(values: Any, qids: npt.NDArray[Any]) -> FloatArray | None:
+def check_query_weights(values: Any, qids: Array) -> FloatArray | None:
     """Return one weight per query, given in first-seen order or by query id."""
     if values is None:
         return None
@@ -121,7 +119,7 @@ def check_query_weights(values: Any, qids: npt.NDArray[Any]) -> FloatArray | Non
     return check_weights(values, "query_weight", len(qids))
 
 
-def _by_id(values: Any, qids: npt.NDArray[Any]) -> tuple[Any, str]:
+def _by_id(values: Any, qids: Array) -> tuple[Any, str]:
     """A series of pandas with an index of its own as a mapping: of ``groupby("qid")`` it is in sorted order,
     not in that of the rows. Anything else as it is; also a hint for messages.
     """
@@ -168,9 +166,7 @@ def group_rows(qid: IdArray) -> tuple[IntArray | None, IntArray, IdArray]:
     return group_runs(qid[starts], starts, len(qid))
 
 
-def group_runs(
-    ids: npt.NDArray[Any], starts: IntArray, rows: int
-) -> tuple[IntArray | None, IntArray, npt.NDArray[Any]]:
+def group_runs(ids: Array, starts: IntArray, rows: int) -> tuple[IntArray | None, IntArray, Array]:
     """Group runs of rows, each of one query, by query: the work is per run, not per row."""
     ends = np.append(starts[1:], rows)
     if ids.dtype == object:

@@ -12,11 +12,9 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import Array, BoolArray
 from mcrank.errors import DataError
-
-BoolArray = npt.NDArray[np.bool_]
 
 _WORDS = {
     "U": "text", "S": "bytes", "T": "text", "M": "times", "m": "durations", "c": "complex numbers",
@@ -40,7 +38,7 @@ class Column:
         Whether the source calls them categories.
     """
 
-    values: npt.NDArray[Any]
+    values: Array
     missing: BoolArray | None = None
     categorical: bool = False
 
@@ -55,7 +53,7 @@ def is_missing(value: Any) -> bool:
     )
 
 
-def missing_rows(values: npt.NDArray[Any]) -> BoolArray | None:
+def missing_rows(values: Array) -> BoolArray | None:
     """Rows of an object array that hold nothing; None when there are none."""
     maybe = (type(None), float, np.floating, Decimal)
     kinds = set(map(type, values.tolist()))
@@ -66,7 +64,7 @@ def missing_rows(values: npt.NDArray[Any]) -> BoolArray | None:
     return rows if rows.any() else None
 
 
-def object_array(values: Iterable[Any]) -> npt.NDArray[Any]:
+def object_array(values: Iterable[Any]) -> Array:
     """The objects themselves as an array: of tuples, NumPy's own conversions would make a matrix."""
     return np.fromiter(values, dtype=object)
 
@@ -80,7 +78,7 @@ def refuse_masked(values: Any, where: str) -> None:
         raise DataError(f"{where} is masked at row {row}; give it a value there, or leave the row out.")
 
 
-def to_numbers(column: Column, where: str, hint: str = "give it as numbers") -> npt.NDArray[Any]:
+def to_numbers(column: Column, where: str, hint: str = "give it as numbers") -> Array:
     """Values as an array of real numbers (or booleans), NaN where they are missing; else `DataError`.
 
     Text is not a number even when it looks like one, nor are times, durations and categories.
@@ -106,9 +104,7 @@ def to_numbers(column: Column, where: str, hint: str = "give it as numbers") -> 
     return values
 
 
-def _object_numbers(
-    values: npt.NDArray[Any], missing: BoolArray | None, where: str, hint: str
-) -> npt.NDArray[Any]:
+def _object_numbers(values: Array, missing: BoolArray | None, where: str, hint: str) -> Array:
     flat = values.ravel()
     if missing is not None:
         flat = flat.copy()

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.arrays import Array, FeatureArray, FloatArray, IntArray
 from mcrank.data.checks import (
     check_features,
     check_grades,
@@ -30,8 +31,6 @@ from mcrank.errors import DataError
 
 __all__ = ["Dataset", "check_features"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 _UNSET: dict[str, Any] = {"dropped_queries": 0, "named": False}
 
@@ -92,15 +91,15 @@ class Dataset:
         "source_rows", "weight", "y",
     )  # fmt: skip
 
-    X: npt.NDArray[np.float32]
+    X: FeatureArray
     y: FloatArray
     offsets: IntArray
-    qids: npt.NDArray[Any]
+    qids: Array
     weight: FloatArray | None
     query_weight: FloatArray | None
     feature_names: tuple[str, ...]
     named: bool
-    doc_ids: npt.NDArray[Any] | None
+    doc_ids: Array | None
     source_rows: IntArray | None
     dropped_queries: int
 
@@ -113,7 +112,7 @@ class Dataset:
         query_weight: npt.ArrayLike | Mapping[Any, float] | None = None,
         *,
         feature_names: Sequence[str] | None = None,
-        doc_ids: Sequence[Any] | npt.NDArray[Any] | None = None,
+        doc_ids: Sequence[Any] | Array | None = None,
     ) -> None:
         features, found, aside = as_features(X, "X of Dataset", feature_names)
         tell_of_columns_aside(aside, "X of Dataset")
@@ -139,7 +138,7 @@ class Dataset:
 
     def _check(
         self,
-        features: npt.NDArray[np.float32],
+        features: FeatureArray,
         names: Sequence[str] | None,
         y: Any,
         qid: Any,
@@ -168,13 +167,13 @@ class Dataset:
     @classmethod
     def from_runs(
         cls,
-        X: npt.NDArray[np.float32],
+        X: FeatureArray,
         y: FloatArray,
         run_rows: IntArray,
-        run_ids: npt.NDArray[Any],
+        run_ids: Array,
         *,
         feature_names: Sequence[str] | None = None,
-        doc_ids: npt.NDArray[Any] | None = None,
+        doc_ids: Array | None = None,
     ) -> Dataset:
         """Make a data set of arrays a reader has checked; ``run_rows`` are the rows where the query changes.
 
@@ -235,7 +234,7 @@ class Dataset:
         return np.diff(self.offsets)
 
     @property
-    def qid(self) -> npt.NDArray[Any]:
+    def qid(self) -> Array:
         """Query id of each row, in grouped order."""
         return np.repeat(self.qids, self.sizes)
 
@@ -247,7 +246,7 @@ class Dataset:
         spread = np.repeat(self.query_weight, self.sizes)
         return spread if self.weight is None else spread * self.weight
 
-    def to_caller(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def to_caller(self, values: Array) -> Array:
         """Bring per-row values from this grouped order back to the caller's row order."""
         if self.source_rows is None:
             return values
@@ -255,7 +254,7 @@ class Dataset:
         out[self.source_rows] = values
         return out
 
-    def to_grouped(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def to_grouped(self, values: Array) -> Array:
         """Bring per-row values from the caller's row order into this grouped order."""
         return values if self.source_rows is None else values[self.source_rows]
 

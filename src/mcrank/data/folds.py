@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, overload
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import Array, FloatArray, IntArray
 from mcrank.data.dataset import Dataset
 from mcrank.data.read import read
 from mcrank.data.sources import StrPath
 from mcrank.errors import DataError, OptionError
-
-IntArray = npt.NDArray[np.int64]
 
 _PARTS = {"train": ("train",), "valid": ("vali", "valid", "validation", "dev"), "test": ("test",)}
 _FOLD_NAME = re.compile(r"(?i)^fold[-_ ]?(\d+)$")
@@ -209,7 +207,7 @@ def kfold(data: Dataset, k: int = 5, *, seed: int = 0) -> Folds:
     return Folds([maker(fold) for fold in range(k)])
 
 
-def _deal(data: Dataset, shares: npt.NDArray[np.float64], seed: int) -> IntArray:
+def _deal(data: Dataset, shares: FloatArray, seed: int) -> IntArray:
     """Part of each query: in order of their strata, each goes to the part that lags most behind its share."""
     stream = np.random.Generator(np.random.PCG64(seed))
     starts = data.offsets[:-1]
@@ -229,7 +227,7 @@ def _deal(data: Dataset, shares: npt.NDArray[np.float64], seed: int) -> IntArray
     return _none_empty(part, len(shares))
 
 
-def _fifths(values: npt.NDArray[Any]) -> IntArray:
+def _fifths(values: Array) -> IntArray:
     """Coarse strata: which fifth of the queries a value falls into."""
     edges = np.quantile(values, (0.2, 0.4, 0.6, 0.8))
     return np.searchsorted(edges, values, side="left").astype(np.int64)

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.arrays import Array, ByteArray, FloatArray, IntArray
 from mcrank.data.checks import check_grades, check_numbers, check_query_weights, group_rows
 from mcrank.data.ids import check_ids
 from mcrank.errors import DataError
 from mcrank.threads import check_jobs, run_all
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 _ROWS_PER_THREAD = 200_000  # checked in a tenth of a millisecond, which is what waking a thread up takes
 
 
@@ -71,7 +70,7 @@ class Grades:
         self.doc_ids = documents if documents is None or order is None else documents[order]
         self.query_weight = check_query_weights(query_weight, self.qids)
 
-    def to_grouped(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def to_grouped(self, values: Array) -> Array:
         """Bring per-row values from the caller's row order into the grouped order."""
         return values if self.source_rows is None else values[self.source_rows]
 
@@ -88,7 +87,7 @@ def _parts(rows: int, jobs: int) -> list[tuple[int, int]]:
     return list(itertools.pairwise(cuts))
 
 
-def _small_grades(given: npt.NDArray[Any], jobs: int) -> npt.NDArray[np.uint8] | None:
+def _small_grades(given: Array, jobs: int) -> ByteArray | None:
     """Return the grades as bytes, or None where they are not integers from 0 to 255 (or not float64)."""
     if not _is_column(given):
         return None
@@ -104,7 +103,7 @@ def _small_grades(given: npt.NDArray[Any], jobs: int) -> npt.NDArray[np.uint8] |
     return small if all(whole) else None
 
 
-def _are_grades(given: npt.NDArray[Any]) -> bool:
+def _are_grades(given: Array) -> bool:
     if not _is_column(given):
         return False
     from mcrank.data.scan import are_grades
@@ -112,11 +111,11 @@ def _are_grades(given: npt.NDArray[Any]) -> bool:
     return bool(are_grades(given))
 
 
-def _is_column(given: npt.NDArray[Any]) -> bool:
+def _is_column(given: Array) -> bool:
     return given.dtype == np.float64 and given.ndim == 1 and given.flags.c_contiguous
 
 
-def _grouped(qid: npt.NDArray[Any], jobs: int) -> tuple[IntArray | None, IntArray, npt.NDArray[Any]]:
+def _grouped(qid: Array, jobs: int) -> tuple[IntArray | None, IntArray, Array]:
     """As `group_rows`; integer ids that rise from query to query, as in most evaluations, in quick passes."""
     if qid.dtype == np.int64 and qid.flags.c_contiguous:
         from mcrank.data.scan import find_runs

@@ -22,13 +22,13 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import Array
 from mcrank.data.columns import Column, is_missing, missing_rows, object_array, shown
 from mcrank.data.tables import column_of
 from mcrank.errors import DataError
 
-IdArray = npt.NDArray[Any]
+IdArray = Array
 
 # Python converts texts of at least so many digits, whatever its limit is set to.
 _CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,639}")
@@ -172,7 +172,7 @@ def _first(ids: IdArray) -> Any:
     return next((value for value in ids.tolist() if value != ""), None)
 
 
-def _of_objects(values: npt.NDArray[Any], where: str, blank: bool) -> IdArray:
+def _of_objects(values: Array, where: str, blank: bool) -> IdArray:
     listed = values.tolist()
     found = set(map(type, listed))
     kinds = {_kind_of(kind) for kind in found}
@@ -238,7 +238,7 @@ def _integers(values: Any) -> IdArray:
     return object_array(values)
 
 
-def _of_floats(values: npt.NDArray[Any], where: str) -> IdArray:
+def _of_floats(values: Array, where: str) -> IdArray:
     # Beyond this, neighbouring integers are one float: what the id was is not known any more.
     limit = 2.0 ** min(np.finfo(values.dtype).nmant + 1, 53)
     bad = ~((np.abs(values) < limit) & (values == np.trunc(values)))

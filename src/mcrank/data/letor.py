@@ -13,11 +13,11 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.arrays import Array, BoolArray, FeatureArray, FloatArray, IntArray, RowArray
 from mcrank.data import letor_kernels as kernels
 from mcrank.data.dataset import Dataset
 from mcrank.data.ids import ids_of_texts
@@ -56,7 +56,7 @@ class _Parsed:
     chunk: Chunk
     rows: int
     largest: int
-    run_rows: npt.NDArray[np.int64]
+    run_rows: IntArray
     run_ids: list[str]
     comments: list[str] | None
 
@@ -66,8 +66,8 @@ class _Rows:
     """Rows of all files so far. Arrays grow in place: the system moves their pages, not their bytes."""
 
     width: int
-    X: npt.NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0), dtype=np.float32))
-    y: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    X: FeatureArray = field(default_factory=lambda: np.empty((0, 0), dtype=np.float32))
+    y: FloatArray = field(default_factory=lambda: np.empty(0))
     used: int = 0
 
     def reserve(self, rows: int) -> None:
@@ -186,9 +186,7 @@ def _first_rows(chunk: Chunk, width: int | None, options: LetorOptions, parts: f
         return _Rows(width)
 
 
-def _parse(
-    chunk: Chunk, X: npt.NDArray[np.float32], y: npt.NDArray[np.float64], options: LetorOptions
-) -> _Parsed:
+def _parse(chunk: Chunk, X: FeatureArray, y: FloatArray, options: LetorOptions) -> _Parsed:
     """Parse a chunk into its rows of the matrix; the first line with something wrong is a `DataError`."""
     runs = np.empty((len(y), 3), dtype=np.int32)
     comments = np.empty((len(y), 2), dtype=np.int32)
@@ -234,9 +232,7 @@ def index_words(first_index: int, width: int) -> tuple[npt.NDArray[np.uint64], n
     return words, np.array([len(text) for text in texts], dtype=np.uint64)
 
 
-def _read_hard(
-    chunk: Chunk, hards: npt.NDArray[np.int32], X: npt.NDArray[np.float32], y: npt.NDArray[np.float64]
-) -> list[_Problem]:
+def _read_hard(chunk: Chunk, hards: RowArray, X: FeatureArray, y: FloatArray) -> list[_Problem]:
     """Let Python's float() read the words that the kernel left; return the first it cannot, if any."""
     for row, column, start, stop in hards.tolist():
         word = chunk.text[start:stop].tobytes()
@@ -281,7 +277,7 @@ def _shown(word: bytes) -> str:
     return ascii(text) + ("..." if len(word) > 40 else "")
 
 
-def _bad_grades(chunk: Chunk, y: npt.NDArray[np.float64], options: LetorOptions) -> list[_Problem]:
+def _bad_grades(chunk: Chunk, y: FloatArray, options: LetorOptions) -> list[_Problem]:
     bad = np.isposinf(y)
     if options.unjudged == "error":
         bad |= ~(y >= 0)
@@ -294,7 +290,7 @@ def _bad_grades(chunk: Chunk, y: npt.NDArray[np.float64], options: LetorOptions)
     return [(chunk.first_line + holding[row], f"grade {y[row]:g} must be finite and >= 0{hint}.")]
 
 
-def _texts(chunk: Chunk, spans: npt.NDArray[np.int32], errors: str) -> list[str] | None:
+def _texts(chunk: Chunk, spans: RowArray, errors: str) -> list[str] | None:
     """Decode many spans of a chunk with one copy and one split; None when that fails."""
     spans = np.ascontiguousarray(spans)
     out = np.empty(int((spans[:, 1] - spans[:, 0]).sum()) + len(spans), dtype=np.uint8)
@@ -305,7 +301,7 @@ def _texts(chunk: Chunk, spans: npt.NDArray[np.int32], errors: str) -> list[str]
         return None
 
 
-def _bad_id(chunk: Chunk, runs: npt.NDArray[np.int32]) -> _Problem:
+def _bad_id(chunk: Chunk, runs: RowArray) -> _Problem:
     for _, start, stop in runs.tolist():
         word = chunk.text[start:stop].tobytes()
         try:
@@ -321,7 +317,7 @@ def _assembled(rows: _Rows, parsed: list[_Parsed], options: LetorOptions) -> Dat
     starts = np.cumsum([0] + [p.rows for p in parsed])
     run_rows = np.concatenate([p.run_rows + start for p, start in zip(parsed, starts, strict=False)])
     ids = ids_of_texts([name for p in parsed for name in p.run_ids])
-    docs: npt.NDArray[Any] | None = None
+    docs: Array | None = None
     if any(p.comments for p in parsed):
         docs = np.array([d for p in parsed for d in (p.comments or [""] * p.rows)], dtype=object)
     judged = y >= 0
@@ -340,7 +336,7 @@ def _assembled(rows: _Rows, parsed: list[_Parsed], options: LetorOptions) -> Dat
     return Dataset.from_runs(X, y, run_rows, ids, feature_names=_names(options, rows.width), doc_ids=docs)
 
 
-def _keep_rows(rows: _Rows, keep: npt.NDArray[np.bool_]) -> _Rows:
+def _keep_rows(rows: _Rows, keep: BoolArray) -> _Rows:
     """Close the gaps in place, block by block, so that no second matrix is needed."""
     to = 0
     for start in range(0, len(keep), 4096):

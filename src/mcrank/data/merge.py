@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import FeatureArray
 from mcrank.data.columns import object_array
 from mcrank.data.dataset import Dataset
 from mcrank.data.ids import join_ids
@@ -66,7 +66,7 @@ def merge(parts: list[Dataset], same_query: str) -> Dataset:
     return data
 
 
-def _merged_features(parts: list[Dataset]) -> tuple[Dataset, list[npt.NDArray[np.float32]]]:
+def _merged_features(parts: list[Dataset]) -> tuple[Dataset, list[FeatureArray]]:
     """The part that names the features, and the matrices of all in its order."""
     model = next((part for part in parts if part.named), parts[0])
     features = []

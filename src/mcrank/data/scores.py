@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import FloatArray
 from mcrank.data.numbers import read_number
 from mcrank.data.sources import open_text
 from mcrank.errors import DataError
@@ -17,7 +17,7 @@ from mcrank.errors import DataError
 _ODD = re.compile(r"[^ \t\v\f+\-.0-9A-Za-z]")
 
 
-def read_scores(path: str | os.PathLike[str], rows: int | None = None) -> npt.NDArray[np.float64]:
+def read_scores(path: str | os.PathLike[str], rows: int | None = None) -> FloatArray:
     """Read a score file, plain or compressed; ``rows`` is the number of scores it must have.
 
     Anything but one number on every line is an error that names the line: a score that is silently read as
@@ -49,7 +49,7 @@ def read_scores(path: str | os.PathLike[str], rows: int | None = None) -> npt.ND
     return scores
 
 
-def _quickly(lines: list[str]) -> npt.NDArray[np.float64] | None:
+def _quickly(lines: list[str]) -> FloatArray | None:
     """Convert good lines at once; None when some line needs a word said about it, or a closer look."""
     try:
         scores = np.array(lines, dtype=np.float64)

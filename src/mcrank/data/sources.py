@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import ByteArray
 from mcrank.atomic import written_whole
 from mcrank.errors import DataError
 
@@ -44,7 +44,7 @@ class Chunk:
     """Whole lines of a file: ``text[:size]`` ends with a newline and is followed by padding."""
 
     path: Path
-    text: npt.NDArray[np.uint8]
+    text: ByteArray
     size: int
     first_line: int  # number of the first line of the chunk, from 1
     rows: int = 0  # lines that hold more than blanks and a comment
@@ -215,13 +215,13 @@ class Buffers:
     """A few chunk buffers used over and over, so that their pages are faulted in once."""
 
     def __init__(self) -> None:
-        self._free: list[npt.NDArray[np.uint8]] = []
+        self._free: list[ByteArray] = []
 
-    def take(self) -> npt.NDArray[np.uint8]:
+    def take(self) -> ByteArray:
         """Return a buffer of at least `CHUNK_BYTES` plus padding."""
         return self._free.pop() if self._free else np.zeros(CHUNK_BYTES + PADDING, dtype=np.uint8)
 
-    def give(self, text: npt.NDArray[np.uint8]) -> None:
+    def give(self, text: ByteArray) -> None:
         """Take a buffer back."""
         self._free.append(text)
 
@@ -267,7 +267,7 @@ def read_chunks(path: Path, buffers: Buffers, consumed: list[int]) -> Iterator[C
         raise DataError(f"{path} is damaged or cut off after line {line - 1}: {error}.") from None
 
 
-def _fill(stream: Any, text: npt.NDArray[np.uint8], filled: int) -> int:
+def _fill(stream: Any, text: ByteArray, filled: int) -> int:
     view = text.data[: len(text) - PADDING]
     while filled < len(view):
         got = stream.readinto(view[filled:])
@@ -277,7 +277,7 @@ def _fill(stream: Any, text: npt.NDArray[np.uint8], filled: int) -> int:
     return filled
 
 
-def _last_newline(text: npt.NDArray[np.uint8], size: int) -> int:
+def _last_newline(text: ByteArray, size: int) -> int:
     """Bytes up to and with the last newline, 0 if there is none."""
     stop = size
     while stop > 0:
@@ -289,7 +289,7 @@ def _last_newline(text: npt.NDArray[np.uint8], size: int) -> int:
     return 0
 
 
-def _close_last_line(path: Path, text: npt.NDArray[np.uint8], size: int, line: int) -> int:
+def _close_last_line(path: Path, text: ByteArray, size: int, line: int) -> int:
     if size == 0 or text[size - 1] == 10:
         return size
     if text[size - 1] == ord(":") and b"#" not in text[_last_newline(text, size) : size].tobytes():
@@ -299,7 +299,7 @@ def _close_last_line(path: Path, text: npt.NDArray[np.uint8], size: int, line: i
     return size + 1
 
 
-def _grown(path: Path, text: npt.NDArray[np.uint8], line: int, need: int = 0) -> npt.NDArray[np.uint8]:
+def _grown(path: Path, text: ByteArray, line: int, need: int = 0) -> ByteArray:
     if len(text) > LONGEST_LINE:
         raise DataError(
             f"{path}, line {line} is longer than {LONGEST_LINE >> 20} MiB; this is not LETOR text."

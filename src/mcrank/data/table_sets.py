@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import Array, FeatureArray
 from mcrank.data.checks import check_count, check_numbers
 from mcrank.data.columns import Column, to_numbers
 from mcrank.data.dataset import Dataset
@@ -106,7 +106,7 @@ def _dataset(parts: list[Table], columns: Columns, unjudged: str, *, as_written:
             return None if given is None else check_ids(given, f"{what} of Dataset", rows, blank=blank)
         return _ids(columns_of(role), as_written, blank)
 
-    def numbers(role: str) -> npt.NDArray[Any] | None:
+    def numbers(role: str) -> Array | None:
         given = getattr(columns, role)
         if roles[role] is None:
             return None if given is None else check_numbers(given, f"{role} of read")
@@ -163,7 +163,7 @@ def _read_sparse(matrix: Any, columns: Columns, unjudged: str) -> Dataset:
 
 
 def judged_dataset(
-    X: npt.NDArray[np.float32],
+    X: FeatureArray,
     y: Any,
     qid: Any,
     unjudged: str,

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import Array, FeatureArray
 from mcrank.data.columns import Column, missing_rows, object_array, refuse_masked, to_numbers
 from mcrank.errors import DataError, McrankError, did_you_mean
 
@@ -42,7 +42,7 @@ class Features(NamedTuple):
     the names of columns left aside because they are called like an id or a grade and nobody chose them.
     """
 
-    values: npt.NDArray[np.float32]
+    values: FeatureArray
     names: tuple[str, ...] | None
     aside: tuple[str, ...] = ()
 
@@ -188,7 +188,7 @@ class Table:
             )
         return None
 
-    def matrix(self, places: Sequence[int]) -> npt.NDArray[np.float32]:
+    def matrix(self, places: Sequence[int]) -> FeatureArray:
         """Some columns as a feature matrix."""
         whole = None if self._whole is None else self._whole()
         if whole is not None:
@@ -200,7 +200,7 @@ class Table:
             X[:, start : start + len(block)] = np.array([self._numbers(place) for place in block]).T
         return X
 
-    def _numbers(self, place: int) -> npt.NDArray[np.float32]:
+    def _numbers(self, place: int) -> FeatureArray:
         title = self.title(place)
         values = to_numbers(self.column(place), title, _HINT)
         return _as_float32(values, title)
@@ -230,14 +230,14 @@ def _opened(table: Any, where: str) -> tuple[list[Any], Callable[[int], Column],
     return names, lambda j: column_of(table[names[j]], f"column {str(names[j])!r} of {where}"), None
 
 
-def _plain(frame: Any) -> npt.NDArray[Any] | None:
+def _plain(frame: Any) -> Array | None:
     """A frame of NumPy's numbers at once, where that needs no large copy and rounds nothing; else None."""
     kinds = set(frame.dtypes.tolist())
     if not kinds or any(not isinstance(kind, np.dtype) or kind.kind not in "fiub" for kind in kinds):
         return None
     if len(kinds) > 1 and frame.size > _SMALL:
         return None
-    values: npt.NDArray[Any] = frame.to_numpy(dtype=np.result_type(*kinds))
+    values: Array = frame.to_numpy(dtype=np.result_type(*kinds))
     if len(kinds) > 1 and (np.abs(values) >= 2.0**53).any():
         return None  # an integer may have been rounded to a float, which would be rounded again
     return values
@@ -267,7 +267,7 @@ def column_of(values: Any, where: str) -> Column:
         return Column(_listed(list(values)))
 
 
-def _listed(values: list[Any]) -> npt.NDArray[Any]:
+def _listed(values: list[Any]) -> Array:
     """A list as an array that holds the same objects: NumPy would make floats of large integers."""
     kinds = set(map(type, values))
     if kinds == {float} or kinds == {bool}:
@@ -331,7 +331,7 @@ def _of_polars(series: Any) -> Column:
     return Column(np.asarray(series.to_numpy()), missing, categorical)
 
 
-def _of_array(X: Any, where: str) -> npt.NDArray[np.float32]:
+def _of_array(X: Any, where: str) -> FeatureArray:
     if not isinstance(X, np.ndarray) and hasattr(X, "to_numpy"):
         raise _not_2d(where, 1)  # a series of a table library
     refuse_masked(X, where)
@@ -356,7 +356,7 @@ def _not_2d(where: str, found: int) -> DataError:
     return DataError(f"{where} must have 2 dimensions (rows, features), got {found}{hint}.")
 
 
-def _dense(X: Any, where: str) -> npt.NDArray[np.float32]:
+def _dense(X: Any, where: str) -> FeatureArray:
     """A sparse matrix as a dense one: what it leaves out is 0, not missing."""
     with foreign_errors(f"{where} cannot be read as a sparse matrix"):
         rows = X.tocsr()
@@ -372,11 +372,11 @@ def _dense(X: Any, where: str) -> npt.NDArray[np.float32]:
 
 
 def _as_float32(
-    given: npt.NDArray[Any], where: str, *, titles: Sequence[str] | None = None, first_row: int = 0
-) -> npt.NDArray[np.float32]:
+    given: Array, where: str, *, titles: Sequence[str] | None = None, first_row: int = 0
+) -> FeatureArray:
     """Numbers as C-contiguous float32; one that does not fit is `DataError`."""
     with np.errstate(over="ignore"):
-        values: npt.NDArray[np.float32] = np.ascontiguousarray(given, dtype=np.float32)
+        values: FeatureArray = np.ascontiguousarray(given, dtype=np.float32)
     for start in range(0, len(values), _ROW_BLOCK):
         bad = np.isinf(values[start : start + _ROW_BLOCK])
         if not bad.any():

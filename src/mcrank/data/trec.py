@@ -12,16 +12,14 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import Array, BoolArray, FloatArray, IntArray
 from mcrank.data.checks import check_numbers
 from mcrank.data.ids import id_texts
 from mcrank.data.numbers import read_number
 from mcrank.data.sources import open_text
 from mcrank.errors import DataError
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 # An id may hold blanks of other scripts and old separators; columns end at the blanks of C, as in the tools.
 _WORD = re.compile(r"[^ \t\n\r\v\f]+")
 _SPLIT_DIFFERS = re.compile(r"[\x1c-\x1f]|[^\x00-\x7f]")
@@ -174,11 +172,11 @@ class Judged:
     scores: FloatArray
     offsets: IntArray
     ranked_ends: IntArray
-    qids: npt.NDArray[Any]
-    doc_ids: npt.NDArray[Any]
-    missing: npt.NDArray[np.bool_]
-    absent: npt.NDArray[np.bool_]
-    unjudged: npt.NDArray[np.bool_]
+    qids: Array
+    doc_ids: Array
+    missing: BoolArray
+    absent: BoolArray
+    unjudged: BoolArray
     only_in_run: int
     source_rows: IntArray
     query_weight: FloatArray | None = None

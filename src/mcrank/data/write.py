@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import FeatureArray
 from mcrank.data.dataset import Dataset
 from mcrank.data.sources import StrPath, replaced_file
 from mcrank.errors import DataError
@@ -92,7 +92,7 @@ def _lines(data: Dataset, qid: str, start: int, stop: int, sparse: bool) -> list
     return lines
 
 
-def _texts(block: npt.NDArray[np.float32]) -> list[list[str]]:
+def _texts(block: FeatureArray) -> list[list[str]]:
     """Shortest text of every value; equal values, of which data has many, are converted once."""
     # By bits, so that -0.0 is not written as 0.
     bits, inverse = np.unique(block.view(np.uint32), return_inverse=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import BoolArray, FeatureArray, FloatArray, IntArray
 from mcrank.data.dataset import Dataset
 from mcrank.doctor.findings import Finding, listed, percent, share_text
 from mcrank.doctor.row_hash import duplicate_columns
@@ -21,7 +21,7 @@ SCALE_SPREAD = 1e6
 _BLOCK = 16384
 
 
-def count_missing(data: Dataset) -> npt.NDArray[np.int64]:
+def count_missing(data: Dataset) -> IntArray:
     """Missing values of each feature."""
     missing = np.zeros(data.n_features, dtype=np.int64)
     for start in range(0, data.n_rows, _BLOCK):
@@ -70,7 +70,7 @@ def check_features_tell(data: Dataset, where: str) -> list[Finding]:
     return out + _check_scales(data, where, low, high)
 
 
-def _same_in_query(data: Dataset) -> npt.NDArray[np.bool_]:
+def _same_in_query(data: Dataset) -> BoolArray:
     """Whether each feature has one value in every query (and some query has two rows)."""
     if data.n_queries == data.n_rows:
         return np.zeros(data.n_features, dtype=bool)
@@ -82,7 +82,7 @@ def _same_in_query(data: Dataset) -> npt.NDArray[np.bool_]:
     return out
 
 
-def _bounds(data: Dataset) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+def _bounds(data: Dataset) -> tuple[FeatureArray, FeatureArray]:
     low = np.full(data.n_features, np.inf, dtype=np.float32)
     high = np.full(data.n_features, -np.inf, dtype=np.float32)
     for start in range(0, data.n_rows, _BLOCK):
@@ -92,9 +92,7 @@ def _bounds(data: Dataset) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.floa
     return low, high
 
 
-def _check_scales(
-    data: Dataset, where: str, low: npt.NDArray[np.float32], high: npt.NDArray[np.float32]
-) -> list[Finding]:
+def _check_scales(data: Dataset, where: str, low: FeatureArray, high: FeatureArray) -> list[Finding]:
     changing = np.flatnonzero(low < high)
     spread = high[changing].astype(np.float64) - low[changing]
     if len(spread) == 0 or spread.max() / spread.min() < SCALE_SPREAD:
@@ -138,7 +136,7 @@ def check_telling_feature(data: Dataset, where: str, n_jobs: int = 1) -> list[Fi
     return [Finding("warning", "telling-feature", where, found, meaning, known)]
 
 
-def feature_values(data: Dataset, n_jobs: int = 1) -> npt.NDArray[np.float64]:
+def feature_values(data: Dataset, n_jobs: int = 1) -> FloatArray:
     """Mean of `MEASURE` when each feature alone ranks: high values first, then low values first.
 
     Missing values come last either way.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import BoolArray
 from mcrank.data.dataset import Dataset
 from mcrank.doctor.findings import Finding, Severity, grade_text, listed, share_text
 from mcrank.doctor.row_hash import first_equal_rows
@@ -59,7 +59,7 @@ def check_queries(data: Dataset, where: str) -> list[Finding]:
     best, worst = np.maximum.reduceat(data.y, starts), np.minimum.reduceat(data.y, starts)
     out = []
 
-    def add(severity: Severity, check: str, chosen: npt.NDArray[np.bool_], what: str, meaning: str) -> None:
+    def add(severity: Severity, check: str, chosen: BoolArray, what: str, meaning: str) -> None:
         count = int(chosen.sum())
         if count:
             examples = [str(q) for q in data.qids[chosen][:5].tolist()]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
+from mcrank.arrays import BoolArray, FeatureArray, IntArray
+
 Hashes = npt.NDArray[np.uint64]
 
 _BLOCK = 16384
 
 
-def _plain_bits(block: npt.NDArray[np.float32]) -> npt.NDArray[np.uint32]:
+def _plain_bits(block: FeatureArray) -> npt.NDArray[np.uint32]:
     """Bits of values such that equal values (0 and -0, any two NaN) have equal bits."""
     plain = block + np.float32(0)
     plain[np.isnan(plain)] = np.float32(np.nan)
@@ -29,7 +30,7 @@ def _mixed(hashes: Hashes) -> Hashes:
     return hashes ^ (hashes >> np.uint64(29))
 
 
-def hash_rows(X: npt.NDArray[np.float32]) -> Hashes:
+def hash_rows(X: FeatureArray) -> Hashes:
     """A 64-bit hash of the values of each row; equal rows have equal hashes."""
     keys = _multipliers(X.shape[1], 1)
     out = np.empty(len(X), dtype=np.uint64)
@@ -40,12 +41,12 @@ def hash_rows(X: npt.NDArray[np.float32]) -> Hashes:
     return out
 
 
-def _same(a: npt.NDArray[np.float32], b: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
-    same: npt.NDArray[np.bool_] = ((a == b) | (np.isnan(a) & np.isnan(b))).all(axis=1)
+def _same(a: FeatureArray, b: FeatureArray) -> BoolArray:
+    same: BoolArray = ((a == b) | (np.isnan(a) & np.isnan(b))).all(axis=1)
     return same
 
 
-def first_equal_rows(X: npt.NDArray[np.float32], group: IntArray) -> IntArray:
+def first_equal_rows(X: FeatureArray, group: IntArray) -> IntArray:
     """For each row the first row of its group with the same values, which is itself when it is the first."""
     keys = _mixed(hash_rows(X) + _mixed(group.astype(np.uint64)))
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
@@ -59,7 +60,7 @@ def first_equal_rows(X: npt.NDArray[np.float32], group: IntArray) -> IntArray:
     return candidate
 
 
-def duplicate_columns(X: npt.NDArray[np.float32]) -> list[tuple[int, int]]:
+def duplicate_columns(X: FeatureArray) -> list[tuple[int, int]]:
     """Pairs (a, b), a < b, of equal columns; a is the first of its kind."""
     hashes = np.zeros(X.shape[1], dtype=np.uint64)
     for start in range(0, len(X), _BLOCK):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import BoolArray, FeatureArray
 from mcrank.data.alignment import aligned
 from mcrank.data.dataset import Dataset
 from mcrank.doctor.findings import Finding, Severity, listed, share_text
@@ -90,7 +90,7 @@ def _needed(data: Dataset) -> int:
     return min(_TELLING_VALUES, data.n_features)
 
 
-def _informative(data: Dataset) -> npt.NDArray[np.bool_]:
+def _informative(data: Dataset) -> BoolArray:
     out = np.empty(data.n_rows, dtype=bool)
     for start in range(0, data.n_rows, 16384):
         block = np.nan_to_num(data.X[start : start + 16384])
@@ -130,11 +130,11 @@ def _drift(a: Dataset, b: Dataset, where: str) -> list[Finding]:
     return out
 
 
-def _column(data: Dataset, feature: int) -> npt.NDArray[np.float32]:
+def _column(data: Dataset, feature: int) -> FeatureArray:
     return data.X[:: max(1, data.n_rows // _SAMPLED_ROWS), feature]
 
 
-def distribution_gap(a: npt.NDArray[np.float32], b: npt.NDArray[np.float32]) -> float:
+def distribution_gap(a: FeatureArray, b: FeatureArray) -> float:
     """Largest difference of the distribution functions of two samples; missing values count as the smallest.
 
     Examples

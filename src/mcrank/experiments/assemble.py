@@ -8,21 +8,12 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import Array, Arrays, FeatureArray, FloatArray, IntArray
 from mcrank.data.dataset import Dataset
 from mcrank.data.ids import plain_ids
 from mcrank.errors import DataError, MeasureError
-from mcrank.experiments.comparison import (
-    Choice,
-    Comparison,
-    FloatArray,
-    FoldFacts,
-    System,
-    SystemFold,
-    TestRows,
-    Timing,
-)
+from mcrank.experiments.comparison import Choice, Comparison, FoldFacts, System, SystemFold, TestRows, Timing
 from mcrank.metrics.evaluate import evaluate_ready
 from mcrank.metrics.measure import Measure, parse_measure
 from mcrank.metrics.tools import find_dialect
@@ -37,7 +28,7 @@ class Outcome:
 
     scores: FloatArray
     grades: FloatArray | None = None  # of the columns of `probabilities`
-    probabilities: npt.NDArray[np.float32] | None = None
+    probabilities: FeatureArray | None = None
     importances: FloatArray | None = None
     features: Sequence[str] | None = None  # whose these are; None: as the test data has them
     curve: Mapping[str, list[float]] = field(default_factory=dict)
@@ -69,7 +60,7 @@ def measures_in(
     return tuple(found)
 
 
-def pool_rows(names: Sequence[str], tests: Sequence[Dataset]) -> tuple[TestRows, npt.NDArray[np.int64]]:
+def pool_rows(names: Sequence[str], tests: Sequence[Dataset]) -> tuple[TestRows, IntArray]:
     """Return the test rows of all folds one after the other, and the fold of each query."""
     seen: dict[Any, str] = {}
     ids = plain_ids([test.qids for test in tests])
@@ -112,7 +103,7 @@ def assemble(
     measures: Sequence[str],
     environment: Mapping[str, Any],
     notes: Sequence[str] = (),
-    pooled: tuple[TestRows, npt.NDArray[np.int64]] | None = None,
+    pooled: tuple[TestRows, IntArray] | None = None,
 ) -> Comparison:
     """Put outcomes together; ``measures`` are canonical names (see `measures_in`).
 
@@ -153,9 +144,7 @@ def assemble(
     )
 
 
-def _probabilities(
-    by_system: Mapping[str, Sequence[Outcome]], levels: FloatArray
-) -> dict[str, npt.NDArray[np.float32]]:
+def _probabilities(by_system: Mapping[str, Sequence[Outcome]], levels: FloatArray) -> dict[str, FeatureArray]:
     """Probabilities over all levels: a grade that one fold's training part does not have gets 0 there."""
     tables = {}
     for key, parts in by_system.items():
@@ -188,16 +177,16 @@ def _importances(by_system: Mapping[str, Sequence[Outcome]], names: Sequence[str
     }
 
 
-def _features(tests: Sequence[Dataset]) -> npt.NDArray[np.float32] | None:
+def _features(tests: Sequence[Dataset]) -> FeatureArray | None:
     if sum(test.X.nbytes for test in tests) > MOST_FEATURE_BYTES:
         return None
     return _read_only(np.concatenate([test.X for test in tests]))
 
 
-def _frozen(table: dict[str, npt.NDArray[Any]]) -> Mapping[str, npt.NDArray[Any]]:
+def _frozen(table: Arrays) -> Mapping[str, Array]:
     return MappingProxyType({name: _read_only(array) for name, array in table.items()})
 
 
-def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _read_only(array: Array) -> Array:
     array.setflags(write=False)
     return array

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.arrays import FloatArray, IntArray
+
 if TYPE_CHECKING:
-    from mcrank.experiments.comparison import Comparison, FloatArray, IntArray
+    from mcrank.experiments.comparison import Comparison
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import Array, FeatureArray, FloatArray, IntArray
 from mcrank.errors import OptionError
 from mcrank.experiments.names import check_name
 from mcrank.lazy import lazy
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from mcrank.experiments.leaderboard import Standing
     from mcrank.stats import Pair
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 SystemFold = tuple[str, str]  # key of a system, name of a fold
 
 
@@ -136,8 +134,8 @@ class TestRows:
 
     y: FloatArray
     offsets: IntArray
-    qids: npt.NDArray[Any]
-    doc_ids: npt.NDArray[Any] | None
+    qids: Array
+    doc_ids: Array | None
     query_weight: FloatArray | None
 
     @lazy
@@ -199,9 +197,9 @@ class Comparison:
     means: Mapping[str, FloatArray]
     scores: FloatArray
     feature_names: tuple[str, ...]
-    features: npt.NDArray[np.float32] | None
+    features: FeatureArray | None
     levels: FloatArray
-    probabilities: Mapping[str, npt.NDArray[np.float32]]
+    probabilities: Mapping[str, FeatureArray]
     importances: Mapping[str, FloatArray]
     curves: Mapping[SystemFold, Mapping[str, list[float]]]
     chosen: Mapping[SystemFold, Choice]
@@ -213,7 +211,7 @@ class Comparison:
     _pairs: dict[str, list[Pair]] = field(default_factory=dict, repr=False)
 
     @property
-    def qids(self) -> npt.NDArray[Any]:
+    def qids(self) -> Array:
         """Id of each test query."""
         return self.rows.qids
 
@@ -228,7 +226,7 @@ class Comparison:
         return self.rows.y
 
     @property
-    def doc_ids(self) -> npt.NDArray[Any] | None:
+    def doc_ids(self) -> Array | None:
         """Document id of each test row."""
         return self.rows.doc_ids
 

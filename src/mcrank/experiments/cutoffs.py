@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mcrank.arrays import FloatArray
+
 if TYPE_CHECKING:
-    from mcrank.experiments.comparison import Comparison, FloatArray
+    from mcrank.experiments.comparison import Comparison
 
 CUTOFFS = tuple(range(1, 11))
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mcrank.arrays import FloatArray, IntArray
 from mcrank.metrics.measure import Measure, parse_measure
 from mcrank.metrics.prepared import checked_scores
 from mcrank.metrics.rosetta import printed_mean, steps_to
 from mcrank.metrics.tools import DIALECTS
 
 if TYPE_CHECKING:
-    from mcrank.experiments.comparison import Comparison, FloatArray, IntArray
+    from mcrank.experiments.comparison import Comparison
 
 
 @dataclass(frozen=True, eq=False)

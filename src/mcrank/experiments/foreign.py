@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mcrank.arrays import FloatArray
 from mcrank.container import MODEL
 from mcrank.data.dataset import Dataset
 from mcrank.data.scores import read_scores
 from mcrank.errors import DataError
-from mcrank.experiments.comparison import FloatArray
 
 LINES, RANKLIB, TREC = "one score per line", "RankLib scores", "TREC run"
 _DOCID = re.compile(r"docid\s*=\s*(\S+)")

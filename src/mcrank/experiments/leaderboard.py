@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mcrank import stats
+from mcrank.arrays import FloatArray
 from mcrank.errors import OptionError
 from mcrank.experiments.comparison import Timing
 from mcrank.experiments.names import padded, width
@@ -18,7 +19,7 @@ from mcrank.stats.paired import differences
 from mcrank.stats.two import interval_of, known_to_all
 
 if TYPE_CHECKING:
-    from mcrank.experiments.comparison import Comparison, FloatArray
+    from mcrank.experiments.comparison import Comparison
 
 LEVEL = 0.95
 ROUNDS = 2000  # of the bootstrap: ends of an interval to about a fortieth of its width

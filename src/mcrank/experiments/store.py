@@ -32,9 +32,9 @@ from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
-import numpy.typing as npt
 
 import mcrank
+from mcrank.arrays import Array, Arrays, FeatureArray
 from mcrank.errors import DataError
 from mcrank.experiments.comparison import Choice, Comparison, FoldFacts, System, SystemFold, TestRows, Timing
 from mcrank.experiments.leaderboard import Standing, costs
@@ -67,7 +67,7 @@ def save(comparison: Comparison, folder: str | os.PathLike[str]) -> None:
         write_file(root / "features.npy", npy_bytes(np.asarray(comparison.features)))
     tables = np.stack([comparison.values[name] for name in comparison.measures])
     write_file(root / "values.npz", npz_bytes({"values": tables}))
-    scores: dict[str, npt.NDArray[Any]] = {"scores": comparison.scores, "levels": comparison.levels}
+    scores: Arrays = {"scores": comparison.scores, "levels": comparison.levels}
     for place, key in enumerate(comparison.keys):
         for name, table in (
             ("probabilities", comparison.probabilities),
@@ -200,7 +200,7 @@ def _standings(comparison: Comparison, lines: list[dict[str, Any]]) -> list[Stan
     return kept if sorted(line.system for line in kept) == sorted(comparison.keys) else None
 
 
-def _features(root: Path) -> npt.NDArray[np.float32] | None:
+def _features(root: Path) -> FeatureArray | None:
     path = root / "features.npy"
     return np.load(path, mmap_mode="r") if path.is_file() else None
 
@@ -265,32 +265,32 @@ def read_json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def npz_bytes(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
+def npz_bytes(arrays: Mapping[str, Array]) -> bytes:
     """Bytes of an npz file; numpy dates every member 1980, so equal arrays give equal bytes."""
     stream = io.BytesIO()
     np.savez_compressed(stream, allow_pickle=False, **dict(arrays))
     return stream.getvalue()
 
 
-def read_npz(path: Path) -> dict[str, npt.NDArray[Any]]:
+def read_npz(path: Path) -> Arrays:
     """Read all arrays of an npz file."""
     with np.load(io.BytesIO(path.read_bytes())) as kept:
         return {name: _read_only(kept[name]) for name in kept.files}
 
 
-def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _read_only(array: Array) -> Array:
     array.setflags(write=False)
     return array
 
 
-def npy_bytes(array: npt.NDArray[Any]) -> bytes:
+def npy_bytes(array: Array) -> bytes:
     """Bytes of an npy file."""
     stream = io.BytesIO()
     np.save(stream, array, allow_pickle=False)
     return stream.getvalue()
 
 
-def _packed(name: str, ids: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+def _packed(name: str, ids: Array) -> Arrays:
     """Ids as arrays without Python objects: integers as they are, anything else as texts."""
     if ids.dtype.kind in "iu":
         return {name: ids.astype(np.int64)}
@@ -299,7 +299,7 @@ def _packed(name: str, ids: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
     return {f"{name}_text": np.frombuffer(b"".join(texts), dtype=np.uint8), f"{name}_ends": ends}
 
 
-def _unpacked(kept: Mapping[str, npt.NDArray[Any]], name: str) -> npt.NDArray[Any]:
+def _unpacked(kept: Mapping[str, Array], name: str) -> Array:
     if name in kept:
         return kept[name]
     text, ends = kept[f"{name}_text"].tobytes(), kept[f"{name}_ends"].tolist()

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import mcrank
+from mcrank.arrays import Array, Arrays
 from mcrank.container import pack, read_file
 from mcrank.errors import DataError, McrankError, ModelFileError
 from mcrank.experiments.fold_source import FoldData
@@ -57,7 +57,7 @@ class Finished:
     """Content of the file of a trial."""
 
     facts: Mapping[str, Any]
-    arrays: Mapping[str, npt.NDArray[Any]]
+    arrays: Mapping[str, Array]
 
 
 def facts_of(parts: FoldData) -> dict[str, dict[str, Any] | None]:
@@ -178,13 +178,9 @@ def _ranker(
     return ranker, time.perf_counter() - began, time.process_time() - used
 
 
-def _outcome(
-    trial: Trial, ranker: Ranker, parts: FoldData
-) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+def _outcome(trial: Trial, ranker: Ranker, parts: FoldData) -> tuple[dict[str, Any], Arrays]:
     test = parts.test
-    arrays: dict[str, npt.NDArray[Any]] = {
-        "scores": np.ascontiguousarray(test.to_grouped(ranker.predict(test)))
-    }
+    arrays: Arrays = {"scores": np.ascontiguousarray(test.to_grouped(ranker.predict(test)))}
     if trial.ranker is not None:
         # Only what was saved can be loaded, so what is kept is what a loaded model would give.
         arrays["model"] = np.frombuffer(to_bytes(ranker), dtype=np.uint8)

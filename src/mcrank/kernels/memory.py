@@ -21,11 +21,13 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from mcrank.arrays import Array
+
 CACHE_LINE = 64
 _BYTE, _WORD, _LONG = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
 
-def aligned(*shape: int, dtype: npt.DTypeLike = np.int64) -> npt.NDArray[Any]:
+def aligned(*shape: int, dtype: npt.DTypeLike = np.int64) -> Array:
     """Return zeros that begin with a cache line: a vector that straddles two lines costs two accesses.
 
     Examples

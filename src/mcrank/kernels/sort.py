@@ -7,16 +7,17 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.arrays import FloatArray, RowArray
 from mcrank.kernels.declare import step
 
 
 class SortSpace(NamedTuple):
     """Scratch to sort the rows of one query at a time in."""
 
-    key_a: npt.NDArray[np.float64]
-    key_b: npt.NDArray[np.float64]
-    row_a: npt.NDArray[np.int32]
-    row_b: npt.NDArray[np.int32]
+    key_a: FloatArray
+    key_b: FloatArray
+    row_a: RowArray
+    row_b: RowArray
     place: npt.NDArray[np.uint32]
 
     @classmethod

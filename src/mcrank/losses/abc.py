@@ -15,9 +15,9 @@ K (K - 1) of them, so that no tree is stored twice; `class_scores` adds the pair
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numba import int32, types
 
+from mcrank.arrays import FloatArray, RowArray
 from mcrank.kernels import kernel
 from mcrank.kernels.exp import exp_negative
 from mcrank.losses.base import Loss
@@ -27,7 +27,6 @@ from mcrank.losses.quantize import (
     LANE_BITS,
     READ_ONLY,
     ROWS_PER_TASK,
-    FloatArray,
     Gradients,
     Run,
     round_lane,
@@ -132,7 +131,7 @@ class AdaptiveLoss(Loss):
 
     def __init__(
         self,
-        classes: npt.NDArray[np.int32],
+        classes: RowArray,
         n_classes: int,
         weight: FloatArray | None = None,
         search: int = 2,

@@ -6,10 +6,8 @@ from abc import ABC, abstractmethod
 from enum import IntEnum
 from typing import ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
-from mcrank.losses.quantize import FloatArray, Gradients, Run
+from mcrank.arrays import FloatArray, IntArray
+from mcrank.losses.quantize import Gradients, Run
 from mcrank.sums import ALONE, Sums
 
 
@@ -74,6 +72,6 @@ class Loss(ABC):
     def fill(self, scores: FloatArray, gradients: Gradients, run: Run) -> None:
         """Write the gradients of ``scores`` (outputs x rows) into ``gradients``."""
 
-    def residuals(self, scores: FloatArray, output: int, rows: npt.NDArray[np.int64]) -> FloatArray:
+    def residuals(self, scores: FloatArray, output: int, rows: IntArray) -> FloatArray:
         """Target minus score of some rows, for `LeafRule.MEDIAN`."""
         raise TypeError(f"{type(self).__name__} has no residuals: its leaf rule is {self.rule.name}.")

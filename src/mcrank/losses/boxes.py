@@ -16,14 +16,11 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from mcrank.arrays import FloatArray, IntArray, RowArray
 from mcrank.kernels import kernel
 from mcrank.kernels.exp import exp_negative
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 LONG = 4096  # rows from which the pairs of a query are summed in boxes
 GROUP = 256  # rows up to which small grades are taken together
@@ -123,7 +120,7 @@ def fill_shares(score, place, box, weight, tables, share):  # type: ignore[no-un
 
 
 def lay_out(
-    order: npt.NDArray[np.int32],
+    order: RowArray,
     worth: FloatArray,
     scores: FloatArray,
     weight: FloatArray | None,

@@ -7,16 +7,15 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from numba import types
 
+from mcrank.arrays import FloatArray, RowArray
 from mcrank.losses.base import LeafRule, Loss
 from mcrank.losses.quantize import (
     GRADIENT_BITS,
     LANE_BITS,
     READ_ONLY,
     ROWS_PER_TASK,
-    FloatArray,
     Gradients,
     Run,
     round_lane,
@@ -50,7 +49,7 @@ class ClassLoss(Loss):
 
     def __init__(
         self,
-        classes: npt.NDArray[np.int32],
+        classes: RowArray,
         base: FloatArray,
         weight: FloatArray | None,
         sums: Sums = ALONE,

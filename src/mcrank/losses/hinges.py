@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from mcrank.arrays import FloatArray, IntArray
 from mcrank.kernels import kernel
 from mcrank.kernels.fenwick import add_at, sum_upto
 from mcrank.kernels.sort import merge_rows
-from mcrank.losses.pairs import FloatArray, IntArray, Space
+from mcrank.losses.pairs import Space
 from mcrank.losses.pairwise import PairArrays, QueryLoss, pair_arrays
 from mcrank.losses.quantize import Gradients, Run
 from mcrank.sums import ALONE, Sums

@@ -17,22 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from mcrank.arrays import FloatArray, IntArray, RowArray
 from mcrank.errors import MeasureError
 from mcrank.kernels import kernel
 from mcrank.kernels.sort import merge_rows
 from mcrank.losses.pair_limit import refuse_pairs
-from mcrank.losses.pairs import (
-    FloatArray,
-    IntArray,
-    RowArray,
-    Space,
-    add_pairs,
-    gather,
-    make_space,
-    scatter,
-    sum_in_lanes,
-    weigh_pairs,
-)
+from mcrank.losses.pairs import Space, add_pairs, gather, make_space, scatter, sum_in_lanes, weigh_pairs
 from mcrank.losses.pairwise import QueryLoss, count_pairs
 from mcrank.metrics.best import BestGrade
 from mcrank.metrics.cascade import Cascade

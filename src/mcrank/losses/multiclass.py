@@ -8,14 +8,13 @@ the sum of the others after rounding, so its root histogram is minus the sum of 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numba import int32
 
+from mcrank.arrays import FloatArray, RowArray
 from mcrank.kernels import kernel
 from mcrank.kernels.exp import ROUND, exp_negative
 from mcrank.kernels.memory import float_to_bits
 from mcrank.losses.classes import PLAIN, SMALLEST_SHARE, WEIGHTED, ClassLoss
-from mcrank.losses.quantize import FloatArray
 from mcrank.sums import ALONE, Sums
 
 _CHUNK = 512  # rows worked on together: K x 512 floats stay in L1
@@ -106,7 +105,7 @@ class MulticlassLoss(ClassLoss):
 
     def __init__(
         self,
-        classes: npt.NDArray[np.int32],
+        classes: RowArray,
         n_classes: int,
         weight: FloatArray | None = None,
         sums: Sums = ALONE,

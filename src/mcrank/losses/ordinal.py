@@ -9,14 +9,13 @@ are two grades.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numba import int32
 
+from mcrank.arrays import FloatArray, RowArray
 from mcrank.kernels import kernel
 from mcrank.kernels.exp import ROUND, exp_negative
 from mcrank.kernels.memory import float_to_bits
 from mcrank.losses.classes import PLAIN, SMALLEST_SHARE, WEIGHTED, ClassLoss
-from mcrank.losses.quantize import FloatArray
 from mcrank.sums import ALONE, Sums
 
 
@@ -64,7 +63,7 @@ class OrdinalLoss(ClassLoss):
 
     def __init__(
         self,
-        classes: npt.NDArray[np.int32],
+        classes: RowArray,
         n_classes: int,
         weight: FloatArray | None = None,
         sums: Sums = ALONE,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import Array, IntArray
 from mcrank.errors import DataError
 
 
@@ -15,9 +15,9 @@ def refuse_pairs(
     owner: str,
     work: str,
     instead: str,
-    pairs: npt.NDArray[np.int64],
-    sizes: npt.NDArray[np.int64],
-    qids: Sequence[Any] | npt.NDArray[Any],
+    pairs: IntArray,
+    sizes: IntArray,
+    qids: Sequence[Any] | Array,
     most: int,
 ) -> None:
     """Raise `DataError` where one query has more than ``most`` pairs.

@@ -11,15 +11,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from mcrank.arrays import FloatArray, RowArray
 from mcrank.kernels import step
 from mcrank.kernels.exp import exp_negative
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-RowArray = npt.NDArray[np.int32]
 
 _LANES = 16  # partial sums of a sum in fixed order: enough for any vector unit
 _WIDEST = 700.0  # spread of sigma * score beyond which exp(sigma (s - highest)) leaves the range of a float

@@ -20,21 +20,12 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from mcrank.arrays import FloatArray, IntArray, RowArray
 from mcrank.kernels import kernel
 from mcrank.kernels.exp import exp_negative
 from mcrank.losses.base import LeafRule, Loss
 from mcrank.losses.boxes import FIDELITY, LOGISTIC, LONG, lay_out, pair_sums, pair_tables
-from mcrank.losses.pairs import (
-    FloatArray,
-    IntArray,
-    RowArray,
-    Space,
-    add_pairs,
-    gather,
-    make_space,
-    scatter,
-    weigh_pairs,
-)
+from mcrank.losses.pairs import Space, add_pairs, gather, make_space, scatter, weigh_pairs
 from mcrank.losses.quantize import (
     GRADIENT_BITS,
     LANE_BITS,
@@ -84,7 +75,7 @@ def pair_arrays(grades: npt.ArrayLike, offsets: npt.ArrayLike, per_query: bool =
     return PairArrays(worth, order, bounds[:-1].copy(), bounds[1:].copy(), factor, int(sizes.max(initial=0)))
 
 
-def count_pairs(worth: FloatArray, queries: IntArray, sizes: IntArray) -> npt.NDArray[np.float64]:
+def count_pairs(worth: FloatArray, queries: IntArray, sizes: IntArray) -> FloatArray:
     """Pairs of different grades of each query, from the runs of equal grades."""
     n = len(worth)
     new = np.ones(n, dtype=bool)

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import types
 
+from mcrank.arrays import Array, FloatArray, IntArray, RowArray
 from mcrank.kernels import kernel
 
-FloatArray = npt.NDArray[np.float64]
 # How the engine runs a task over items, perhaps on several threads.
 Run = Callable[[Callable[[int], Any], Sequence[int]], None]
 
@@ -39,15 +38,15 @@ class Gradients:
     rounded.
     """
 
-    q: npt.NDArray[np.int32]
+    q: RowArray
     unit: float = 1.0
-    weights: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 0), dtype=np.int64))
+    weights: IntArray = field(default_factory=lambda: np.empty((0, 0), dtype=np.int64))
     lane_unit: float = 1.0
     lane_is_curvature: bool = False
     curvature: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     curvature_unit: float = 1.0
 
-    def weights_of(self, output: int) -> npt.NDArray[np.int64]:
+    def weights_of(self, output: int) -> IntArray:
         """Second lane of one output; outputs may share a row."""
         return _row_of(self.weights, output)
 
@@ -56,7 +55,7 @@ class Gradients:
         return _row_of(self.curvature, output)
 
 
-def _row_of(array: npt.NDArray[Any], output: int) -> npt.NDArray[Any]:
+def _row_of(array: Array, output: int) -> Array:
     if len(array) == 0:
         return array.reshape(-1)
     return array[output if len(array) > 1 else 0]  # type: ignore[no-any-return]

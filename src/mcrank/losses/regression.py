@@ -7,13 +7,12 @@ worse: its trees fit the signs of the residuals, its leaves take their median.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import FloatArray, IntArray
 from mcrank.losses.base import LeafRule, Loss
 from mcrank.losses.quantize import (
     GRADIENT_BITS,
     LANE_BITS,
-    FloatArray,
     Gradients,
     Run,
     round_gradients,
@@ -93,7 +92,7 @@ class RegressionLoss(Loss):
             starts(n),
         )
 
-    def residuals(self, scores: FloatArray, output: int, rows: npt.NDArray[np.int64]) -> FloatArray:
+    def residuals(self, scores: FloatArray, output: int, rows: IntArray) -> FloatArray:
         """Target minus score of some rows."""
         return np.asarray(self.target[rows] - scores[output, rows])
 

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from mcrank.arrays import FloatArray
 from mcrank.kernels import kernel
-from mcrank.metrics.layout import FloatArray, Layout
+from mcrank.metrics.layout import Layout
 from mcrank.metrics.measure import Arithmetic, Measure
 from mcrank.metrics.ranking import RankedRows
 

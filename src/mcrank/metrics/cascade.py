@@ -12,9 +12,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from mcrank.arrays import FloatArray
 from mcrank.kernels import kernel
 from mcrank.metrics.dialect import Dialect
-from mcrank.metrics.layout import FloatArray, Layout
+from mcrank.metrics.layout import Layout
 from mcrank.metrics.measure import Arithmetic, Measure, checked_number
 from mcrank.metrics.precision import Binary
 from mcrank.metrics.ranking import RankedRows

@@ -11,10 +11,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from mcrank.arrays import BoolArray, FloatArray
 from mcrank.errors import MeasureError
 from mcrank.kernels import kernel
 from mcrank.metrics.dialect import Dialect, switch_words
-from mcrank.metrics.layout import BoolArray, FloatArray, Layout
+from mcrank.metrics.layout import Layout
 from mcrank.metrics.measure import Arithmetic, Measure
 from mcrank.metrics.ranking import RankedRows, rank
 

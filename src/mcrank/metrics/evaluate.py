@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.arrays import Array, BoolArray, FloatArray
 from mcrank.data.trec import Judged, Qrels, Run, judge
 from mcrank.errors import DataError, MeasureError
-from mcrank.metrics.layout import BoolArray, FloatArray, Graded, Layout
+from mcrank.metrics.layout import Graded, Layout
 from mcrank.metrics.measure import Measure, parse_measure
 from mcrank.metrics.prepared import (
     PreparedMeasure,
@@ -57,7 +58,7 @@ class Evaluation:
 
     mean: Mapping[str, float]
     per_query: Mapping[str, FloatArray]
-    qids: npt.NDArray[Any]
+    qids: Array
     counts: Mapping[str, int]
     definitions: Mapping[str, str]
     band: Mapping[str, tuple[float, float]]

@@ -7,10 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from mcrank.arrays import FloatArray
 from mcrank.errors import MeasureError
 from mcrank.kernels import kernel
 from mcrank.kernels.fenwick import add_at, sum_upto
-from mcrank.metrics.layout import FloatArray, Layout
+from mcrank.metrics.layout import Layout
 from mcrank.metrics.measure import Arithmetic, Measure
 from mcrank.metrics.ranking import RankedRows
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.arrays import Array, FloatArray
 from mcrank.errors import DataError
 from mcrank.metrics.dcg import DCG
-from mcrank.metrics.layout import FloatArray, Graded, Layout
+from mcrank.metrics.layout import Graded, Layout
 from mcrank.metrics.prepared import PreparedMeasure, checked_scores
 
 
@@ -94,7 +94,7 @@ class BoundCheck:
     True
     """
 
-    qids: npt.NDArray[Any]
+    qids: Array
     loss: FloatArray
     bound: FloatArray
 

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
+from mcrank.arrays import BoolArray, FloatArray
 from mcrank.errors import MeasureError, did_you_mean
 from mcrank.metrics.dialect import Dialect, number_text
 from mcrank.metrics.tools import DIALECTS, find_dialect
 
 if TYPE_CHECKING:
-    from mcrank.metrics.layout import BoolArray, FloatArray, Graded, Layout
+    from mcrank.metrics.layout import Graded, Layout
     from mcrank.metrics.prepared import PreparedMeasure
     from mcrank.metrics.ranking import RankedRows
 

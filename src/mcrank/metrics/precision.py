@@ -7,10 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from mcrank.arrays import FloatArray
 from mcrank.kernels import kernel
 from mcrank.metrics.dcg import DiscountedSum
 from mcrank.metrics.dialect import relevant_bounds
-from mcrank.metrics.layout import FloatArray, Layout
+from mcrank.metrics.layout import Layout
 from mcrank.metrics.measure import Arithmetic, Measure, checked_number
 from mcrank.metrics.ranking import RankedRows
 

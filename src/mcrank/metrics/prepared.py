@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.arrays import Array, BoolArray, FloatArray, RowArray
 from mcrank.data.checks import check_numbers
 from mcrank.errors import DataError, MeasureError
 from mcrank.lazy import lazy
 from mcrank.metrics.dcg import DiscountedSum, refuse_fractions
-from mcrank.metrics.layout import BoolArray, FloatArray, Layout, RowArray, at_row, count_nan
+from mcrank.metrics.layout import Layout, at_row, count_nan
 from mcrank.metrics.measure import Measure
 from mcrank.metrics.ranking import (
     FILE_ORDER,
@@ -270,7 +270,7 @@ def checked_scores(scores: npt.ArrayLike, layout: Layout) -> FloatArray:
     return values
 
 
-def score_array(scores: npt.ArrayLike) -> npt.NDArray[Any]:
+def score_array(scores: npt.ArrayLike) -> Array:
     """Return scores as an array, or raise `DataError` for what cannot be scores."""
     return check_numbers(scores, "scores")
 

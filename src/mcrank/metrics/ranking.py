@@ -12,10 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.arrays import BoolArray, FloatArray, IntArray, RowArray
 from mcrank.kernels import kernel, step
 from mcrank.kernels.memory import aligned
 from mcrank.kernels.sort import SortSpace, insert_rows, merge_rows, sort_columns
-from mcrank.metrics.layout import BoolArray, FloatArray, IntArray, Layout, LevelArray, RowArray
+from mcrank.metrics.layout import Layout, LevelArray
 
 _FEW = 64  # ranks up to which picking them out is quicker than sorting
 _SHORT = 255  # rows up to which queries are sorted side by side
@@ -353,7 +354,7 @@ def fill_cut_ties(layout: Layout, ranking: Ranking, depth: int, part: slice, out
 
 def base_order(layout: Layout, rule: str, seed: int, worth: FloatArray) -> RowArray:
     """Return the order in which rows of equal score are to stand, under a tie rule."""
-    order: npt.NDArray[np.int64]
+    order: IntArray
     if rule == "random":
         chance = np.random.default_rng(seed).permutation(layout.n_rows)
         order = np.lexsort((chance, layout.queries))
@@ -368,7 +369,7 @@ def base_order(layout: Layout, rule: str, seed: int, worth: FloatArray) -> RowAr
     return _ranked_first(layout, order).astype(np.int32)
 
 
-def _ranked_first(layout: Layout, order: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _ranked_first(layout: Layout, order: IntArray) -> IntArray:
     """Keep rows without a rank behind the ranked rows of their query."""
     if layout.ends is layout.stops:
         return order

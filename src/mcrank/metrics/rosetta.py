@@ -8,11 +8,12 @@ from dataclasses import dataclass, fields, replace
 
 import numpy.typing as npt
 
+from mcrank.arrays import FloatArray
 from mcrank.data.trec import Qrels, Run
 from mcrank.errors import MeasureError, OptionError
 from mcrank.metrics.dialect import Dialect, switch_words
 from mcrank.metrics.evaluate import graded_rows
-from mcrank.metrics.layout import FloatArray, Graded, Layout
+from mcrank.metrics.layout import Graded, Layout
 from mcrank.metrics.measure import Measure, parse_measure
 from mcrank.metrics.prepared import PreparedMeasures, checked_scores
 from mcrank.metrics.tools import DIALECTS, find_dialect

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from mcrank.arrays import FloatArray
 from mcrank.errors import ModelFileError
 from mcrank.rankers.registry import from_file
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     from mcrank.data.dataset import Dataset
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     class LoadedRanker(Ranker):
         """A ranker of a class that only its file knows: type checkers let it be asked for probabilities."""
 
-        def predict(self, X: Dataset | npt.ArrayLike, relevance: Any = "grade") -> npt.NDArray[np.float64]:
+        def predict(self, X: Dataset | npt.ArrayLike, relevance: Any = "grade") -> FloatArray:
             """Return one score per row; ``relevance`` is for rankers with probabilities."""
 
-        def predict_proba(self, X: Dataset | npt.ArrayLike) -> npt.NDArray[np.float64]:
+        def predict_proba(self, X: Dataset | npt.ArrayLike) -> FloatArray:
             """Return the probability of each grade; rankers without probabilities have no such method."""
 
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from mcrank.arrays import FloatArray
 from mcrank.experiments.compare import compare
-from mcrank.experiments.comparison import Comparison, FloatArray
+from mcrank.experiments.comparison import Comparison
 from mcrank.experiments.cutoffs import CUTOFFS
 from mcrank.experiments.entries import Entry
 from mcrank.lazy import lazy

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from mcrank.arrays import FloatArray
 from mcrank.data.artificial import make_artificial
 from mcrank.data.dataset import Dataset
 from mcrank.experiments.compare import compare
-from mcrank.experiments.comparison import Comparison, FloatArray
+from mcrank.experiments.comparison import Comparison
 from mcrank.experiments.entries import Entry
 from mcrank.lazy import lazy
 from mcrank.models.file import load

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mcrank.experiments.comparison import FloatArray
+from mcrank.arrays import FloatArray
 from mcrank.experiments.cutoffs import CUTOFFS
 from mcrank.metrics.evaluate import evaluate
 from mcrank.papers.artificial import Artificial, staged, table1_forests, table1_nets

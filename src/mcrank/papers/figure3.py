@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mcrank.experiments.comparison import Comparison, FloatArray
+from mcrank.arrays import FloatArray
+from mcrank.experiments.comparison import Comparison
 from mcrank.experiments.entries import Entry
 from mcrank.metrics.dcg import NDCG
 from mcrank.papers.artificial import TREES, Artificial, by_query, staged

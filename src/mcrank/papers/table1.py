@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mcrank.experiments.comparison import FloatArray
+from mcrank.arrays import FloatArray
 from mcrank.metrics.dcg import NDCG
 from mcrank.metrics.evaluate import evaluate
 from mcrank.metrics.lemma import check_classification

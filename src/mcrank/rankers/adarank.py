@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import Array, FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.errors import MeasureError
 from mcrank.metrics.prepared import PreparedMeasure
@@ -17,7 +17,6 @@ from mcrank.options import Options, option
 from mcrank.rankers.base import Card, Trained, stopping_option
 from mcrank.rankers.linear import LinearRanker
 from mcrank.rounds import Callback, Rounds
-from mcrank.scorers.base import FloatArray
 from mcrank.scorers.linear import Linear
 from mcrank.scorers.scaling import SCALINGS, Scaling
 from mcrank.training.one_feature import column, feature_values
@@ -237,7 +236,7 @@ class _Boosting:
             self.share = self.share * np.exp(-alpha * self.value)
         self.share /= self.share.sum()
 
-    def _kept(self) -> tuple[npt.NDArray[Any] | float, ...]:
+    def _kept(self) -> tuple[Array | float, ...]:
         return self.scores.copy(), self.weights.copy(), self.share.copy(), self.value, self.train
 
     def _restore(self, kept: tuple[Any, ...]) -> None:

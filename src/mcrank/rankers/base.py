@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.arrays import FeatureArray, FloatArray
 from mcrank.cores import available_cores
 from mcrank.data.alignment import aligned, check_count
 from mcrank.data.dataset import Dataset
@@ -26,7 +27,7 @@ from mcrank.rankers.progress import Lines
 from mcrank.rankers.provenance import provenance
 from mcrank.rankers.stored import Stored, measure_of
 from mcrank.rounds import Callback, Rounds
-from mcrank.scorers.base import FloatArray, Scorer
+from mcrank.scorers.base import Scorer
 from mcrank.scorers.heads import Head
 
 
@@ -270,7 +271,7 @@ class Ranker(Stored):
             )
         return value
 
-    def _features(self, X: Dataset | npt.ArrayLike, what: str) -> npt.NDArray[np.float32]:
+    def _features(self, X: Dataset | npt.ArrayLike, what: str) -> FeatureArray:
         """Feature matrix of what a caller wants scored, in grouped order for a `Dataset`."""
         self._check_fitted()
         name = type(self).__name__

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mcrank.arrays import Arrays, FloatArray
 from mcrank.container import unpack
 from mcrank.data.alignment import columns_of
 from mcrank.data.dataset import Dataset
@@ -19,7 +20,6 @@ from mcrank.options import Options, fitted, option
 from mcrank.rankers.base import Card, Ranker, Trained
 from mcrank.rankers.registry import RANKERS, from_bytes, from_file, ranker_class, to_bytes
 from mcrank.rounds import Callback, Rounds
-from mcrank.scorers.base import Arrays, FloatArray
 from mcrank.scorers.blend import STANDARDS, Member, Standard, WeightedSum
 from mcrank.training.mixing import mixing_weights
 

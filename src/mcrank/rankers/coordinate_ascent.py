@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mcrank.arrays import FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.options import Options, option
 from mcrank.rankers.base import Card, Trained, pairs_option
 from mcrank.rankers.linear import LinearRanker
 from mcrank.rounds import Callback, Rounds
-from mcrank.scorers.base import FloatArray
 from mcrank.scorers.linear import Linear
 from mcrank.scorers.scaling import Scaling
 from mcrank.threads import InOrder

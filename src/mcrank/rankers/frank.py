@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import BoolArray, FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel
 from mcrank.losses.base import Loss
@@ -22,7 +22,6 @@ from mcrank.options import Options, option
 from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.trees import TreeRanker
 from mcrank.rounds import Callback
-from mcrank.scorers.base import FloatArray
 from mcrank.scorers.heads import Head
 from mcrank.training.boxed_fidelity import LongQuery
 from mcrank.training.stumps import NOTHING, ROOTS, Stump, StumpBoosting, boost_stumps, sum_bins
@@ -150,7 +149,7 @@ class _Fidelity(StumpBoosting):
             return None
         return stump._replace(merit=-change), self.rate * alpha
 
-    def _along(self, above: npt.NDArray[np.bool_]) -> Along:
+    def _along(self, above: BoolArray) -> Along:
         """Return how the loss changes with the alpha of a stump: by how much, the slope, the curvature and a
         bound of that.
         """

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.arrays import FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.errors import OptionError
 from mcrank.rankers.base import Ranker
-from mcrank.scorers.base import FloatArray
 
-Relevance = str | Sequence[float] | npt.NDArray[np.float64]
+Relevance = str | Sequence[float] | FloatArray
 
 
 class GradedRanker(Ranker):

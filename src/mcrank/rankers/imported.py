@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import mcrank
+from mcrank.arrays import Arrays, FloatArray
 from mcrank.data.checks import check_names
 from mcrank.data.dataset import Dataset
 from mcrank.errors import ModelFileError, OptionError
@@ -18,7 +19,7 @@ from mcrank.options import fitted
 from mcrank.rankers.base import Card
 from mcrank.rankers.graded import GradedRanker, Relevance
 from mcrank.rankers.stored import measure_of
-from mcrank.scorers.base import Arrays, FloatArray, Scorer
+from mcrank.scorers.base import Scorer
 from mcrank.scorers.forest.forest import Forest
 from mcrank.scorers.heads import Head
 from mcrank.scorers.linear import Linear

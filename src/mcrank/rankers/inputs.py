@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import IntArray
 from mcrank.data.alignment import aligned
 from mcrank.data.checks import group_rows, tell_of_columns_aside
 from mcrank.data.dataset import Dataset
@@ -153,7 +153,7 @@ def _same_queries(one: Any, other: Any, rows: int) -> bool:
     return same_order and np.array_equal(offsets, offsets2)
 
 
-def ids_of_sizes(group: Any, rows: int, where: str) -> npt.NDArray[np.int64]:
+def ids_of_sizes(group: Any, rows: int, where: str) -> IntArray:
     """Return the number of each row's query, of the sizes of queries that lie one behind another.
 
     Examples

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from mcrank.arrays import Arrays, FloatArray
 from mcrank.options import fitted, option
 from mcrank.rankers.base import Ranker
-from mcrank.scorers.base import Arrays, FloatArray
 from mcrank.scorers.linear import Linear
 from mcrank.scorers.scaling import SCALINGS, Scaling
 

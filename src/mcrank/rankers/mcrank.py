@@ -10,8 +10,8 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import FloatArray, RowArray
 from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError, OptionError
 from mcrank.losses.base import Loss
@@ -21,7 +21,6 @@ from mcrank.options import option
 from mcrank.rankers.base import Card
 from mcrank.rankers.graded import GradedRanker
 from mcrank.rankers.trees import TreeRanker
-from mcrank.scorers.base import FloatArray
 from mcrank.scorers.heads import Head
 from mcrank.training.weights import relative_weight
 
@@ -63,7 +62,7 @@ class GradeRanker(TreeRanker, GradedRanker):
     @abstractmethod
     def _class_loss(
         self,
-        classes: npt.NDArray[np.int32],
+        classes: RowArray,
         n_classes: int,
         weight: FloatArray | None,
         options: dict[str, Any],
@@ -118,7 +117,7 @@ class McRank(GradeRanker):
 
     def _class_loss(
         self,
-        classes: npt.NDArray[np.int32],
+        classes: RowArray,
         n_classes: int,
         weight: FloatArray | None,
         options: dict[str, Any],
@@ -169,7 +168,7 @@ class OrdinalMcRank(GradeRanker):
 
     def _class_loss(
         self,
-        classes: npt.NDArray[np.int32],
+        classes: RowArray,
         n_classes: int,
         weight: FloatArray | None,
         options: dict[str, Any],

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import Arrays, FloatArray, IntArray
 from mcrank.data.dataset import Dataset
 from mcrank.errors import OptionError
 from mcrank.losses.lambdas import MOST_PAIRS, LambdaLoss
@@ -20,7 +20,6 @@ from mcrank.metrics.measure import Measure
 from mcrank.options import Options, fitted, option
 from mcrank.rankers.base import Card, Ranker, Trained, pairs_option, stopping_option
 from mcrank.rounds import Callback, Rounds
-from mcrank.scorers.base import Arrays, FloatArray
 from mcrank.scorers.net import ACTIVATIONS, Net, layer_sizes, n_weights
 from mcrank.scorers.scaling import SCALINGS, Scaling
 from mcrank.training.descent import OPTIMIZERS, Descent
@@ -141,7 +140,7 @@ class NetRanker(Ranker):
             if stop:
                 return
 
-    def _sizes(self, options: dict[str, Any], n_features: int) -> npt.NDArray[np.int64]:
+    def _sizes(self, options: dict[str, Any], n_features: int) -> IntArray:
         return layer_sizes(n_features, options["hidden"], f"hidden of {type(self).__name__}")
 
     def _scorer_of(self, arrays: Arrays) -> Net:

@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import IntArray, RowArray
 from mcrank.boosting.binning import BINNINGS
 from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel, step
@@ -104,7 +104,7 @@ class _Exponential(StumpBoosting):
         self.by_bin = self._sort_bins(data) if exact else np.empty((0, 0), dtype=np.int32)
         self.levels = _levels(self.layout) if exact else np.empty(0, dtype=np.int64)
 
-    def _sort_bins(self, data: Dataset) -> npt.NDArray[np.int32]:
+    def _sort_bins(self, data: Dataset) -> RowArray:
         """Rows of every query by falling bin, for each feature."""
         queries = np.repeat(np.arange(data.n_queries), data.sizes)
         out = np.empty(self.ground.columns.shape, dtype=np.int32)
@@ -148,7 +148,7 @@ class _Exponential(StumpBoosting):
         return float(np.arctanh(np.clip(stump.net / self.loss, -_PERFECT, _PERFECT)))
 
 
-def _levels(layout: PairArrays) -> npt.NDArray[np.int64]:
+def _levels(layout: PairArrays) -> IntArray:
     """Place of each row's grade among the grades of its query, from the lowest, 0."""
     queries = np.repeat(np.arange(len(layout.starts)), layout.ends - layout.starts)
     order = (layout.starts[queries] + layout.order)[::-1]  # the last query first, grades rising

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mcrank.arrays import Arrays, FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.errors import ModelFileError
 from mcrank.options import Options, fitted, option
 from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.linear import LinearRanker
 from mcrank.rounds import Callback, Rounds
-from mcrank.scorers.base import Arrays, FloatArray
 from mcrank.scorers.linear import Linear
 from mcrank.scorers.scaling import Scaling
 from mcrank.training.hinge import PairedRows

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mcrank.container import Arrays, canonical, pack, read_file, unpack
+from mcrank.arrays import Arrays
+from mcrank.container import canonical, pack, read_file, unpack
 from mcrank.errors import KernelError, McrankError, ModelFileError, OptionError, did_you_mean
 from mcrank.texts import check_texts
 

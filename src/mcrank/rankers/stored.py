@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.arrays import Arrays
 from mcrank.data.alignment import names_look_made_up
 from mcrank.data.checks import check_names
 from mcrank.errors import DataError, ModelFileError
@@ -19,7 +20,7 @@ from mcrank.metrics.tools import find_dialect
 from mcrank.options import Optioned, fitted
 from mcrank.rankers.estimator import Estimator
 from mcrank.rankers.registry import to_bytes
-from mcrank.scorers.base import Arrays, Scorer
+from mcrank.scorers.base import Scorer
 from mcrank.scorers.heads import Head
 from mcrank.writing import check_suffix, replace_file
 

@@ -6,8 +6,8 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import Array, Arrays, FeatureArray, IntArray
 from mcrank.boosting.binning import BINNINGS
 from mcrank.boosting.boost import Boosted, BoostOptions, Validation, boost
 from mcrank.data.dataset import Dataset
@@ -17,7 +17,6 @@ from mcrank.losses.quantize import MOST_ROWS
 from mcrank.options import Options, fitted, option
 from mcrank.rankers.base import Ranker, Trained, stopping_option
 from mcrank.rounds import Callback, Rounds
-from mcrank.scorers.base import Arrays
 from mcrank.scorers.forest.forest import Forest, ForestBuilder
 from mcrank.scorers.heads import Head
 
@@ -76,8 +75,8 @@ class TreeRanker(ForestRanker):
         open_low=True,
         help="largest value of a leaf before shrinkage, against near-certain leaves",
     )
-    bin_edges_: npt.NDArray[np.float32] = fitted()
-    bin_offsets_: npt.NDArray[np.int64] = fitted()
+    bin_edges_: FeatureArray = fitted()
+    bin_offsets_: IntArray = fitted()
 
     random_state: int = option(default=0, low=0, high=2**63 - 1, help="seed of all sampling")
 
@@ -119,9 +118,7 @@ class TreeRanker(ForestRanker):
         )
 
 
-def _checked_edges(
-    edges: npt.NDArray[Any], offsets: npt.NDArray[Any], n_features: int
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+def _checked_edges(edges: Array, offsets: Array, n_features: int) -> tuple[FeatureArray, IntArray]:
     good = (
         edges.dtype == np.float32
         and offsets.dtype == np.int64

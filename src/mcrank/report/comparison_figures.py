@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mcrank.arrays import FloatArray, IntArray
 from mcrank.experiments.calibration import GradeReliability
 from mcrank.experiments.cutoffs import CUTOFFS
 from mcrank.experiments.names import shortened
@@ -16,7 +17,7 @@ from mcrank.stats.paired import differences
 from mcrank.stats.two import known_to_all
 
 if TYPE_CHECKING:
-    from mcrank.experiments.comparison import Comparison, FloatArray, IntArray
+    from mcrank.experiments.comparison import Comparison
 
 TOP_FEATURES = 12
 _POINTS = 120  # of a training curve; more than its pixels would show nothing more

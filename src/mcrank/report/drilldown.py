@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.arrays import FeatureArray, FloatArray, IntArray
 from mcrank.experiments.calibration import positions
 from mcrank.report.payload import Payload
 from mcrank.texts import printable
 
 if TYPE_CHECKING:
-    from mcrank.experiments.comparison import Comparison, FloatArray, IntArray
+    from mcrank.experiments.comparison import Comparison
 
 DEPTH = 10  # positions of each ranking that are shown
 _FINE = 100  # feature differences in hundredths of a standard deviation
@@ -108,7 +109,7 @@ def _feature_means(comparison: Comparison, documents: Documents) -> npt.NDArray[
     return np.clip(np.rint(means * _FINE), -32_000, 32_000).astype(np.int16)
 
 
-def _standard(features: npt.NDArray[np.float32]) -> tuple[FloatArray, FloatArray]:
+def _standard(features: FeatureArray) -> tuple[FloatArray, FloatArray]:
     """Mean and one over the standard deviation of each feature; missing values and infinities left out."""
     count, total, squares = (np.zeros(features.shape[1]) for _ in range(3))
     for start in range(0, len(features), _BLOCK):

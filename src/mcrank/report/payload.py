@@ -13,8 +13,8 @@ import zlib
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import Array, Arrays, ByteArray, FloatArray, IntArray
 from mcrank.texts import unshown_as_json
 
 _TYPES = {"uint8": "u1", "uint16": "<u2", "int16": "<i2", "uint32": "<u4", "float32": "<f4"}
@@ -36,9 +36,9 @@ class Payload:
     """
 
     def __init__(self) -> None:
-        self.arrays: dict[str, npt.NDArray[Any]] = {}
+        self.arrays: Arrays = {}
 
-    def add(self, name: str, array: npt.NDArray[Any]) -> None:
+    def add(self, name: str, array: Array) -> None:
         """Add an array of one of the types a page can read."""
         self.arrays[name] = np.ascontiguousarray(array, dtype=_TYPES[array.dtype.name])
 
@@ -59,7 +59,7 @@ class Payload:
         return base64.b64encode(zlib.compress(whole, 9)).decode("ascii")
 
 
-def unpack(text: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+def unpack(text: str) -> tuple[dict[str, Any], Arrays]:
     """Read back what `Payload.text` wrote."""
     whole = zlib.decompress(base64.b64decode(text))
     length = int.from_bytes(whole[:4], "little")
@@ -71,12 +71,12 @@ def unpack(text: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     return head["facts"], arrays
 
 
-def packed_size(array: npt.NDArray[Any]) -> int:
+def packed_size(array: Array) -> int:
     """Bytes an array takes in a page, about."""
     return len(zlib.compress(array.tobytes(), 9)) * 4 // 3
 
 
-def decimals_for(values: npt.NDArray[np.float64]) -> int:
+def decimals_for(values: FloatArray) -> int:
     """Decimals that values can keep in 16 bits: four between -1.6 and 1.6, fewer for wider ranges."""
     widest = float(np.nanmax(np.abs(values), initial=0.0))
     for decimals in (4, 3, 2, 1):
@@ -85,7 +85,7 @@ def decimals_for(values: npt.NDArray[np.float64]) -> int:
     return 0
 
 
-def quantize(values: npt.NDArray[np.float64], decimals: int) -> npt.NDArray[np.uint8]:
+def quantize(values: FloatArray, decimals: int) -> ByteArray:
     """Values (systems x queries) rounded to ``decimals``, as bytes that compress well.
 
     Each system is stored as its difference from the one before (rankers agree on many queries), folded to
@@ -104,7 +104,7 @@ def quantize(values: npt.NDArray[np.float64], decimals: int) -> npt.NDArray[np.u
     return np.concatenate([(cells & 255).astype(np.uint8), (cells >> 8).astype(np.uint8)])
 
 
-def _rounded(values: npt.NDArray[np.float64], decimals: int) -> npt.NDArray[np.int64]:
+def _rounded(values: FloatArray, decimals: int) -> IntArray:
     """Whole numbers of 10^-decimals, rounded to the very digits Python prints."""
     scaled = values * 10.0**decimals
     rounded = np.rint(scaled).astype(np.int64)
@@ -114,7 +114,7 @@ def _rounded(values: npt.NDArray[np.float64], decimals: int) -> npt.NDArray[np.i
     return rounded
 
 
-def restore(cells: npt.NDArray[np.uint8], systems: int, decimals: int) -> npt.NDArray[np.float64]:
+def restore(cells: ByteArray, systems: int, decimals: int) -> FloatArray:
     """Undo `quantize`: values (systems x queries), rounded."""
     half = len(cells) // 2
     folded = (cells[:half].astype(np.int64) | cells[half:].astype(np.int64) << 8).reshape(systems, -1)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-FloatArray = npt.NDArray[np.float64]
-Arrays = dict[str, npt.NDArray[Any]]
+from mcrank.arrays import Arrays, FeatureArray, FloatArray, IntArray
 
 
 class Scorer(Protocol):
@@ -27,9 +23,7 @@ class Scorer(Protocol):
     def n_outputs(self) -> int:
         """Raw outputs of each row; a `Head` makes one score of them."""
 
-    def raw(
-        self, X: npt.NDArray[np.float32], n_jobs: int = 1, offsets: npt.NDArray[np.int64] | None = None
-    ) -> FloatArray:
+    def raw(self, X: FeatureArray, n_jobs: int = 1, offsets: IntArray | None = None) -> FloatArray:
         """Return raw outputs (outputs x rows); ``offsets`` tell the queries, where they are known."""
 
     def importances(self) -> FloatArray | None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import Arrays, FeatureArray, FloatArray, IntArray
 from mcrank.errors import DataError, ModelFileError
-from mcrank.scorers.base import Arrays, FloatArray, Scorer
+from mcrank.scorers.base import Scorer
 from mcrank.scorers.heads import Head
 
 STANDARDS = ("global", "query")
@@ -48,7 +48,7 @@ class Standard:
         """Return the same with each ranker so many times."""
         return Standard(self.kind, np.repeat(self.shift, times), np.repeat(self.factor, times))
 
-    def apply(self, scores: FloatArray, offsets: npt.NDArray[np.int64] | None) -> FloatArray:
+    def apply(self, scores: FloatArray, offsets: IntArray | None) -> FloatArray:
         """Return scores on one scale; ``offsets`` tell the queries."""
         clipped = np.clip(scores, -FARTHEST, FARTHEST)
         if self.kind == "global" or offsets is None:
@@ -87,12 +87,10 @@ class Member(NamedTuple):
 
     scorer: Scorer
     head: Head
-    columns: npt.NDArray[np.int64] | None  # of the sum's own, in the scorer's order; None: they are the same
+    columns: IntArray | None  # of the sum's own, in the scorer's order; None: they are the same
     packed: bytes  # the model file it would have alone
 
-    def score(
-        self, X: npt.NDArray[np.float32], n_jobs: int, offsets: npt.NDArray[np.int64] | None
-    ) -> FloatArray:
+    def score(self, X: FeatureArray, n_jobs: int, offsets: IntArray | None) -> FloatArray:
         """Return its ranking scores of rows that have the columns of the sum."""
         # `take` leaves rows one behind the other in memory; indexing would not.
         own = X if self.columns is None else np.take(X, self.columns, axis=1)
@@ -134,9 +132,7 @@ class WeightedSum:
     n_features: int
     n_outputs: ClassVar[int] = 1
 
-    def raw(
-        self, X: npt.NDArray[np.float32], n_jobs: int = 1, offsets: npt.NDArray[np.int64] | None = None
-    ) -> FloatArray:
+    def raw(self, X: FeatureArray, n_jobs: int = 1, offsets: IntArray | None = None) -> FloatArray:
         """Return the sum of each row, as an array of one output."""
         if self.standard.kind == "query" and offsets is None:
             raise DataError(

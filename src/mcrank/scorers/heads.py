@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mcrank.arrays import FloatArray
 from mcrank.errors import ModelFileError
-from mcrank.scorers.base import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

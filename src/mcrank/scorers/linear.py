@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import Arrays, FeatureArray, FloatArray, IntArray
 from mcrank.errors import ModelFileError
-from mcrank.scorers.base import Arrays, FloatArray
 from mcrank.scorers.scaling import Scaling
 
 
@@ -43,9 +42,7 @@ class Linear:
         """Columns of the matrices it scores."""
         return len(self.weights)
 
-    def raw(
-        self, X: npt.NDArray[np.float32], n_jobs: int = 1, offsets: npt.NDArray[np.int64] | None = None
-    ) -> FloatArray:
+    def raw(self, X: FeatureArray, n_jobs: int = 1, offsets: IntArray | None = None) -> FloatArray:
         """Return the score of each row, as an array of one output."""
         return self.scaling.scores(X, self.weights)[None]
 

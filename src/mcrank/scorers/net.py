@@ -13,17 +13,14 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from mcrank.arrays import Arrays, FeatureArray, FloatArray, IntArray
 from mcrank.errors import ModelFileError, OptionError
 from mcrank.kernels import kernel, step
 from mcrank.kernels.exp import exp_negative
-from mcrank.scorers.base import Arrays, FloatArray
 from mcrank.scorers.scaling import Scaling
 from mcrank.threads import run_all
-
-IntArray = npt.NDArray[np.int64]
 
 TANH, RELU, SIGMOID = 0, 1, 2
 ACTIVATIONS = {"tanh": TANH, "relu": RELU, "sigmoid": SIGMOID}
@@ -201,9 +198,7 @@ class Net:
         """Columns of the matrices it scores."""
         return int(self.sizes[0])
 
-    def raw(
-        self, X: npt.NDArray[np.float32], n_jobs: int = 1, offsets: npt.NDArray[np.int64] | None = None
-    ) -> FloatArray:
+    def raw(self, X: FeatureArray, n_jobs: int = 1, offsets: IntArray | None = None) -> FloatArray:
         """Return the score of each row, as an array of one output."""
         out = np.empty((1, len(X)))
         kind = ACTIVATIONS[self.activation]

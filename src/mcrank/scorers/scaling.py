@@ -6,16 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 from numba import types
 
+from mcrank.arrays import Array, Arrays, FeatureArray, FloatArray
 from mcrank.errors import ModelFileError
 from mcrank.kernels import kernel
-
-FloatArray = npt.NDArray[np.float64]
 
 SCALINGS = ("none", "zscore", "minmax", "log")
 _CELLS = 1 << 22  # feature values worked on at a time: the whole matrix in float64 may not fit
@@ -96,7 +95,7 @@ class Scaling:
     fill: FloatArray
 
     @classmethod
-    def fit(cls, X: npt.NDArray[np.float32], kind: str) -> Self:
+    def fit(cls, X: FeatureArray, kind: str) -> Self:
         """Learn the scaling from training rows."""
         n_features = X.shape[1]
         rows, log = np.ascontiguousarray(X), kind == "log"
@@ -115,7 +114,7 @@ class Scaling:
         factor = np.where(varies, 1.0 / spread, 0.0)
         return cls(kind, shift, factor, (np.where(varies, mean, 0.0) - shift) * factor)
 
-    def apply(self, X: npt.NDArray[np.float32], dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
+    def apply(self, X: FeatureArray, dtype: npt.DTypeLike = np.float64) -> Array:
         """Return scaled rows (C order, no NaN)."""
         out = np.empty(X.shape, dtype=dtype)
         for rows in _blocks(*X.shape):
@@ -128,7 +127,7 @@ class Scaling:
             out[rows] = values
         return out
 
-    def scores(self, X: npt.NDArray[np.float32], weights: FloatArray) -> FloatArray:
+    def scores(self, X: FeatureArray, weights: FloatArray) -> FloatArray:
         """Return scaled rows times ``weights``, without holding all scaled rows at once."""
         out = np.empty(X.shape[0], dtype=np.float64)
         for rows in _blocks(*X.shape):
@@ -141,7 +140,7 @@ class Scaling:
         return dict(zip(_ARRAYS, (self.shift, self.factor, self.fill), strict=True))
 
     @classmethod
-    def from_arrays(cls, kind: str, arrays: dict[str, npt.NDArray[Any]], n_features: int) -> Self:
+    def from_arrays(cls, kind: str, arrays: Arrays, n_features: int) -> Self:
         """Return the scaling that `to_arrays` described; what cannot be one is a `ModelFileError`."""
         for name in _ARRAYS:
             array = arrays[name]
@@ -170,6 +169,6 @@ def _blocks(count: int, width: int) -> Iterator[slice]:
         yield slice(start, start + step)
 
 
-def _curved(X: npt.NDArray[np.float32], kind: str) -> FloatArray:
+def _curved(X: FeatureArray, kind: str) -> FloatArray:
     values = X.astype(np.float64)
     return np.copysign(np.log1p(np.abs(values)), values) if kind == "log" else values

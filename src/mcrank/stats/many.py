@@ -9,16 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from mcrank.arrays import FloatArray
 from mcrank.errors import DataError, OptionError
-from mcrank.stats.paired import (
-    FloatArray,
-    Test,
-    check_draws,
-    randomization_test,
-    t_test,
-    wilcoxon_test,
-    wins_ties_losses,
-)
+from mcrank.stats.paired import Test, check_draws, randomization_test, t_test, wilcoxon_test, wins_ties_losses
 from mcrank.stats.two import Interval, Values, align, interval_of, known_to_all
 
 

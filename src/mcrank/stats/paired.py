@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import FloatArray
 from mcrank.errors import OptionError
 
-FloatArray = npt.NDArray[np.float64]
 ALTERNATIVES = ("two-sided", "greater", "less")
 _ROUNDING = 1e-12  # spreads below this share of the values are rounding
 _DIGITS = 12  # the same, in decimals

@@ -9,12 +9,11 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import FloatArray, IntArray
 from mcrank.errors import DataError, OptionError
 from mcrank.stats.paired import (
     CELLS,
-    FloatArray,
     Test,
     check_alternative,
     check_draws,
@@ -86,7 +85,7 @@ def align(*systems: Values, common: bool = False) -> tuple[list[Hashable], list[
     return [queries[int(place)] for place in known], [row[known] for row in table]
 
 
-def known_to_all(table: FloatArray) -> npt.NDArray[np.int64]:
+def known_to_all(table: FloatArray) -> IntArray:
     """Return the queries that have a value (no NaN) in every system of a table (systems x queries).
 
     Examples

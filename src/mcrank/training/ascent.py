@@ -6,15 +6,13 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import FloatArray, IntArray
 from mcrank.losses.pair_limit import refuse_pairs
 from mcrank.metrics.layout import Graded
 from mcrank.metrics.measure import Measure
 from mcrank.metrics.prepared import PreparedMeasure
 from mcrank.training.line_search import ExactSearch
-
-FloatArray = npt.NDArray[np.float64]
 
 SMALLEST_STEP = 0.001
 MOST_PAIRS = 20_000_000  # of one query along a line, unless told otherwise: 640 MB and a second a thread
@@ -25,7 +23,7 @@ _DIGITS = 10  # of a mean; beyond them rounding decides
 class Search(Protocol):
     """What coordinate ascent asks of a line search."""
 
-    rows: npt.NDArray[np.int64]
+    rows: IntArray
     share: float
 
     def value(self, scores: FloatArray) -> Any:

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 from numba import njit
 
-from mcrank.scorers.base import FloatArray
-from mcrank.scorers.net import SIGMOID, TANH, IntArray, add_products, len_units
+from mcrank.arrays import FloatArray, IntArray
+from mcrank.scorers.net import SIGMOID, TANH, add_products, len_units
 
 
 def first_weights(sizes: IntArray, activation: str, stream: np.random.Generator) -> FloatArray:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from mcrank.arrays import BoolArray, FloatArray, IntArray, RowArray
 from mcrank.kernels import kernel
 from mcrank.losses.boxes import (
     ABOVE,
@@ -19,8 +20,6 @@ from mcrank.losses.boxes import (
     NODES,
     PULL,
     WIDTH,
-    FloatArray,
-    IntArray,
     add_potential,
     lay_out,
     of_pair,
@@ -32,7 +31,7 @@ from mcrank.losses.boxes import (
 class Along(NamedTuple):
     """A stump on one long query, to be asked for the loss at any alpha; made by `LongQuery.along`."""
 
-    above: npt.NDArray[np.bool_]  # by falling grade
+    above: BoolArray  # by falling grade
     near: (
         FloatArray  # pairs by who is above (the better row, the worse one), distance of boxes, nodes of both
     )
@@ -45,7 +44,7 @@ class LongQuery:
         self,
         start: int,
         end: int,
-        order: npt.NDArray[np.int32],
+        order: RowArray,
         worth: FloatArray,
         weight: FloatArray,
         factor: float,
@@ -77,7 +76,7 @@ class LongQuery:
             np.empty((groups + 1, len(boxed.place), NODES)), out,
         )  # fmt: skip
 
-    def along(self, above: npt.NDArray[np.bool_]) -> Along:
+    def along(self, above: BoolArray) -> Along:
         """Return a stump ready for `change`; ``above`` has all rows."""
         boxed = self._boxed
         near = np.zeros((2, BELOW + ABOVE + 1, NODES, NODES))

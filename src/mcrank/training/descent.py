@@ -9,16 +9,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from mcrank.arrays import FeatureArray, FloatArray, IntArray
 from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel
 from mcrank.losses.lambdas import LambdaLoss
 from mcrank.losses.pairs import make_space
 from mcrank.losses.pairwise import PairwiseLogistic
-from mcrank.scorers.base import FloatArray
-from mcrank.scorers.net import ACTIVATIONS, IntArray, forward, len_units
+from mcrank.scorers.net import ACTIVATIONS, forward, len_units
 from mcrank.training.backpropagation import backward, first_weights
 
 OPTIMIZERS = ("adam", "sgd")
@@ -29,7 +28,7 @@ _MEAN_DECAY, _SQUARE_DECAY, _TINY = 0.9, 0.999, 1e-8  # of Adam, as published
 class Course(NamedTuple):
     """Everything a pass over the queries reads and writes, as arrays for kernels."""
 
-    X: npt.NDArray[np.float32]  # scaled rows
+    X: FeatureArray  # scaled rows
     offsets: IntArray
     row_weight: FloatArray  # empty: all 1
     sizes: IntArray  # units of each layer
@@ -145,7 +144,7 @@ class Descent:
     def __init__(
         self,
         data: Dataset,
-        X: npt.NDArray[np.float32],
+        X: FeatureArray,
         loss: PairwiseLogistic | LambdaLoss,
         sizes: IntArray,
         options: dict[str, Any],

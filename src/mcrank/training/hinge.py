@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import types
 
+from mcrank.arrays import BoolArray, FloatArray, IntArray, RowArray
 from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel, step
 from mcrank.metrics.layout import Layout
 from mcrank.metrics.ranking import rank
-
-FloatArray = npt.NDArray[np.float64]
 
 _F = types.float64[::1]
 _I = types.int64[::1]
@@ -29,9 +27,9 @@ _ORDER = types.int32[::1]
 class HingeRows(NamedTuple):
     """Rows that have pairs, as kernels take them; see `PairedRows`."""
 
-    offsets: npt.NDArray[np.int64]
-    levels: npt.NDArray[np.int64]
-    n_levels: npt.NDArray[np.int64]
+    offsets: IntArray
+    levels: IntArray
+    n_levels: IntArray
     weight: FloatArray
     pair_weight: FloatArray
 
@@ -188,11 +186,11 @@ class PairedRows:
         Weight of all pairs: the loss when all scores are equal.
     """
 
-    queries: npt.NDArray[np.bool_]
+    queries: BoolArray
     layout: Layout
-    offsets: npt.NDArray[np.int64]
-    levels: npt.NDArray[np.int64]
-    n_levels: npt.NDArray[np.int64]
+    offsets: IntArray
+    levels: IntArray
+    n_levels: IntArray
     weight: FloatArray
     pair_weight: FloatArray
     total: float
@@ -220,12 +218,12 @@ class PairedRows:
     def _rows(self) -> HingeRows:
         return HingeRows(self.offsets, self.levels, self.n_levels, self.weight, self.pair_weight)
 
-    def order(self, scores: FloatArray) -> npt.NDArray[np.int32]:
+    def order(self, scores: FloatArray) -> RowArray:
         """Rows of each query by falling score."""
         return rank(self.layout, scores, self.layout.longest).order
 
     def loss(
-        self, order: npt.NDArray[np.int32], scores: FloatArray, width: float, curve: float
+        self, order: RowArray, scores: FloatArray, width: float, curve: float
     ) -> tuple[float, FloatArray]:
         """Return the loss of all pairs (see `hinge`) and its derivative by each score."""
         out = np.empty_like(scores)
@@ -233,7 +231,7 @@ class PairedRows:
         return float(value), out
 
     def curvature(
-        self, order: npt.NDArray[np.int32], scores: FloatArray, width: float, curve: float, moved: FloatArray
+        self, order: RowArray, scores: FloatArray, width: float, curve: float, moved: FloatArray
     ) -> FloatArray:
         """Return the second derivative of `loss` by the scores, times ``moved``."""
         out = np.empty_like(scores)

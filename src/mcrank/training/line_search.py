@@ -13,16 +13,13 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit, types
 
+from mcrank.arrays import BoolArray, FloatArray, IntArray
 from mcrank.kernels import kernel, step
 from mcrank.metrics.dcg import DiscountedSum
 from mcrank.metrics.prepared import PreparedMeasure
 from mcrank.training.long_lines import LongLines, sort_with
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 _F = types.float64[::1]
 _I = types.int64[::1]
@@ -326,7 +323,7 @@ class ExactSearch:
         self.share = total / (2.0 ** (_UNIT_BITS + _RATIO_BITS) * float(weight.sum()))
         self._lay_out(sizes, whole, gain > 0)
 
-    def _lay_out(self, sizes: IntArray, unit: IntArray, relevant: npt.NDArray[np.bool_]) -> None:
+    def _lay_out(self, sizes: IntArray, unit: IntArray, relevant: BoolArray) -> None:
         """Set long queries apart; the rows of the others come first."""
         cut = len(self._ratio)
         long = (sizes >= LONG) & (sizes >= _CUT_SHARE * cut)

@@ -12,13 +12,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit, types
 
+from mcrank.arrays import FloatArray, IntArray
 from mcrank.kernels import kernel
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 ENOUGH = 64  # rows compared one by one, beside twice the ranks that count
 _SLACK = 2.0**-46  # share of a score that rounding may move it

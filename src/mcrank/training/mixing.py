@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from mcrank.arrays import FloatArray
 from mcrank.data.dataset import Dataset
-from mcrank.scorers.base import FloatArray
 from mcrank.training.ascent import ascend, line_search
 
 _DOUBLINGS = 20

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.metrics.prepared import PreparedMeasure
 from mcrank.scorers.scaling import Scaling
 from mcrank.threads import run_all
-
-FloatArray = npt.NDArray[np.float64]
 
 _BLOCK = 16  # features read together: a cache line of float32
 

@@ -7,15 +7,14 @@ rounded to float32: small numbers keep their digits, and half the bytes are half
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numba import types
 
+from mcrank.arrays import FeatureArray, FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel
 from mcrank.scorers.scaling import Scaling
 
-FloatArray = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.float32]
+Rows = FeatureArray
 
 LARGEST = 1e38  # beyond it float32 is infinite
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.arrays import BoolArray, FeatureArray, FloatArray, IntArray
 from mcrank.boosting.binning import Bins, bin_dataset, find_bins
 from mcrank.boosting.boost import Boosted
 from mcrank.data.dataset import Dataset
@@ -24,7 +25,6 @@ from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.forest.forest import ForestBuilder
 from mcrank.threads import run_all
 
-FloatArray = npt.NDArray[np.float64]
 # With less than this share of the first loss left there is nothing to learn, only rounding.
 NOTHING = 1e-12
 # How a threshold is judged from N = W+ - W- and T = W+ + W-, W the weight of pairs it orders well and badly.
@@ -42,7 +42,7 @@ class Stump(NamedTuple):
     merit: float
 
 
-def equal_width_bins(X: npt.NDArray[np.float32], count: int) -> Bins:
+def equal_width_bins(X: FeatureArray, count: int) -> Bins:
     """Return bins cut at ``count`` thresholds of equal distance, from the lowest value of a feature upwards.
 
     Examples
@@ -70,7 +70,7 @@ class StumpGround:
 
     bins: Bins
     columns: npt.NDArray[np.uint16]
-    places: npt.NDArray[np.int64]
+    places: IntArray
     n_jobs: int
 
     @classmethod
@@ -112,7 +112,7 @@ class StumpGround:
             stumps.append(Stump(f, int(first[f]), threshold, *(float(x) for x in found[:, f])))
         return stumps
 
-    def above(self, stump: Stump) -> npt.NDArray[np.bool_]:
+    def above(self, stump: Stump) -> BoolArray:
         """Return whether each training row is above the threshold."""
         return np.asarray(self.columns[stump.feature] >= stump.first)
 

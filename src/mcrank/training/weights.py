@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from mcrank.arrays import FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError
-from mcrank.scorers.base import FloatArray
 
 
 def relative_weight(data: Dataset) -> FloatArray | None:

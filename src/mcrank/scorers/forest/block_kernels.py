@@ -21,9 +21,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from mcrank.arrays import Array
 from mcrank.kernels import kernel, step
 from mcrank.kernels.memory import count_below, select_greater
 
@@ -36,7 +36,6 @@ RUN = 16
 # Ranks are kept minus 128, because the comparison of signed bytes is the one processors have.
 _MISSING_RIGHT = np.int8(127)
 
-Array = npt.NDArray[Any]
 Index = Any  # unsigned in kernels: a signed index costs a test for counting from the end
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import Array, BoolArray, IntArray
 from mcrank.errors import ModelFileError
 
 if TYPE_CHECKING:
@@ -76,12 +76,12 @@ def _check_offsets(forest: Forest) -> None:
         )
 
 
-def _fail(bad: npt.NDArray[np.bool_], tree: Any, node: Any, values: npt.NDArray[Any], must: str) -> NoReturn:
+def _fail(bad: BoolArray, tree: Any, node: Any, values: Array, must: str) -> NoReturn:
     at = int(np.argmax(bad))
     raise ModelFileError(f"Node {node[at]} of tree {tree[at]}: {must}, got {values[at]}.")
 
 
-def _check_nodes(forest: Forest, tree: npt.NDArray[np.int64], node: npt.NDArray[np.int64]) -> None:
+def _check_nodes(forest: Forest, tree: IntArray, node: IntArray) -> None:
     bad = (forest.feature < -1) | (forest.feature >= forest.n_features)
     if bad.any():
         _fail(
@@ -103,7 +103,7 @@ def _check_nodes(forest: Forest, tree: npt.NDArray[np.int64], node: npt.NDArray[
         _fail(bad, tree, node, forest.rows, "rows must be >= 0")
 
 
-def _check_children(forest: Forest, tree: npt.NDArray[np.int64], node: npt.NDArray[np.int64]) -> None:
+def _check_children(forest: Forest, tree: IntArray, node: IntArray) -> None:
     leaf = forest.feature < 0
     size = np.diff(forest.tree_offsets)[tree]
     parents = np.zeros(forest.n_nodes, dtype=np.int64)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.arrays import Array, Arrays, ByteArray, FeatureArray, FloatArray, IntArray, RowArray
 from mcrank.errors import ModelFileError, OptionError
 from mcrank.lazy import lazy
 from mcrank.scorers.forest.checks import check_forest
@@ -85,17 +86,17 @@ class Forest:
     (1, 1, [0.0, 1.0])
     """
 
-    tree_offsets: npt.NDArray[np.int64]
-    tree_output: npt.NDArray[np.int32]
-    feature: npt.NDArray[np.int32]
-    threshold: npt.NDArray[np.float32]
-    missing_left: npt.NDArray[np.uint8]
-    left: npt.NDArray[np.int32]
-    right: npt.NDArray[np.int32]
-    value: npt.NDArray[np.float64]
-    gain: npt.NDArray[np.float64]
-    rows: npt.NDArray[np.int64]
-    base: npt.NDArray[np.float64]
+    tree_offsets: IntArray
+    tree_output: RowArray
+    feature: RowArray
+    threshold: FeatureArray
+    missing_left: ByteArray
+    left: RowArray
+    right: RowArray
+    value: FloatArray
+    gain: FloatArray
+    rows: IntArray
+    base: FloatArray
     n_features: int
 
     def __post_init__(self) -> None:
@@ -152,15 +153,13 @@ class Forest:
             **{name: getattr(self, name)[begin:end] for name in NODE_DTYPES},
         )
 
-    def raw(
-        self, X: npt.NDArray[np.float32], n_jobs: int = 1, offsets: npt.NDArray[np.int64] | None = None
-    ) -> npt.NDArray[np.float64]:
+    def raw(self, X: FeatureArray, n_jobs: int = 1, offsets: IntArray | None = None) -> FloatArray:
         """Return raw outputs (outputs x rows); see `mcrank.scorers.forest.predict`."""
         from mcrank.scorers.forest.predict import predict_raw
 
         return predict_raw(self, X, n_jobs).T
 
-    def importances(self, kind: Literal["gain", "splits"] = "gain") -> npt.NDArray[np.float64]:
+    def importances(self, kind: Literal["gain", "splits"] = "gain") -> FloatArray:
         """Return the share of each feature in the total gain (or number) of splits; all 0 without splits."""
         if kind not in ("gain", "splits"):
             raise OptionError(f"kind of importances must be 'gain' or 'splits', got {kind!r}.")
@@ -171,14 +170,14 @@ class Forest:
         total = float(totals.sum())
         return totals / total if total > 0 else np.zeros(self.n_features)
 
-    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def to_arrays(self) -> Arrays:
         """Return every array by name, ``n_features`` as an array of one; `from_arrays` takes it back."""
-        arrays: dict[str, npt.NDArray[Any]] = {name: getattr(self, name) for name in _DTYPES}
+        arrays: Arrays = {name: getattr(self, name) for name in _DTYPES}
         arrays["n_features"] = np.array([self.n_features], dtype=np.int64)
         return arrays
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Forest:
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> Forest:
         """Return the forest `to_arrays` described; anything wrong is a `ModelFileError`."""
         wanted = [field.name for field in fields(cls)]
         for name in wanted:
@@ -287,7 +286,7 @@ class ForestBuilder:
             self._nodes[name] = new
 
 
-def _frozen(given: Any, dtype: type[np.generic], name: str) -> npt.NDArray[Any]:
+def _frozen(given: Any, dtype: type[np.generic], name: str) -> Array:
     """Return ``given`` as a read-only array nobody else can write to; copied unless it already is one."""
     array = np.asarray(given)
     # Only widening or equal kinds are accepted: a file must not smuggle 2.7 into an index.

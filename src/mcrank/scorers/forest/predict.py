@@ -6,8 +6,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import FeatureArray, FloatArray
 from mcrank.errors import DataError
 from mcrank.scorers.forest.block_kernels import LANES, fold_rows, walk_rows
 from mcrank.scorers.forest.forest import Forest
@@ -22,10 +22,10 @@ _PARTS = 4  # that rows are cut into for each thread
 
 def predict_raw(
     forest: Forest,
-    X: npt.NDArray[np.float32],
+    X: FeatureArray,
     n_jobs: int = 1,
-    out: npt.NDArray[np.float64] | None = None,
-) -> npt.NDArray[np.float64]:
+    out: FloatArray | None = None,
+) -> FloatArray:
     """Return the raw scores of the rows of ``X``, one column per output.
 
     The leaf values of an output are added to its base in tree order in float64, whatever the number of rows
@@ -96,13 +96,13 @@ def _parts(rows: int, threads: int) -> list[tuple[int, int]]:
     return list(pairwise(min(rows, blocks * i // parts * LANES) for i in range(parts + 1)))
 
 
-def _fold_part(forest: Forest, X: npt.NDArray[np.float32], start: int, end: int, out: Any) -> None:
+def _fold_part(forest: Forest, X: FeatureArray, start: int, end: int, out: Any) -> None:
     compiled = forest.compiled
     scratch = compiled.scratch(forest.n_outputs)
     fold_rows(_flat(X), start, end, compiled.tables, compiled.program, forest.arrays, scratch, out)
 
 
-def _flat(X: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def _flat(X: FeatureArray) -> FeatureArray:
     # Always read-only: to Numba a writable array is another type, and would be another compilation.
     flat = X.reshape(-1)
     flat.setflags(write=False)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import Array
 from mcrank.kernels import kernel
 from mcrank.kernels.memory import aligned
 from mcrank.lazy import lazy
@@ -24,8 +24,6 @@ from mcrank.scorers.forest.block_kernels import (
     TreeArrays,
 )
 from mcrank.scorers.forest.forest import Forest
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
