@@ -145,10 +145,17 @@ MUTANTS = [
     ),
     Mutant(
         "lambdas: equal scores at the cut in the wrong order",
-        "losses/lambdas.py",
+        "losses/pairs.py",
         "if value <= key[depth - 1]:",
         "if value < key[depth - 1]:",
         "losses/test_lambdas.py::test_lambdas_equal_explicit_pairs",
+    ),
+    Mutant(
+        "lambdas: rows that fill up a vector stand below everyone",
+        "losses/discounted.py",
+        "discount[i] = np.inf",
+        "discount[i] = -1.0",
+        "losses/test_lambdas.py::test_sums_over_ranks_equal_explicit_pairs_to_the_last_digits",
     ),
     Mutant(
         "pairwise: better and worse exchanged",

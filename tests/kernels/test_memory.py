@@ -12,12 +12,14 @@ from numba import njit, uint64
 import mcrank
 from mcrank.kernels import memory
 from mcrank.kernels.memory import (
+    LAMBDA_LANES,
     aligned,
     bits_to_float,
     count_below,
     cpu_pause,
     fetch_add,
     float_to_bits,
+    lambda_block,
     load_acquire,
     load_u64,
     match_any,
@@ -253,6 +255,35 @@ def test_select_of_every_signed_byte(lanes, key):
         expected[2 * lanes + 1 : 3 * lanes + 1] = chosen
         select(lanes == 64, slots, keys, 7, lanes, column, np.int8(key), 2 * lanes + 1)
         assert (slots == expected).all()
+
+
+@njit
+def block(rows, own, at, sums):
+    lambda_block(rows, own, uint64(at), sums)
+
+
+@pytest.mark.parametrize("at", [0, 3, 11])
+def test_pairs_of_a_row_with_eight_others(at):
+    stream = np.random.default_rng(at)
+    worth = stream.integers(0, 3, 24).astype(float)
+    discount = np.r_[stream.choice([0.0, 0.25, 0.5, 0.75, 1.0], 22), np.inf, np.inf]
+    power = stream.uniform(1e-300, 1, 24)
+    slope, curve, sums = stream.normal(size=(3, 24))
+    own = (1.0, 0.5, 0.3)
+    expected = [slope.copy(), curve.copy(), sums.copy()]
+    for lane, j in enumerate(range(at, at + LAMBDA_LANES)):
+        change = (own[0] - worth[j]) * max(own[1] - discount[j], 0.0)
+        share = 1.0 / (own[2] + power[j])
+        mine, its = own[2] * share, power[j] * share
+        pair = change * (its if own[0] > worth[j] else mine)
+        bend = abs(pair) * (mine if own[0] > worth[j] else its)
+        expected[0][j] -= pair
+        expected[1][j] += bend
+        expected[2][lane] += pair
+        expected[2][LAMBDA_LANES + lane] += bend
+    block((worth, discount, power, slope, curve), own, at, sums)
+    for found, wanted in zip((slope, curve, sums), expected, strict=True):
+        assert found.tobytes() == wanted.tobytes()  # every step is rounded as written, on any machine
 
 
 def test_llvm_is_written_in_one_file():

@@ -59,6 +59,42 @@ def test_lambdas_equal_explicit_pairs(label, case, k, truncation, sigma, norm):
     assert np.abs(found - wanted).max() <= 2e-9 * max(1.0, np.abs(wanted).max())
 
 
+SUMS = ["ndcg@10", "ndcg", "dcg@3", "precision@5", "ndcg@40", "ndcg@1", "ndcg@10[xgboost]", "ndcg@10[trec]"]
+
+
+@pytest.mark.parametrize("label", SUMS)
+@settings(max_examples=30)
+@given(
+    seed=st.integers(0, 10**6), n=st.integers(1, 140), spread=st.sampled_from([0.0, 0.1, 3.0, 300.0, 2000.0]),
+    truncation=st.sampled_from([None, 1, 4, 12, 100]), sigma=st.sampled_from([0.5, 1.0, 2.0]),
+)  # fmt: skip
+def test_sums_over_ranks_equal_explicit_pairs_to_the_last_digits(label, seed, n, spread, truncation, sigma):
+    """The quick way and, where scores lie far apart, the other one; with the discounts that both use."""
+    data, scores = some_data(seed, n, spread=spread, doc_ids=[f"d{i * 7 % 141:03}" for i in range(n)])
+    prepared = parse_measure(label).on(data)
+    measure = measure_arrays(prepared, truncation)
+    assert measure.falling
+    found = lambda_gradients(prepared, scores, sigma, truncation)
+    wanted = np.zeros((2, n))
+    for q, (start, end) in enumerate(itertools.pairwise(data.offsets)):
+        worth, discount = measure.worth[start:end], measure.discount
+
+        def change(order, a, b, q=q, worth=worth, discount=discount):
+            both = abs(worth[order[a]] - worth[order[b]]) * abs(discount[a] - discount[b])
+            return measure.norm[q] * both
+
+        order = naive.tied_order(prepared, scores, data)[start:end] - start
+        s = scores[start:end].tolist()
+        wanted[:, start:end] = naive.lambdas(worth.tolist(), s, change, sigma, measure.top, order=order)
+    assert np.abs(found - wanted).max() <= 1e-14 * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("label", ["map@10", "err@10", "kendall"])
+def test_what_is_no_sum_over_ranks_takes_the_long_way(label):
+    data, _ = some_data(1, 30, grades=2)
+    assert not measure_arrays(parse_measure(label).on(data)).falling
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("label", ["ndcg@5", "ndcg", "map", "map@5", "err@5", "mrr@5", "precision@5"])
 def test_every_dialect_uses_its_own_swap_changes(label, dialect):

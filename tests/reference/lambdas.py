@@ -30,10 +30,14 @@ def lambdas(
     sigma: float,
     truncation: int | None,
     norm: bool = False,
+    order: Sequence[int] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lambdas and curvatures of one query; ``swap_change(order, a, b)`` is the change when ranks swap."""
+    """Lambdas and curvatures of one query; ``swap_change(order, a, b)`` is the change when ranks swap.
+
+    ``order`` has the places by rank; by default equal scores stand as they are.
+    """
     n = len(grades)
-    order = measures.stable_order(scores)
+    order = measures.stable_order(scores) if order is None else list(order)
     rank = {place: r for r, place in enumerate(order)}
     slopes, curves, total = np.zeros(n), np.zeros(n), 0.0
     for i, j in better_pairs(grades):

@@ -20,9 +20,19 @@ from numba import njit
 from mcrank.arrays import FloatArray, IntArray, RowArray
 from mcrank.errors import MeasureError
 from mcrank.kernels import kernel
-from mcrank.kernels.sort import merge_rows
+from mcrank.losses.discounted import discounted_query, score_range
 from mcrank.losses.pair_limit import refuse_pairs
-from mcrank.losses.pairs import Space, add_pairs, gather, make_space, scatter, sum_in_lanes, weigh_pairs
+from mcrank.losses.pairs import (
+    WIDEST,
+    Space,
+    add_pairs,
+    gather,
+    make_space,
+    rank_query,
+    scatter,
+    sum_in_lanes,
+    weigh_pairs,
+)
 from mcrank.losses.pairwise import QueryLoss, count_pairs
 from mcrank.metrics.best import BestGrade
 from mcrank.metrics.cascade import Cascade
@@ -50,7 +60,6 @@ _FORMS: dict[type[Any], int] = {
 }
 _DISCOUNTED, _PRECISION, _CASCADE, _BEST, _KENDALL = range(5)
 MOST_PAIRS = 100_000_000  # of one query that rankers take on unless told otherwise: about a second a round
-_FEW = 32  # ranks up to which picking them out is quicker than sorting
 _DISCOUNT_STEPS = 2.0**32  # to which the leading digits of a discount are rounded
 _NEAR = 0.01  # added to the distance of two scores by which ``norm`` divides, as LightGBM does
 
@@ -66,6 +75,7 @@ class MeasureArrays(NamedTuple):
     depth: int  # ranks that matter
     top: int  # pairs need a row within so many ranks
     single: bool  # scores are compared as float32
+    falling: bool  # a sum over ranks whose discounts never rise
     base: RowArray  # places in its query of the rows in the order ties stand in; empty: as they are
     starts: IntArray
     ends: IntArray
@@ -101,6 +111,7 @@ def measure_arrays(prepared: PreparedMeasure, truncation: int | None = None) -> 
     discount, norm = _discount_and_norm(prepared)
     if not own_discount:
         discount = np.pad(discount, (0, longest - len(discount)))
+    by_rank = isinstance(form, DiscountedSum) and not own_discount
     worth = np.take(form.worth, layout.levels)
     if isinstance(form, KendallTau):
         worth, scale = _places_and_scale(worth, layout.starts, layout.ends - layout.starts)
@@ -114,6 +125,7 @@ def measure_arrays(prepared: PreparedMeasure, truncation: int | None = None) -> 
         depth=depth,
         top=depth if truncation is None else min(truncation, depth),
         single=prepared.precision == "float32",
+        falling=by_rank and bool((np.diff(discount) <= 0.0).all()),
         base=_tie_order(prepared),
         starts=layout.starts,
         ends=layout.ends,
@@ -159,42 +171,6 @@ def _tie_order(prepared: PreparedMeasure) -> RowArray:
         prepared.ranking(np.zeros(layout.n_rows))  # scores are equal at first: says so where ids are missing
     order = prepared.tie_order
     return np.asarray(order - np.repeat(layout.starts, layout.sizes)[: len(order)], dtype=np.int32)
-
-
-@njit(inline="always")
-def rank_query(score, base, depth, space):  # type: ignore[no-untyped-def]
-    """Put the places of the first ``depth`` ranks of a query first, in order; equal scores in base order."""
-    # IN: score, base (empty: file order), depth  OUT: space.order, key_*, row_*
-    n = len(score)
-    if depth > _FEW:
-        merge_rows(score, base, np.int64(0), n, space, space.order)
-        return
-    key, order, taken = space.key_a[:depth], space.order[:n], space.row_a[:n]
-    kept = 0
-    for i in range(n):
-        taken[i] = 0
-        at = base[i] if len(base) > 0 else np.int32(i)
-        value = score[np.uint32(at)]
-        if kept == depth:
-            if value <= key[depth - 1]:
-                continue
-            j = depth - 1
-        else:
-            j = kept
-            kept += 1
-        while j > 0 and key[j - 1] < value:
-            key[j] = key[j - 1]
-            order[j] = order[j - 1]
-            j -= 1
-        key[j] = value
-        order[j] = at
-    if kept < n:
-        for r in range(kept):
-            taken[np.uint32(order[r])] = 1
-        for i in range(n):
-            if taken[i] == 0:
-                order[kept] = i
-                kept += 1
 
 
 @njit(inline="always")
@@ -270,10 +246,16 @@ def lambda_query(measure, q, scores, sigma, norm, space, slopes, curves):  # typ
 
 @kernel()
 def fill_lambdas(measure, scores, queries, sigma, norm, space, slopes, curves):  # type: ignore[no-untyped-def]
-    """`lambda_query` for some queries."""
+    """Lambdas of some queries: of falling sums without ``norm`` by the quick `discounted_query`, all others
+    and queries whose scores lie far apart by `lambda_query`.
+    """
     # IN: measure, scores, queries, sigma, norm  OUT: space, slopes, curves
     for q in queries:
-        lambda_query(measure, q, scores, sigma, norm, space, slopes, curves)
+        low, high = score_range(measure, q, scores)
+        if measure.falling and not norm and sigma * (high - low) <= WIDEST:
+            discounted_query(measure, q, scores, high, sigma, space, slopes, curves)
+        else:
+            lambda_query(measure, q, scores, sigma, norm, space, slopes, curves)
 
 
 def lambda_gradients(

@@ -16,9 +16,12 @@ from numba import njit
 from mcrank.arrays import FloatArray, RowArray
 from mcrank.kernels import step
 from mcrank.kernels.exp import exp_negative
+from mcrank.kernels.memory import LAMBDA_LANES, aligned
+from mcrank.kernels.sort import merge_rows
 
 _LANES = 16  # partial sums of a sum in fixed order: enough for any vector unit
-_WIDEST = 700.0  # spread of sigma * score beyond which exp(sigma (s - highest)) leaves the range of a float
+_FEW = 32  # ranks up to which picking them out is quicker than sorting
+WIDEST = 700.0  # spread of sigma * score beyond which exp(sigma (s - highest)) leaves the range of a float
 
 
 class Space(NamedTuple):
@@ -42,16 +45,16 @@ class Space(NamedTuple):
 
 
 def make_space(longest: int) -> Space:
-    """Return scratch for queries of up to ``longest`` rows.
+    """Return scratch for queries of up to ``longest`` rows, with room for whole vectors.
 
     Examples
     --------
     >>> from mcrank.losses.pairs import make_space
     >>> make_space(100).pair.shape
-    (100,)
+    (104,)
     """
-    n = max(longest, 1)
-    reals, rows = np.zeros((11, n)), np.zeros((3, n), dtype=np.int32)
+    n = -(-max(longest, 1) // LAMBDA_LANES) * LAMBDA_LANES
+    reals, rows = aligned(11, n, dtype=np.float64), np.zeros((3, n), dtype=np.int32)
     return Space._make([*reals, np.zeros(_LANES), *rows])
 
 
@@ -79,6 +82,54 @@ def sum_in_lanes(values, lane):  # type: ignore[no-untyped-def]
     return total
 
 
+@njit(inline="always")
+def first_ranks(score, base, depth, space):  # type: ignore[no-untyped-def]
+    """Put the places of the first ``depth`` ranks of a query first, in order; equal scores in base order."""
+    # IN: score, base (empty: file order), depth  OUT: space.order, key_*, row_*
+    n = len(score)
+    if depth > _FEW:
+        merge_rows(score, base, np.int64(0), n, space, space.order)
+        return
+    key, order = space.key_a[:depth], space.order[:n]
+    kept = 0
+    for i in range(n):
+        at = base[i] if len(base) > 0 else np.int32(i)
+        value = score[np.uint32(at)]
+        if kept == depth:
+            if value <= key[depth - 1]:
+                continue
+            j = depth - 1
+        else:
+            j = kept
+            kept += 1
+        while j > 0 and key[j - 1] < value:
+            key[j] = key[j - 1]
+            order[j] = order[j - 1]
+            j -= 1
+        key[j] = value
+        order[j] = at
+
+
+@njit(inline="always")
+def rank_query(score, base, depth, space):  # type: ignore[no-untyped-def]
+    """As `first_ranks`, with the places of the other rows behind them, in file order."""
+    # IN: score, base (empty: file order), depth  OUT: space.order, key_*, row_*
+    n = len(score)
+    first_ranks(score, base, depth, space)
+    if depth > _FEW or depth == n:
+        return
+    order, taken = space.order[:n], space.row_a[:n]
+    for i in range(n):
+        taken[i] = 0
+    for r in range(depth):
+        taken[np.uint32(order[r])] = 1
+    kept = depth
+    for i in range(n):
+        if taken[i] == 0:
+            order[kept] = i
+            kept += 1
+
+
 @step()
 def gather(order, scores, worth, sigma, space):  # type: ignore[no-untyped-def]
     """Lay a query's rows out in ``order`` and clear its sums; say whether its scores spread too far for
@@ -100,7 +151,7 @@ def gather(order, scores, worth, sigma, space):  # type: ignore[no-untyped-def]
         curve[k] = 0.0
     for k in range(n):
         power[k] = exp_negative(sigma * (score[k] - highest))
-    return sigma * (highest - lowest) > _WIDEST
+    return sigma * (highest - lowest) > WIDEST
 
 
 @step()

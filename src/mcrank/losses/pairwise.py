@@ -182,6 +182,7 @@ class QueryLoss(Loss):
         self.longest = longest
         cuts = np.searchsorted(ends, np.arange(_ROWS_PER_BLOCK, self.n_rows, _ROWS_PER_BLOCK), side="right")
         self._cuts = np.unique(np.r_[0, cuts, len(ends)])
+        self._rows = np.r_[0, ends][self._cuts]
         self._queries = np.arange(len(ends))
         self._slopes = np.zeros(self.n_rows)
         self._spaces: list[Space] = []
@@ -215,23 +216,24 @@ class QueryLoss(Loss):
                 space = make_space(self.longest)
             self.fill_queries(scores, queries[cuts[b] : cuts[b + 1]], space, slopes, curves)
             self._spaces.append(space)
+            if self.weight is not None:
+                rows = slice(self._rows[b], self._rows[b + 1])
+                slopes[rows] *= self.weight[rows]
+                curves[rows] *= self.weight[rows]
 
         run(block, range(len(cuts) - 1))
-        if self.weight is not None:
-            slopes *= self.weight
-            curves *= self.weight
 
     def fill(self, scores: FloatArray, gradients: Gradients, run: Run) -> None:
         """Write the rounded gradients, and curvatures, of every row."""
         n, slopes, curves = self.n_rows, self._slopes, gradients.curvature[0]
         self.slopes(scores[0], run, slopes, curves)
         # Gradients too small to divide by are nothing to learn from: they round to 0.
-        gradients.unit = self._largest(slopes) / (1 << GRADIENT_BITS)
+        gradients.unit = self._largest(slopes, run) / (1 << GRADIENT_BITS)
         run(
             lambda s: round_gradients(slopes[s : s + STEP], gradients.unit, gradients.q[0, s : s + STEP]),
             starts(n),
         )
-        gradients.curvature_unit = self._largest(curves) / (1 << LANE_BITS)
+        gradients.curvature_unit = self._largest(curves, run) / (1 << LANE_BITS)
         if gradients.lane_is_curvature:
             gradients.lane_unit = gradients.curvature_unit
             lane = gradients.weights[0]
@@ -239,8 +241,15 @@ class QueryLoss(Loss):
                 lambda s: round_lane(curves[s : s + STEP], gradients.lane_unit, lane[s : s + STEP]), starts(n)
             )
 
-    def _largest(self, values: FloatArray) -> float:
-        largest = self.sums.most(max(float(values.max(initial=0.0)), -float(values.min(initial=0.0))))
+    def _largest(self, values: FloatArray, run: Run) -> float:
+        found = [0.0]
+
+        def look(s: int) -> None:
+            part = values[s : s + STEP]
+            found.append(max(float(part.max()), -float(part.min())))
+
+        run(look, starts(len(values)))
+        largest = self.sums.most(max(found))
         return largest if largest > SMALLEST else 1.0
 
 
