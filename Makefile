@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 EXTRAS_DEV := $(VENV)/.installed-dev
 EXTRAS_BENCH := $(VENV)/.installed-bench
 EXTRAS_HOOKS := $(VENV)/.installed-hooks
+EXTRAS_EXPORT := $(VENV)/.installed-export
 EXTRAS_BROWSER := $(VENV)/.installed-browser
 INSTALLED := $(VENV)/.installed
 
@@ -24,7 +25,7 @@ INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow-test browser-test fuzz mutants check format coverage bench hooks lock clean
+.PHONY: help demo test slow-test export-test browser-test fuzz mutants check format coverage bench hooks lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -33,11 +34,17 @@ demo: $(INSTALLED) ## Train the rankers of the McRank paper on built-in data and
 	$(BIN)/mcrank demo
 
 test: $(EXTRAS_DEV) ## Run the test suite, all but what is slow, and the examples in the docstrings
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow" tests --ignore tests/browser
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow and not consumer" tests --ignore tests/browser
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --doctest-modules src
 
 slow-test: $(EXTRAS_DEV) ## Run the slow tests: whole processes, forks, kills, odd places, every kernel compiled, a second of fuzzing
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m slow tests --ignore tests/browser
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "slow and not consumer" tests --ignore tests/browser
+
+export-test: $(EXTRAS_EXPORT) ## Compare exports and imports with lightgbm, xgboost, onnxruntime, gcc, node and more (as root, installs gcc and node)
+	@command -v gcc >/dev/null && command -v node >/dev/null || { \
+		echo "installing gcc and nodejs"; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends gcc libc6-dev nodejs >/dev/null; }
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m consumer tests
 
 browser-test: $(EXTRAS_BROWSER) ## Test the report in a real browser (as root, installs Debian's chromium if there is none)
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
@@ -62,7 +69,7 @@ format: $(EXTRAS_DEV) ## Bring the code into the project's format
 	$(BIN)/ruff format $(CODE)
 
 coverage: $(EXTRAS_DEV) ## Run the test suite and say which lines of Python it reaches (htmlcov/)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report term --cov-report html tests --ignore tests/browser
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report term --cov-report html -m "not consumer" tests --ignore tests/browser
 
 hooks: $(EXTRAS_HOOKS) ## Check every commit before it is made
 	$(BIN)/pre-commit install
@@ -92,6 +99,10 @@ $(EXTRAS_DEV): pyproject.toml $(LOCK) | $(BIN)/python
 
 $(EXTRAS_BROWSER): pyproject.toml $(LOCK) | $(BIN)/python
 	$(INSTALL) ".[dev,browser]"
+	@touch $@ $(EXTRAS_DEV) $(INSTALLED)
+
+$(EXTRAS_EXPORT): pyproject.toml $(LOCK) | $(BIN)/python
+	$(INSTALL) ".[dev,export-test]"
 	@touch $@ $(EXTRAS_DEV) $(INSTALLED)
 
 $(EXTRAS_BENCH): pyproject.toml $(LOCK) | $(BIN)/python

@@ -16,7 +16,7 @@ _PROMISES = {
     "pickled Python objects": ".pkl .pickle .p .joblib .dill .cloudpickle",
     "arrays of another library": ".npy .npz .h5 .hdf5 .keras .pt .pth .ckpt .mat .rds .rdata",
     "JSON, or text of another known form": ".json .jsonl .ndjson .yaml .yml .toml .xml .html .htm .svg .ini",
-    "text": ".txt .text .md .rst .log .tex .py .c .cc .cpp .h .hpp .java .js .rs .go .r .sql .sh",
+    "text": ".txt .text .md .rst .log .tex .py .c .cc .cpp .h .hpp .java .js .mjs .cjs .rs .go .r .sql .sh",
     "a table": ".csv .tsv .parquet .pq .arrow .feather .ipc .orc .avro .xls .xlsx .db .sqlite",
     "a compressed file": ".gz .bz2 .xz .zst .zip .tar .tgz .7z .lz4 .br",
     "a picture or a document": ".png .jpg .jpeg .gif .pdf",
@@ -36,12 +36,24 @@ def check_suffix(path: str | os.PathLike[str]) -> None:
     mcrank.errors.OptionError: a model cannot be saved as model.onnx: .onnx is a model of another format, ...
     """
     target = Path(path)
-    promise = _PROMISED.get(target.suffix.lower())
+    promise = promise_of(path)
     if promise is not None:
         raise OptionError(
             f"a model cannot be saved as {target}: {target.suffix} is {promise}, and what is saved is a "
             f"model of mcrank; name it {target.with_suffix(SUFFIX)}."
         )
+
+
+def promise_of(path: str | os.PathLike[str]) -> str | None:
+    """Return what the suffix of a name promises, other than a model of mcrank; None where that is nothing.
+
+    Examples
+    --------
+    >>> from mcrank.writing import promise_of
+    >>> promise_of("model.onnx"), promise_of("model.best")
+    ('a model of another format', None)
+    """
+    return _PROMISED.get(Path(path).suffix.lower())
 
 
 def replace_file(path: str | os.PathLike[str], content: bytes) -> None:

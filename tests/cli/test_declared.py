@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from mcrank.cli.declared import RankerCommand, given_options
+from mcrank.cli.declared import CHOSEN, RankerCommand, given_options
 from mcrank.options import Optioned, option
 from mcrank.rankers.registry import RANKERS, ranker_class
 
@@ -32,7 +32,7 @@ def run(monkeypatch):
     @click.option("--ranker", default="pet")
     @click.pass_context
     def command(ctx, ranker, **declared):
-        click.echo(repr(ctx.meta["mcrank.ranker"](**given_options(declared, ctx))))
+        click.echo(repr(ctx.meta[CHOSEN](**given_options(declared, ctx))))
 
     def invoke(*args):
         result = CliRunner().invoke(command, list(args))

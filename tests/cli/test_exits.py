@@ -22,6 +22,7 @@ READS = {
     "evaluate": [["X", "scores"], ["test.txt", "X"]],
     "rosetta": [["X", "scores"], ["test.txt", "X"]],
     "significance": [["X", "scores", "scores"], ["test.txt", "scores", "X"]],
+    "export": [["X", "--to", "lightgbm", "--out", "m.txt"]],
     "describe": [["X"]],
     "doctor": [["X"], ["train.txt", "X"]],
     "cache": [["X"]],
@@ -86,7 +87,8 @@ def test_the_table_of_the_documentation_is_the_table_of_the_code():
 
 
 @pytest.mark.parametrize(
-    "command", [name for name in COMMANDS if name not in ("describe", "rankers", "completion", "report")]
+    "command",
+    [name for name in COMMANDS if name not in ("describe", "rankers", "completion", "report", "export")],
 )
 def test_every_command_that_works_on_threads_takes_their_number(command, capsys):
     assert main([command, "--help"]) == 0
@@ -153,4 +155,4 @@ def test_extras_are_those_that_do_something():
     import tomllib
 
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-    assert not {"onnx", "dask"} & set(project["optional-dependencies"])
+    assert not {"dask"} & set(project["optional-dependencies"])

@@ -1,11 +1,11 @@
-"""Command-line options derived from the options a ranker declares; nothing is described twice."""
+"""Command-line options derived from the options a class declares; nothing is described twice."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
@@ -20,6 +20,8 @@ else:
 
 # Keeps derived names apart from the command's own parameters.
 PREFIX = "declared_"
+# Where a command finds the class its user named, in the ``meta`` of click's context.
+CHOSEN = "mcrank.chosen"
 
 
 class DeclaredValue(ParamType):
@@ -56,21 +58,30 @@ class DeclaredValue(ParamType):
             return text
 
 
-class RankerCommand(click.Command):
-    """A command with ``--ranker NAME`` that also takes every declared option of that ranker."""
+class DeclaredCommand(click.Command):
+    """A command with an option that names a class, as ``--ranker`` does, and all options declared there.
+
+    A subclass says which option that is, and finds the class.
+    """
+
+    flag: ClassVar[str]
+
+    def find(self, name: str) -> type[Any]:
+        """Return the class of that name; `OptionError` where there is none."""
+        raise NotImplementedError
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Find the ranker before anything else: it decides which options exist."""
-        ctx.meta["mcrank.ranker"] = self._named_ranker(ctx, args)
+        """Find the class before anything else: it decides which options exist."""
+        ctx.meta[CHOSEN] = self._chosen(ctx, args)
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return the command's own parameters and those of the ranker."""
-        ranker = ctx.meta.get("mcrank.ranker")
-        return [*super().get_params(ctx), *(declared_params(ranker) if ranker is not None else [])]
+        """Return the command's own parameters and those of the class."""
+        chosen = ctx.meta.get(CHOSEN)
+        return [*super().get_params(ctx), *(declared_params(chosen) if chosen is not None else [])]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the command's options, and the ranker's in a section of their own."""
+        """Write the command's options, and those of the class in a section of their own."""
         common: list[tuple[str, str]] = []
         derived: list[tuple[str, str]] = []
         for param in self.get_params(ctx):
@@ -80,26 +91,38 @@ class RankerCommand(click.Command):
         with formatter.section("Options"):
             formatter.write_dl(common)
         if derived:
-            with formatter.section(f"Options of {ctx.meta['mcrank.ranker'].__name__}"):
+            with formatter.section(f"Options of {ctx.meta[CHOSEN].__name__}"):
                 formatter.write_dl(derived)
 
-    def _named_ranker(self, ctx: click.Context, args: Sequence[str]) -> type[Any]:
-        from mcrank.rankers.registry import ranker_class
-
-        names = [arg.split("=", 1)[1] for arg in args if arg.startswith("--ranker=")]
-        names += [name for flag, name in pairwise(args) if flag == "--ranker"]
-        default = next(param.default for param in self.params if param.name == "ranker")
+    def _chosen(self, ctx: click.Context, args: Sequence[str]) -> type[Any] | None:
+        names = [arg.split("=", 1)[1] for arg in args if arg.startswith(f"{self.flag}=")]
+        names += [name for flag, name in pairwise(args) if flag == self.flag]
+        default = next(param.default for param in self.params if self.flag in param.opts)
+        if not names and not isinstance(default, str):
+            return None
         try:
-            return ranker_class(names[-1] if names else str(default))
+            return self.find(names[-1] if names else str(default))
         except OptionError as error:
             if ctx.resilient_parsing:  # a shell completes a line that is not finished
-                return ranker_class(str(default))
+                return self.find(default) if isinstance(default, str) else None
             raise click.UsageError(str(error), ctx) from None
 
 
-def declared_params(ranker: type[Any]) -> Iterable[click.Option]:
-    """Yield one click option for each declared option of a ranker class."""
-    for name, declared in ranker.declared_options.items():
+class RankerCommand(DeclaredCommand):
+    """A command with ``--ranker NAME`` that also takes every declared option of that ranker."""
+
+    flag = "--ranker"
+
+    def find(self, name: str) -> type[Any]:
+        """Return the class of a ranker."""
+        from mcrank.rankers.registry import ranker_class
+
+        return ranker_class(name)
+
+
+def declared_params(chosen: type[Any]) -> Iterable[click.Option]:
+    """Yield one click option for each declared option of a class."""
+    for name, declared in chosen.declared_options.items():
         if declared.scope == "python":
             continue
         flag = f"--{name.replace('_', '-')}"
@@ -113,7 +136,7 @@ def declared_params(ranker: type[Any]) -> Iterable[click.Option]:
             continue
         yield click.Option(
             [flag, PREFIX + name],
-            type=None if declared.kind is bool else DeclaredValue(declared, ranker.__name__),
+            type=None if declared.kind is bool else DeclaredValue(declared, chosen.__name__),
             default=None,
             help=f"{declared.help}  [default: {default}]",
         )

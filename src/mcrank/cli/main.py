@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("mcrank.cli.train", "Train a ranker and save it as a model file."),
     "predict": ("mcrank.cli.predict", "Score every row of a data file with a model."),
     "evaluate": ("mcrank.cli.evaluate", "Measure scores or a run against the grades of a data file."),
+    "export": ("mcrank.cli.export", "Write a model as another system scores with it."),
     "describe": ("mcrank.cli.describe", "Show what a model file holds."),
     "rankers": ("mcrank.cli.rankers", "List every ranker, or tell all about one."),
     "rosetta": ("mcrank.cli.rosetta", "Show one ranking in the dialect of every known tool."),

@@ -37,6 +37,32 @@ def jobs_option(what: str = "Threads") -> Callable[[Any], Any]:
     return click.option("--n-jobs", type=JobsValue(), help=f"{what}.  [default: every core]")
 
 
+class RelevanceValue(ParamType):
+    """What a grade is worth: a word, or numbers with commas between."""
+
+    name = "relevance"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the word, or the numbers."""
+        if value in ("grade", "gain") or not isinstance(value, str):
+            return value
+        try:
+            return [float(word) for word in value.split(",")]
+        except ValueError:
+            self.fail(f"must be grade, gain or numbers with commas between, got {value!r}.", param, ctx)
+
+
+def relevance_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the option ``--relevance``."""
+    return click.option(
+        "--relevance",
+        metavar="grade|gain|NUMBERS",
+        type=RelevanceValue(),
+        help="What a grade is worth: itself (grade), 2^grade-1 (gain), or one number per grade, like "
+        "0,1,3,7,15.",
+    )(function)
+
+
 class MeasureName(ParamType):
     """The name of a measure; a wrong one is wrong usage, found before anything is read."""
 

@@ -10,7 +10,7 @@ import click
 from mcrank.cli.echo import standard_output, write_all
 from mcrank.cli.inputs import STANDARD, InputPath, local_file
 from mcrank.cli.main import json_option, json_text
-from mcrank.cli.options import jobs_option
+from mcrank.cli.options import jobs_option, relevance_option
 from mcrank.cli.outputs import check_target
 from mcrank.cli.progress import announce_compilation
 from mcrank.cli.train import read_alike
@@ -35,11 +35,7 @@ _BLOCK = 65536
 @click.option(
     "--proba", is_flag=True, help="Write the probability of each grade, lowest grade first, tab-separated."
 )
-@click.option(
-    "--relevance",
-    metavar="grade|gain|NUMBERS",
-    help="What a grade is worth: itself (grade), 2^grade-1 (gain), or one number per grade, like 0,1,3,7,15.",
-)
+@relevance_option
 @jobs_option()
 @json_option
 def command(
@@ -47,7 +43,7 @@ def command(
     data: str,
     out: str | None,
     proba: bool,
-    relevance: str | None,
+    relevance: str | list[float] | None,
     n_jobs: int | None,
     as_json: bool,
 ) -> None:
@@ -70,7 +66,7 @@ def command(
     if proba:
         values = _with_probabilities(ranker).predict_proba(rows)
     elif relevance is not None:
-        values = _with_probabilities(ranker).predict(rows, relevance=_relevance(relevance))
+        values = _with_probabilities(ranker).predict(rows, relevance=relevance)
     else:
         values = ranker.predict(rows)
     lines = [json_text({"probabilities" if proba else "scores": values}), "\n"] if as_json else _lines(values)
@@ -87,17 +83,6 @@ def _with_probabilities(ranker: LoadedRanker) -> LoadedRanker:
             f"--proba and --relevance need a ranker with probabilities; {ranker.name} has none."
         )
     return ranker
-
-
-def _relevance(text: str) -> str | list[float]:
-    if text in ("grade", "gain"):
-        return text
-    try:
-        return [float(word) for word in text.split(",")]
-    except ValueError:
-        raise click.BadParameter(
-            f"must be grade, gain or numbers with commas between, got {text!r}.", param_hint="--relevance"
-        ) from None
 
 
 def _lines(values: Any) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcrank.cli.cache import Unjudged, read_telling, unjudged_option
-from mcrank.cli.declared import RankerCommand, given_options
+from mcrank.cli.declared import CHOSEN, RankerCommand, given_options
 from mcrank.cli.echo import write_all
 from mcrank.cli.exits import INTERRUPTED
 from mcrank.cli.inputs import STANDARD, InputPath, local_file
@@ -70,7 +70,7 @@ def command(
     check_target(out, binary=True)
     if as_json and out == STANDARD:
         raise click.UsageError("--json and --out - both want standard output; save the model to a file.")
-    untrained = ctx.meta["mcrank.ranker"](**given_options(declared, ctx))
+    untrained = ctx.meta[CHOSEN](**given_options(declared, ctx))
     options = untrained.checked_options()
     try:
         measure_of(options)  # a wrong name should not have to wait until the data are read

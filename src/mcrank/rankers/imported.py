@@ -17,11 +17,11 @@ from mcrank.data.dataset import Dataset
 from mcrank.errors import ModelFileError, OptionError
 from mcrank.options import fitted
 from mcrank.rankers.base import Card
-from mcrank.rankers.graded import GradedRanker, Relevance
+from mcrank.rankers.graded import GradedRanker
 from mcrank.rankers.stored import measure_of
 from mcrank.scorers.base import Scorer
 from mcrank.scorers.forest.forest import Forest
-from mcrank.scorers.heads import Head
+from mcrank.scorers.heads import Head, Relevance
 from mcrank.scorers.linear import Linear
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
+import mcrank
 from mcrank.arrays import Arrays
 from mcrank.data.alignment import names_look_made_up
 from mcrank.data.checks import check_names
@@ -21,8 +24,11 @@ from mcrank.options import Optioned, fitted
 from mcrank.rankers.estimator import Estimator
 from mcrank.rankers.registry import to_bytes
 from mcrank.scorers.base import Scorer
-from mcrank.scorers.heads import Head
+from mcrank.scorers.heads import Head, Relevance
 from mcrank.writing import check_suffix, replace_file
+
+if TYPE_CHECKING:
+    from mcrank.export.target import Exportable
 
 
 class Stored(Optioned, Estimator, ABC):
@@ -120,6 +126,60 @@ class Stored(Optioned, Estimator, ABC):
         self._check_fitted()
         check_suffix(path)
         replace_file(path, to_bytes(self))
+
+    def export(
+        self, path: str | os.PathLike[str], to: str, *, relevance: Relevance | None = None, **options: Any
+    ) -> list[Path]:
+        """Write the model as somebody else scores with it; `mcrank export --list` tells all targets.
+
+        Parameters
+        ----------
+        path : path
+            Where to write: a file, or a folder for targets of several files.
+        to : str
+            The target, such as ``"lightgbm"`` or ``"c"``.
+        relevance : {"grade", "gain"} or sequence of numbers, optional
+            What a grade is worth in the exported score, as in ``predict``; only for rankers with
+            probabilities, where it is "grade" if not given.
+        **options
+            Options of the target.
+
+        Returns
+        -------
+        list of Path
+            Files written.
+
+        Examples
+        --------
+        >>> import tempfile, mcrank
+        >>> ranker = mcrank.RegressionRanker(n_estimators=2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     ranker.fit([[0.0], [1.0]] * 20, [0, 1] * 20, qid=[1] * 40)
+        ...     [path.name for path in ranker.export(f"{folder}/model.txt", to="lightgbm")]
+        RegressionRanker(n_estimators=2)
+        ['model.txt']
+        """
+        from mcrank.export.registry import target_class
+        from mcrank.export.write import export
+
+        target = target_class(to)(**options)
+        return export(self.exportable(relevance), target, path)
+
+    def exportable(self, relevance: Relevance | None = None) -> Exportable:
+        """Return what an export is made of; ``relevance`` as in `export`."""
+        from mcrank.export.target import Exportable
+        from mcrank.export.trees import settled
+
+        self._check_fitted()
+        values = self.head_.values
+        if relevance is not None:
+            values = self.head_.worth(relevance, f"{type(self).__name__}.export")
+        scorer, head = settled(self.scorer_, self.head_, values)
+        fingerprint = hashlib.sha256(to_bytes(self)).hexdigest()
+        values = None if head.values is None else values
+        return Exportable(
+            scorer, head, values, self.feature_names_, self.name, mcrank.__version__, fingerprint
+        )
 
     def _common_state(self) -> dict[str, Any]:
         """JSON part that every ranker has."""

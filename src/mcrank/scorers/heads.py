@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from mcrank.arrays import FloatArray
-from mcrank.errors import ModelFileError
+from mcrank.errors import ModelFileError, OptionError
+
+Relevance = str | Sequence[float] | FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +83,33 @@ class Head:
         if len(values) == 1:
             return np.full(raw.shape[1], values[0])
         return np.asarray(values[0] + np.diff(values) @ self._above(raw))
+
+    def worth(self, relevance: Relevance, where: str) -> FloatArray:
+        """Return T, what each grade is worth: itself, 2^grade - 1, or a number given for it; not falling."""
+        if self.values is None:
+            raise OptionError(
+                f"relevance of {where} is for rankers with probabilities of grades; this one has none."
+            )
+        if isinstance(relevance, str):
+            if relevance == "grade":
+                return self.values
+            if relevance == "gain" and self.values[-1] < 1024:
+                return np.asarray(np.exp2(self.values) - 1)
+        else:
+            try:
+                values = np.asarray(relevance, dtype=np.float64)
+            except (TypeError, ValueError):
+                values = np.empty(0)
+            if (
+                values.shape == self.values.shape
+                and np.isfinite(values).all()
+                and (np.diff(values) >= 0).all()
+            ):
+                return values
+        raise OptionError(
+            f"relevance of {where} must be 'grade', 'gain' or {len(self.values)} "
+            f"numbers that do not fall, got {relevance!r}."
+        )
 
     def proba(self, raw: FloatArray) -> FloatArray | None:
         """Return the probability of each grade (grades x rows), a proper distribution; None without."""

@@ -1,0 +1,1 @@
+"""Exports: a fitted ranker as a file that somebody else scores with. One file a target."""

@@ -1,0 +1,163 @@
+"""LightGBM's text model, version 4: raw scores equal to the last bit, also for treelite and lleaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.arrays import FloatArray
+from mcrank.export.names import safe_names
+from mcrank.export.target import Consumed, ConsumerMissing, Exportable, Target
+from mcrank.export.trees import Tree, base_in_leaves, class_outputs, in_turn, trees_of
+from mcrank.scorers.forest.forest import Forest
+
+# Bits 2 and 3 are the kind of missing values, here NaN, even where training had none: another kind would turn
+# NaN into 0. Bit 1 sends them left.
+_NAN, _LEFT = 8, 2
+# Blanks end a name; the others would break the JSON that LightGBM dumps.
+_NOT_IN_NAMES = r"""[\s",:\[\]{}\\]"""
+_ZERO = 1e-35  # LightGBM takes values up to this size for 0
+
+
+class LightGBM(Target):
+    """A text model of LightGBM 4: `lightgbm.Booster(model_file=...)`."""
+
+    name: ClassVar[str] = "lightgbm"
+    suffixes: ClassVar[tuple[str, ...]] = (".txt", ".lgb", ".model")
+    exactness: ClassVar[str] = "raw scores equal to the last bit (ABC 2e-15); values up to 1e-35 count as 0"
+    missing: ClassVar[str] = "as here: NaN takes the side it took in training"
+
+    def warns(self, model: Exportable) -> Iterator[str]:
+        """Thresholds that LightGBM cannot tell from 0."""
+        size = np.abs(model.forest.threshold[model.forest.feature >= 0])
+        near = int(((size > 0) & (size <= _ZERO)).sum())
+        if near:
+            yield (
+                f"{near} thresholds are within 1e-35 of 0, and LightGBM takes such values for 0: rows there "
+                "may fall on the other side (treelite and lleaves do not do this)."
+            )
+
+    def seen(self, X: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Return rows with 0 for what LightGBM takes for 0."""
+        return np.where(np.abs(X) <= np.float32(_ZERO), np.float32(0), X)
+
+    def content(self, model: Exportable) -> bytes:
+        """Return the text."""
+        forest, head = class_outputs(model.forest, model.head)
+        forest = base_in_leaves(in_turn(forest))
+        trees = [
+            "\n".join(_tree_lines(number, tree)) + "\n\n\n" for number, tree in enumerate(trees_of(forest))
+        ]
+        objective = {
+            "softmax": f"multiclass num_class:{forest.n_outputs}",
+            "cumulative": "binary sigmoid:1"
+            if forest.n_outputs == 1
+            else f"multiclassova num_class:{forest.n_outputs} sigmoid:1",
+            "one-each": f"multiclassova num_class:{forest.n_outputs} sigmoid:1",
+            "exp": "poisson",
+            "identity": "lambdarank" if model.ranker == "lambdamart" else "regression",
+        }[head.kind]
+        header = [
+            "tree",
+            "version=v4",
+            f"num_class={forest.n_outputs}",
+            f"num_tree_per_iteration={forest.n_outputs}",
+            "label_index=0",
+            f"max_feature_idx={forest.n_features - 1}",
+            f"objective={objective}",
+            f"feature_names={' '.join(safe_names(model.feature_names, _NOT_IN_NAMES))}",
+            f"feature_infos={' '.join(_ranges(forest))}",
+            *_about(model),
+            f"tree_sizes={' '.join(str(len(tree.encode())) for tree in trees)}",
+        ]
+        text = "\n".join(header) + "\n\n" + "".join(trees) + "end of trees\n\nfeature_importances:\n\n"
+        return (text + "parameters:\nend of parameters\n\npandas_categorical:null\n").encode()
+
+    def consume(self, model: Exportable, path: Path, X: npt.NDArray[np.float32]) -> Consumed:
+        """Score with lightgbm; T is applied to its probabilities."""
+        try:
+            import lightgbm
+        except ImportError:
+            raise ConsumerMissing("lightgbm is not installed (pip install lightgbm).") from None
+        booster = lightgbm.Booster(model_file=str(path))
+        raw = np.asarray(booster.predict(X, raw_score=True)).reshape(len(X), -1).T
+        given = np.asarray(booster.predict(X)).reshape(len(X), -1)
+        return Consumed(expected(model, given), f"lightgbm {lightgbm.__version__}", raw)
+
+
+def expected(model: Exportable, given: FloatArray) -> FloatArray:
+    """Return scores of what a consumer predicts (rows x outputs): the score, or probabilities."""
+    if model.values is None:
+        return np.asarray(given[:, 0])
+    if model.head.kind == "cumulative":
+        return np.asarray(model.values[0] + given @ np.diff(model.values))
+    return np.asarray(
+        given @ model.values / given.sum(axis=1)
+    )  # learned one by one, they need not add up to 1
+
+
+def _about(model: Exportable) -> list[str]:
+    """What the model is, as lines of the header: LightGBM would warn of parameters it does not know."""
+    facts = {
+        "mcrank_ranker": model.ranker,
+        "mcrank_version": model.version,
+        "mcrank_fingerprint": model.fingerprint,
+    }
+    if model.values is not None:
+        facts["mcrank_relevance"] = ",".join(map(repr, model.values.tolist()))
+    return [f"{name}={value}" for name, value in facts.items()]
+
+
+def _ranges(forest: Forest) -> Iterator[str]:
+    """Smallest and largest threshold of each feature, in place of the values of training; none if unused."""
+    low, high = np.full(forest.n_features, np.inf), np.full(forest.n_features, -np.inf)
+    inner = forest.feature >= 0
+    np.minimum.at(low, forest.feature[inner], forest.threshold[inner])
+    np.maximum.at(high, forest.feature[inner], forest.threshold[inner])
+    for least, most in zip(low.tolist(), high.tolist(), strict=True):
+        yield "none" if least > most else f"[{least!r}:{most!r}]"
+
+
+def _tree_lines(number: int, tree: Tree) -> Iterator[str]:
+    leaf = tree.feature < 0
+    inner = ~leaf
+    # Inner nodes and leaves are numbered apart; a leaf i is written as -i-1.
+    place = np.where(leaf, -leaf.cumsum(), inner.cumsum() - 1)
+    yield f"Tree={number}"
+    yield f"num_leaves={int(leaf.sum())}"
+    yield "num_cat=0"
+    if inner.any():
+        yield f"split_feature={_joined(tree.feature[inner])}"
+        yield f"split_gain={_joined(tree.gain[inner])}"
+        yield f"threshold={_joined(tree.threshold[inner].astype(np.float64))}"
+        yield f"decision_type={_joined(_NAN + _LEFT * tree.missing_left[inner])}"
+        yield f"left_child={_joined(place[tree.left[inner]])}"
+        yield f"right_child={_joined(place[tree.right[inner]])}"
+    yield f"leaf_value={_joined(tree.value[leaf])}"
+    yield f"leaf_weight={_joined(tree.rows[leaf])}"
+    yield f"leaf_count={_joined(tree.rows[leaf])}"
+    if inner.any():
+        yield f"internal_value={_joined(_mean_values(tree)[inner])}"
+        yield f"internal_weight={_joined(tree.rows[inner])}"
+        yield f"internal_count={_joined(tree.rows[inner])}"
+    yield "is_linear=0"
+    yield "shrinkage=1"
+
+
+def _mean_values(tree: Tree) -> FloatArray:
+    """Mean value of the training rows under each node, which LightGBM's contributions start from."""
+    value = tree.value.copy()
+    for node in np.flatnonzero(tree.feature >= 0)[::-1].tolist():  # children come after their parents
+        left, right = int(tree.left[node]), int(tree.right[node])
+        total = int(tree.rows[left] + tree.rows[right])
+        share = tree.rows[left] / total if total else 0.5
+        value[node] = share * value[left] + (1 - share) * value[right]
+    return value
+
+
+def _joined(values: npt.NDArray[np.generic]) -> str:
+    return " ".join(map(repr, values.tolist()))

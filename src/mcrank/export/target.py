@@ -1,0 +1,201 @@
+"""What an export target is, and what of a fitted ranker it is given: scorer, head, and their names."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.arrays import FloatArray
+from mcrank.errors import McrankError, OptionError
+from mcrank.options import Optioned
+from mcrank.scorers.base import Scorer
+from mcrank.scorers.blend import WeightedSum
+from mcrank.scorers.forest.forest import Forest
+from mcrank.scorers.heads import Head
+from mcrank.scorers.linear import Linear
+from mcrank.scorers.net import Net
+
+# Kinds of scorers, and what people call them.
+SCORERS = {"forest": "trees", "linear": "linear", "net": "nets", "blend": "blends"}
+# Kinds of heads, and the rankers that have them.
+HEADS = {
+    "identity": "rankers of one output",
+    "softmax": "McRank of three and more grades",
+    "cumulative": "OrdinalMcRank and McRank of two grades",
+    "one-each": "imported models of one class against all others",
+    "exp": "imported models of a log",
+    "base-pairs": "McRank with an adaptive base class",
+}
+_KINDS: dict[type[Any], str] = {Forest: "forest", Linear: "linear", Net: "net", WeightedSum: "blend"}
+
+
+class ConsumerMissing(McrankError):
+    """The program or library that scores with an export is not installed here."""
+
+
+class Consumed(NamedTuple):
+    """What a consumer made of an export.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (rows,)
+        One score a row.
+    consumer : str
+        Who computed them, with its version.
+    raw : ndarray of shape (outputs, rows) or None
+        Raw outputs, where the consumer gives them: class scores where pairs of classes were added up.
+    twin : bool
+        Whether it was not the consumer itself but its arithmetic, written again.
+    """
+
+    scores: FloatArray
+    consumer: str
+    raw: FloatArray | None = None
+    twin: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Exportable:
+    """All that an export may say of a fitted ranker.
+
+    Attributes
+    ----------
+    scorer : Scorer
+        Features in, raw outputs out.
+    head : Head
+        How outputs become a score, and probabilities.
+    values : ndarray or None
+        What each grade is worth (T), where there are grades: the head's own unless another was chosen.
+    feature_names : tuple of str
+        One name per column.
+    ranker : str
+        The ranker's word, such as mcrank.
+    version : str
+        The mcrank that exports.
+    fingerprint : str
+        SHA-256 of the model file.
+
+    Examples
+    --------
+    >>> import mcrank
+    >>> ranker = mcrank.McRank(n_estimators=2).fit([[0.0], [1.0]] * 20, [0, 1] * 20, qid=[1] * 40)
+    >>> model = ranker.exportable(relevance="gain")
+    >>> model.kind, model.head.kind, model.values.tolist(), model.feature_names
+    ('forest', 'cumulative', [0.0, 1.0], ('f1',))
+    """
+
+    scorer: Scorer
+    head: Head
+    values: FloatArray | None
+    feature_names: tuple[str, ...]
+    ranker: str
+    version: str
+    fingerprint: str
+
+    @property
+    def kind(self) -> str:
+        """What its scorer is: one of `SCORERS`."""
+        return _KINDS[type(self.scorer)]
+
+    @property
+    def forest(self) -> Forest:
+        """Its scorer, where that is a forest."""
+        if not isinstance(self.scorer, Forest):
+            raise OptionError(f"the {self.ranker} ranker has no trees.")
+        return self.scorer
+
+    def scores(self, X: npt.NDArray[np.float32], n_jobs: int = 1) -> FloatArray:
+        """Return what an export should say of rows: one score each."""
+        raw = self.scorer.raw(X, n_jobs)
+        return self.head.rank(raw) if self.values is None else self.head.expected(raw, self.values)
+
+
+class Target(Optioned, ABC):
+    """A place models are exported to. A subclass declares its options and says what it can and cannot do.
+
+    Attributes
+    ----------
+    name : str
+        Its word on the command line.
+    suffixes : tuple of str
+        Names its file may end with, the usual one first; none where it is a folder of several files.
+    scorers, heads : tuple of str
+        Kinds it takes; what else it refuses is said by `refuses`.
+    exactness : str
+        How near the consumer's scores are, in words.
+    missing : str
+        What happens to missing values there, in words.
+    single : bool
+        Whether the consumer adds up in float32.
+    """
+
+    name: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    scorers: ClassVar[tuple[str, ...]] = ("forest",)
+    heads: ClassVar[tuple[str, ...]] = tuple(HEADS)
+    exactness: ClassVar[str]
+    missing: ClassVar[str]
+    single: ClassVar[bool] = False
+
+    def refuses(self, model: Exportable) -> str | None:
+        """Return why this model cannot go there, beyond the kinds of scorer and head; None if it can."""
+        return None
+
+    def warns(self, model: Exportable) -> Iterable[str]:
+        """Yield what the user of this model has to know, each a sentence."""
+        return ()
+
+    @abstractmethod
+    def content(self, model: Exportable) -> bytes | Mapping[str, bytes]:
+        """Return the file; or files by name, where the target is a folder. Options have been checked."""
+
+    def consume(self, model: Exportable, path: Path, X: npt.NDArray[np.float32]) -> Consumed:
+        """Return the scores that the consumer of the export at ``path`` gives rows.
+
+        `ConsumerMissing` where it is not installed.
+        """
+        raise ConsumerMissing(f"nothing here scores with an export to {self.name}.")
+
+    def seen(self, X: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Return rows as the consumer takes them, where it cannot tell some values apart; `missing` or
+        `exactness` says so. A copy that differs on other rows than these is wrong.
+        """
+        return X
+
+    def check(self, model: Exportable) -> None:
+        """Raise `OptionError` where an option is out of bounds, or the target does not take the model."""
+        self.set_params(**self.checked_options())
+        reason = self._wrong_kind(model) or self.refuses(model)
+        if reason is not None:
+            raise OptionError(f"the {model.ranker} model cannot be exported to {self.name}: {reason}.")
+
+    def _wrong_kind(self, model: Exportable) -> str | None:
+        if model.kind not in self.scorers:
+            takes = ", ".join(SCORERS[kind] for kind in self.scorers)
+            return f"it takes {takes}, and the scorer is of another kind ({SCORERS[model.kind]})"
+        if model.head.kind not in self.heads:
+            return f"it does not take {HEADS[model.head.kind]}"
+        if isinstance(model.scorer, WeightedSum) and model.scorer.standard.kind == "query":
+            return "standard='query' needs all rows of a query, and an export scores one row at a time"
+        return None
+
+
+def takes(target: type[Target]) -> str:
+    """Say in words what a target takes.
+
+    Examples
+    --------
+    >>> from mcrank.export.registry import target_class
+    >>> from mcrank.export.target import takes
+    >>> takes(target_class("lightgbm"))
+    'trees'
+    """
+    words = ", ".join(SCORERS[kind] for kind in target.scorers)
+    lacking = [kind for kind in HEADS if kind not in target.heads]
+    return words + (f"; not {', '.join(HEADS[kind] for kind in lacking)}" if lacking else "")
