@@ -57,6 +57,11 @@ class Option:
     scope: Scope = "model"
     hint: Any = object  # the annotation as written
     takes_bool: bool = False  # True counts as 1: the annotation is ``int | bool``
+    tacit: bool = False  # a model file does not mention the default: it had no such option once
+
+    def written(self, value: Any) -> bool:
+        """Whether a model file says this value."""
+        return not (self.tacit and value == self.default)
 
     @property
     def words(self) -> str:
@@ -163,6 +168,7 @@ def option(
     open_low: bool = False,
     choices: tuple[str, ...] = (),
     scope: Scope = "model",
+    tacit: bool = False,
 ) -> Any:
     """Declare one option of an `Optioned` class; see `mcrank.options`.
 
@@ -174,7 +180,9 @@ def option(
     >>> Example(depth=5).get_params()
     {'depth': 5}
     """
-    return Option(default, help, low=low, high=high, open_low=open_low, choices=choices, scope=scope)
+    return Option(
+        default, help, low=low, high=high, open_low=open_low, choices=choices, scope=scope, tacit=tacit
+    )
 
 
 class _Fitted:

@@ -106,6 +106,7 @@ class Rounds:
         if valid is None or measure is None:
             return
         self._prepared, self._name = measure.on(valid), measure.name
+        self._rising = measure.higher_is_better
         # Any scores do: whether a query counts is not a matter of the ranking.
         if np.isnan(self._prepared.mean(np.arange(valid.n_rows))):
             raise MeasureError(
@@ -130,21 +131,27 @@ class Rounds:
 
         Further named ``values`` go into the history.
         """
+        measured = self.replay(valid_scores, **values)
+        event = RoundEvent(self.n_rounds, self._asked, measured, time.perf_counter() - self._began)
+        stop = self._callback is not None and bool(self._callback(event))
+        tired = self._patience is not None and self.n_rounds - self.best_round >= self._patience
+        return stop or (self._prepared is not None and tired)
+
+    def replay(self, valid_scores: Any = None, **values: float) -> dict[str, float]:
+        """Take the scores after a round that was there before training began; return what was measured."""
         number = self.n_rounds + 1
         measured: dict[str, float] = {}
         best = self._best
         self.improved = self._prepared is None
         if self._prepared is not None:
             value = measured[self._name] = float(self._prepared.mean(valid_scores))
-            self.improved = value > self._best + SAME
-            best = max(best, value)
+            signed = value if self._rising else -value
+            self.improved = signed > self._best + SAME
+            best = max(best, signed)
         for name, value in (measured | values).items():
             self.history.setdefault(name, []).append(value)
         # Last, and in this order: an interruption before leaves the rounds before this one, whole.
         self.n_rounds = number
         if self.improved:
             self._best, self.best_round = best, number
-        event = RoundEvent(number, self._asked, measured, time.perf_counter() - self._began)
-        stop = self._callback is not None and bool(self._callback(event))
-        tired = self._patience is not None and number - self.best_round >= self._patience
-        return stop or (self._prepared is not None and tired)
+        return measured

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from mcrank.arrays import FloatArray
 from mcrank.boosting.boost import Booster
-from mcrank.losses.abc import AdaptiveLoss, class_scores
+from mcrank.boosting.start import Start
+from mcrank.losses.abc import AdaptiveLoss
 from mcrank.sums import exact_sum
 
 
@@ -21,9 +22,8 @@ class AdaptiveBooster(Booster):
 
     loss: AdaptiveLoss
 
-    def _start(self) -> FloatArray:
-        start = class_scores(self.loss.base[:, None])
-        self.totals = np.repeat(start, self.data.n_rows, axis=1)
+    def _begin(self, start: Start) -> FloatArray:
+        self.totals = super()._begin(start)
         self._moves = [np.empty((self.loss.trees_per_round, self.data.n_rows)) for _ in range(2)]
         return self._moves[0]
 
@@ -64,7 +64,5 @@ class AdaptiveBooster(Booster):
         return self._trees(number, rows, rest)
 
     def _apply(self, moves: FloatArray) -> None:
-        loss = self.loss
-        for tree in range(loss.trees_per_round):
-            self.totals[loss.trained_class(tree)] += moves[tree]
-            self.totals[loss.base_class] -= moves[tree]
+        for tree in range(self.loss.trees_per_round):
+            self.loss.add_moves(tree, moves[tree], self.totals)

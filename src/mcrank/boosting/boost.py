@@ -19,15 +19,17 @@ from mcrank.arrays import FloatArray, IntArray
 from mcrank.boosting.binning import Bins, bin_dataset, find_bins
 from mcrank.boosting.grow import Grounds, Rules, Scratch, Workspace, grow, tree_arrays
 from mcrank.boosting.growth import Growth
-from mcrank.boosting.leaves import leaf_values, move_rows, walk_rows
+from mcrank.boosting.leaves import leaf_values, move_rows
 from mcrank.boosting.packing import Packing
 from mcrank.boosting.roots import SharedRoots
 from mcrank.boosting.rows import MemoryRows
 from mcrank.boosting.sampling import draw, query_keys
+from mcrank.boosting.start import NOTHING, Start, Tree, rounds_of, walk
 from mcrank.boosting.team import Team
 from mcrank.cores import available_cores
 from mcrank.data.dataset import Dataset
 from mcrank.losses.base import Loss
+from mcrank.losses.quantize import Run
 from mcrank.metrics.measure import Measure
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.forest.forest import Forest, ForestBuilder
@@ -83,17 +85,23 @@ def boost(
     valid: Validation | None = None,
     callback: Callback = None,
     sequential: bool = False,
+    start: Start = NOTHING,
 ) -> Boosted:
     """Boost trees on ``loss``; with validation data, keep the rounds up to the best one.
 
-    Ctrl-C ends boosting after the rounds already done (and is passed on if there are none).
+    ``options.n_estimators`` counts the rounds of ``start`` too; they are measured as if they had just been
+    made, so that training in two parts has the history, and the best round, of training in one. Ctrl-C ends
+    boosting after the rounds already done (and is passed on if there are none).
     """
+    loss.base = start.base(loss)
     data_held_out, measure = (None, None) if valid is None else (valid.data, valid.measure)
     rounds = Rounds(data_held_out, measure, options.n_estimators, callback, options.early_stopping_rounds)
-    booster = _booster(data, loss, options, sequential)
-    held_out = None if valid is None else _HeldOut(valid, loss)
+    booster = _booster(data, loss, options, sequential, start)
+    held_out = None if valid is None else _HeldOut(valid, loss, start)
+    for trees in rounds_of(start.forest, loss.trees_per_round):
+        rounds.replay(None if held_out is None else held_out.after(trees, booster.run))
     with rounds.until_interrupted():
-        for number in range(1, options.n_estimators + 1):
+        for number in range(rounds.n_rounds + 1, options.n_estimators + 1):
             trees = booster.round(number)
             if rounds.after(None if held_out is None else held_out.after(trees, booster.run)):
                 break
@@ -112,22 +120,17 @@ def _booster(data: Dataset, loss: Any, *rest: Any) -> Booster:
 class _HeldOut:
     """Raw scores of the validation rows, which the trees of each round move."""
 
-    def __init__(self, valid: Validation, loss: Loss) -> None:
+    def __init__(self, valid: Validation, loss: Loss, start: Start) -> None:
         self._valid = valid
         self._raw = np.repeat(loss.base[:, None], valid.data.n_rows, axis=1)
+        if start.valid_scores is not None:
+            self._raw += loss.raw_of(start.valid_scores)
 
-    def after(self, trees: list[tuple[int, dict[str, Any]]], run: Any) -> FloatArray:
+    def after(self, trees: list[tuple[int, Tree]], run: Run) -> FloatArray:
         """Return the ranking scores after these trees."""
         X = self._valid.data.X
-        run(lambda i: _walk(X, _NONE, trees[i][1], self._raw[trees[i][0]]), range(len(trees)))
+        run(lambda i: walk(X, trees[i][1], self._raw[trees[i][0]]), range(len(trees)))
         return self._valid.rank(self._raw)
-
-
-def _walk(X: Any, rows: npt.NDArray[np.int64], tree: dict[str, Any], scores: FloatArray) -> None:
-    walk_rows(
-        X, rows, tree["feature"], tree["threshold"], tree["missing_left"], tree["left"], tree["right"],
-        tree["value"], scores,
-    )  # fmt: skip
 
 
 def _all_keys(data: Dataset, sums: Sums) -> tuple[int, npt.NDArray[np.uint64]]:
@@ -139,13 +142,20 @@ def _all_keys(data: Dataset, sums: Sums) -> tuple[int, npt.NDArray[np.uint64]]:
 class Booster:
     """State of training: binned rows, scores, gradients and one workspace per tree under way."""
 
-    def __init__(self, data: Dataset, loss: Loss, options: BoostOptions, sequential: bool) -> None:
+    def __init__(
+        self,
+        data: Dataset,
+        loss: Loss,
+        options: BoostOptions,
+        sequential: bool,
+        start: Start = NOTHING,
+    ) -> None:
         self.data, self.loss, self.options, self.sequential = data, loss, options, sequential
         sums = loss.sums
         self.bins = find_bins(data.X, options.max_bins, options.binning, options.n_jobs, sums)
         self.grounds = Grounds.of(bin_dataset(data, self.bins, options.n_jobs))
         self.gradients = loss.allocate(options.split)
-        self.scores = self._start()
+        self.scores = self._begin(start)
         given = len(self.gradients.weights) > 0
         derived = options.split == "newton" and loss.derived_curvature
         everyones = count_all(data.n_rows, sums)
@@ -154,6 +164,8 @@ class Booster:
         most = max(2, everyones // options.min_samples_leaf)
         self.rules = Rules(min(options.num_leaves, most), options.min_samples_leaf, packing)
         self.builder = ForestBuilder(data.n_features, loss.base)
+        for trees in rounds_of(start.forest, loss.trees_per_round):
+            self._keep(trees)
         self.query_keys: npt.NDArray[np.uint64] | None = None
         if options.subsample < 1:
             self._own_queries, self.query_keys = _all_keys(data, sums)
@@ -172,15 +184,15 @@ class Booster:
         if not (sequential or given or self.bins.wide) and loss.trees_per_round - loss.balanced > 1:
             self.roots = SharedRoots(self.grounds, packing, loss.trees_per_round, loss.balanced)
 
-    def _start(self) -> FloatArray:
-        """Scores before the first round, which trees move."""
-        return np.repeat(self.loss.base[:, None], self.data.n_rows, axis=1)
+    def _begin(self, start: Start) -> FloatArray:
+        """Scores before the first new round, which trees move."""
+        return start.train_scores(self.loss, self.data.X, self.run, self.options.n_jobs)
 
     def run(self, task: Callable[[int], Any], items: Sequence[int]) -> None:
         """Run a task over items on the threads of this training."""
         run_all(task, items, self.options.n_jobs)
 
-    def round(self, number: int) -> list[tuple[int, dict[str, Any]]]:
+    def round(self, number: int) -> list[tuple[int, Tree]]:
         """Grow and apply the trees of one round; return each one's output and arrays."""
         rows, rest = self._sample(number)
         if self.sequential:
@@ -194,7 +206,7 @@ class Booster:
             trees = self._trees(number, rows, rest)
         return self._keep(list(enumerate(trees)))
 
-    def _keep(self, trees: list[tuple[int, dict[str, Any]]]) -> list[tuple[int, dict[str, Any]]]:
+    def _keep(self, trees: list[tuple[int, Tree]]) -> list[tuple[int, Tree]]:
         """Add the trees of a round to the forest."""
         for output, tree in trees:
             self.builder.append(output=output, **tree)
@@ -302,7 +314,7 @@ class Booster:
         tree = tree_arrays(nodes, self.grounds, self.bins.edges, unit)
         tree["value"] = values
         if len(rest):
-            _walk(self.data.X, rest, tree, self.scores[k])
+            walk(self.data.X, tree, self.scores[k], rest)
         return tree
 
     def _sample(self, number: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -43,6 +43,21 @@ if TYPE_CHECKING:
     type=click.Path(),
     help="Where to save the model; - is standard output, and what is said goes to standard error.",
 )
+@click.option(
+    "--init-model",
+    metavar="MODEL",
+    type=InputPath(),
+    help="Boosted trees only: go on from the trees of this model for --n-estimators further rounds.",
+)
+@click.option(
+    "--init-score",
+    metavar="FILE",
+    type=InputPath(),
+    help="Boosted trees only: start from these scores, one a line; they are no part of the model.",
+)
+@click.option(
+    "--valid-init-score", metavar="FILE", type=InputPath(), help="The same for the rows of --valid."
+)
 @unjudged_option
 @json_option
 @click.pass_context
@@ -53,6 +68,9 @@ def command(
     ranker: str,
     valid: str | None,
     out: str,
+    init_model: str | None,
+    init_score: str | None,
+    valid_init_score: str | None,
     unjudged: Unjudged,
     as_json: bool,
     **declared: Any,
@@ -62,6 +80,7 @@ def command(
     Options of the chosen ranker are listed below; `--ranker NAME --help` lists another one's. Ctrl-C ends
     training after the round under way and saves the model as it is then.
     """
+    from mcrank.data.scores import read_scores
     from mcrank.rankers.registry import to_bytes
     from mcrank.rankers.stored import measure_of
     from mcrank.writing import check_suffix
@@ -80,9 +99,17 @@ def command(
     n_jobs = options["n_jobs"]
     train_data = read_telling(local_file(data, table=True), data, unjudged=unjudged, n_jobs=n_jobs)
     valid_data = None if valid is None else read_alike(valid, train_data, unjudged, n_jobs)
+    model = None if init_model is None else local_file(init_model)
+    scores = {
+        name: read_scores(local_file(path))
+        for name, path in {"init_score": init_score, "valid_init_score": valid_init_score}.items()
+        if path is not None
+    }
     start = time.perf_counter()
     with TrainingProgress(ranker) as rounds:
-        trained = untrained.fit(train_data, valid=valid_data, callback=rounds)
+        trained = untrained.fit(
+            train_data, valid=valid_data, callback=rounds, init_model=model, **scores
+        )
     seconds = time.perf_counter() - start
     if out == STANDARD:
         write_all(to_bytes(trained))

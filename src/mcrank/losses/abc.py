@@ -14,6 +14,8 @@ K (K - 1) of them, so that no tree is stored twice; `class_scores` adds the pair
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numba import int32, types
 
@@ -162,6 +164,31 @@ class AdaptiveLoss(Loss):
     def trained_class(self, tree: int) -> int:
         """Class of a round's tree: the classes in order, without the base."""
         return tree + (tree >= self.base_class)
+
+    @property
+    def n_scores(self) -> int:
+        """One score a class."""
+        return self.n_classes
+
+    def raw_of(self, scores: FloatArray) -> FloatArray:
+        """Pairs that make class scores, moved to sum to zero; written as if class 0 were base."""
+        raw = np.zeros((self.n_outputs, scores.shape[1]))
+        raw[[self.output_of(k, 0) for k in range(1, self.n_classes)]] = (scores - scores.mean(axis=0))[1:]
+        return raw
+
+    def scores_of(self, raw: FloatArray) -> FloatArray:
+        """Class scores."""
+        return class_scores(raw)
+
+    def begin_round(self, outputs: Sequence[int]) -> None:
+        """Take over the base class."""
+        k, place = divmod(outputs[0], self.n_classes - 1)
+        self.base_class = place + (place >= k)
+
+    def add_moves(self, tree: int, moves: FloatArray, scores: FloatArray) -> None:
+        """Move a class, and the base the other way."""
+        scores[self.trained_class(tree)] += moves
+        scores[self.base_class] -= moves
 
     def allocate(self, split: str) -> Gradients:
         """Return the arrays `fill` writes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import ClassVar
 
@@ -71,6 +72,26 @@ class Loss(ABC):
     @abstractmethod
     def fill(self, scores: FloatArray, gradients: Gradients, run: Run) -> None:
         """Write the gradients of ``scores`` (outputs x rows) into ``gradients``."""
+
+    @property
+    def n_scores(self) -> int:
+        """Scores of a row that `fill` takes, and that a caller may give to begin with."""
+        return self.n_outputs
+
+    def raw_of(self, scores: FloatArray) -> FloatArray:
+        """Raw outputs of a forest that make such scores (both x rows)."""
+        return scores
+
+    def scores_of(self, raw: FloatArray) -> FloatArray:
+        """Scores that `fill` takes, of raw outputs."""
+        return raw
+
+    def begin_round(self, outputs: Sequence[int]) -> None:
+        """Take over from the outputs of a round's trees, grown before, what was decided in that round."""
+
+    def add_moves(self, tree: int, moves: FloatArray, scores: FloatArray) -> None:
+        """Move scores by what a round's tree says of each row."""
+        scores[tree] += moves
 
     def residuals(self, scores: FloatArray, output: int, rows: IntArray) -> FloatArray:
         """Target minus score of some rows, for `LeafRule.MEDIAN`."""

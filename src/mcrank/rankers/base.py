@@ -5,9 +5,10 @@ Prediction, importances and what a model file holds are written here, once, over
 
 from __future__ import annotations
 
+import os
 import warnings
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,9 @@ from mcrank.rankers.stored import Stored, measure_of
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.base import Scorer
 from mcrank.scorers.heads import Head
+
+if TYPE_CHECKING:
+    from mcrank.rankers.start import Beginning
 
 
 class Card(NamedTuple):
@@ -139,6 +143,9 @@ class Ranker(Stored):
         group: npt.ArrayLike | None = None,
         groups: npt.ArrayLike | None = None,
         verbose: int | bool | None = None,
+        init_model: Ranker | str | os.PathLike[str] | None = None,
+        init_score: npt.ArrayLike | None = None,
+        valid_init_score: npt.ArrayLike | None = None,
     ) -> Self:
         """Train on rows grouped by query.
 
@@ -162,6 +169,12 @@ class Ranker(Stored):
             scikit-learn's word for ``qid``.
         verbose : int or bool, optional
             For this call instead of the option ``verbose``.
+        init_model : Ranker or path, optional
+            Boosted trees only: go on from the trees of a fitted ranker, or of a model file, for
+            ``n_estimators`` further rounds. On the same data, with the same options, that is one longer fit.
+        init_score, valid_init_score : array-like of shape (rows,) or (rows, scores), optional
+            Boosted trees only: scores to start from, of the rows of ``X`` and of ``valid``. They are no part
+            of the model: add them to the raw scores it predicts.
 
         Returns
         -------
@@ -175,6 +188,10 @@ class Ranker(Stored):
         one_query = options["one_query"]
         given = Given(y, qid, weight, query_weight, sample_weight, group, groups)
         data = as_dataset(X, given, name, one_query=one_query)
+        beginning = self._beginning(options, init_model, init_score, valid_init_score)
+        if beginning is not None:
+            data = beginning.align(data)
+            options |= {"n_estimators": beginning.rounds(options["n_estimators"]), "beginning": beginning}
         if callback is not None and not callable(callback):
             raise OptionError(f"callback of {name}.fit must be callable, got {callback!r}.")
         watched = None if valid is None else held_out(valid, data, f"valid of {name}", one_query)
@@ -194,11 +211,25 @@ class Ranker(Stored):
             warnings.warn(f"{name} was interrupted; it keeps {done}.", stacklevel=2)
         twin._take_names(data.feature_names, data.named)
         twin.provenance_ = provenance(data)
+        if beginning is not None:
+            twin.provenance_ = beginning.provenance(twin.provenance_)
         twin.options_ = self._as_trained(options)
         for name in [n for n in vars(self) if n.endswith("_")]:
             delattr(self, name)
         vars(self).update(vars(twin))
         return self
+
+    def _beginning(
+        self, options: dict[str, Any], init_model: Any, init_score: Any, valid_init_score: Any
+    ) -> Beginning | None:
+        """Return what `fit` begins with, None for nothing; rankers that cannot begin with it refuse."""
+        said = {"init_model": init_model, "init_score": init_score, "valid_init_score": valid_init_score}
+        for name, value in said.items():
+            if value is not None:
+                raise OptionError(
+                    f"{type(self).__name__}.fit got {name}, which only rankers of boosted trees take."
+                )
+        return None
 
     @abstractmethod
     def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:

@@ -15,6 +15,7 @@ import numpy as np
 from mcrank.arrays import BoolArray, FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel
+from mcrank.errors import OptionError
 from mcrank.losses.base import Loss
 from mcrank.losses.boxes import LONG
 from mcrank.losses.pairwise import FidelityLoss
@@ -76,6 +77,10 @@ class FRank(TreeRanker):
     learning_rate: float = option(
         default=0.1, low=0, high=10, open_low=True, help="shrinkage of each stump or tree; 1 as published"
     )
+
+    def _check_continued(self, options: dict[str, Any], where: str) -> None:
+        if options["scorer"] == "stumps":
+            raise OptionError(f"{where} with scorer='stumps' starts from nothing; choose scorer='trees'.")
 
     def _loss(self, data: Dataset, options: dict[str, Any]) -> Loss | None:
         weight = relative_weight(data)

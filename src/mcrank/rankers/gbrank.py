@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 from mcrank.boosting.boost import Boosted
 from mcrank.data.dataset import Dataset
+from mcrank.errors import OptionError
 from mcrank.losses.base import Loss
 from mcrank.losses.hinges import SquaredHinge, ViolationTargets
 from mcrank.options import Options, option
 from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.trees import TreeRanker
-from mcrank.rounds import Callback
 from mcrank.scorers.heads import Head
 from mcrank.training.weights import relative_weight
 
@@ -59,11 +59,16 @@ class GBRank(TreeRanker):
         default=1.0, low=0, high=1e6, open_low=True, help="lead that a better row must have (tau)"
     )
 
-    def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
-        rate = options["learning_rate"]
-        if rate is None:
-            rate = _RATES[options["form"]]
-        return super()._fit(data, valid, options | {"learning_rate": rate}, callback)
+    def _rate(self, options: Options) -> float:
+        rate: float | None = options["learning_rate"]
+        return _RATES[options["form"]] if rate is None else rate
+
+    def _check_continued(self, options: Options, where: str) -> None:
+        if options["form"] == "average":
+            raise OptionError(
+                f"{where} with form='average' has no start but nothing: every round divides all that was "
+                "there before anew; choose form='gradient'."
+            )
 
     def _loss(self, data: Dataset, options: dict[str, Any]) -> Loss | None:
         kind = ViolationTargets if options["form"] == "average" else SquaredHinge

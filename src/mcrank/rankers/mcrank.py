@@ -27,6 +27,7 @@ from mcrank.training.weights import relative_weight
 if TYPE_CHECKING:
     from mcrank.losses.abc import AdaptiveLoss
     from mcrank.losses.classes import ClassLoss
+    from mcrank.rankers.stored import Stored
 
 
 class GradeRanker(TreeRanker, GradedRanker):
@@ -39,10 +40,10 @@ class GradeRanker(TreeRanker, GradedRanker):
     )
 
     @abstractmethod
-    def _kind(self, n_grades: int, options: dict[str, Any]) -> str:
+    def _kind(self, n_grades: int, options: Options) -> str:
         """Return the kind of head for so many grades."""
 
-    def _head(self, data: Dataset, options: dict[str, Any]) -> Head:
+    def _head(self, data: Dataset, options: Options) -> Head:
         grades = np.unique(data.y)
         return Head(self._kind(len(grades), options), grades)
 
@@ -50,8 +51,25 @@ class GradeRanker(TreeRanker, GradedRanker):
         grades = np.array(meta["grades"], dtype=np.float64)
         return Head(self._kind(grades.size, self.options_), grades)
 
-    def _loss(self, data: Dataset, options: dict[str, Any]) -> Loss | None:
-        grades, classes = np.unique(data.y, return_inverse=True)
+    def _head_after(self, model: Stored, options: Options) -> Head:
+        name, grades = type(self).__name__, model.head_.values
+        kind = None if grades is None else self._kind(len(grades), options)
+        if kind != model.head_.kind:
+            raise OptionError(
+                f"init_model of {name}.fit is a {type(model).__name__} with outputs of the kind "
+                f"{model.head_.kind!r}; {name} with these options goes on from {kind or 'grades'!r} only."
+            )
+        return model.head_
+
+    def _loss(self, data: Dataset, options: Options) -> Loss | None:
+        grades = self.grades_
+        classes = np.minimum(np.searchsorted(grades, data.y), len(grades) - 1)
+        new = grades[classes] != data.y
+        if new.any():
+            raise DataError(
+                f"y of {type(self).__name__} has grade {data.y[np.argmax(new)]:g}, which the trees it starts "
+                f"from do not know; they have {', '.join(f'{grade:g}' for grade in grades)}."
+            )
         if len(grades) == 1:
             return None
         loss = self._class_loss(classes.astype(np.int32), len(grades), relative_weight(data), options)
@@ -65,7 +83,7 @@ class GradeRanker(TreeRanker, GradedRanker):
         classes: RowArray,
         n_classes: int,
         weight: FloatArray | None,
-        options: dict[str, Any],
+        options: Options,
     ) -> ClassLoss | AdaptiveLoss:
         """Return the loss on class codes."""
 
@@ -120,7 +138,7 @@ class McRank(GradeRanker):
         classes: RowArray,
         n_classes: int,
         weight: FloatArray | None,
-        options: dict[str, Any],
+        options: Options,
     ) -> ClassLoss | AdaptiveLoss:
         adaptive = options["base_class"] == "adaptive"
         if adaptive and options["sequential"]:
@@ -141,7 +159,7 @@ class McRank(GradeRanker):
             )
         return AdaptiveLoss(classes, n_classes, weight, options["base_search"], options["base_gap"])
 
-    def _kind(self, n_grades: int, options: dict[str, Any]) -> str:
+    def _kind(self, n_grades: int, options: Options) -> str:
         if n_grades == 1 or (n_grades == 2 and not options["sequential"]):
             return "cumulative"
         return "base-pairs" if options["base_class"] == "adaptive" else "softmax"
@@ -171,9 +189,9 @@ class OrdinalMcRank(GradeRanker):
         classes: RowArray,
         n_classes: int,
         weight: FloatArray | None,
-        options: dict[str, Any],
+        options: Options,
     ) -> ClassLoss:
         return OrdinalLoss(classes, n_classes, weight)
 
-    def _kind(self, n_grades: int, options: dict[str, Any]) -> str:
+    def _kind(self, n_grades: int, options: Options) -> str:
         return "cumulative"

@@ -223,7 +223,8 @@ class Stored(Optioned, Estimator, ABC):
     @classmethod
     def _as_trained(cls, options: dict[str, Any]) -> dict[str, Any]:
         """Options as a model file keeps them: those of the model, not those of the run."""
-        kept = {n: value for n, value in options.items() if cls.declared_options[n].scope == "model"}
+        declared = cls.declared_options
+        kept = {n: options[n] for n, o in declared.items() if o.scope == "model" and o.written(options[n])}
         dialect = options["dialect"]
         return kept | {
             "measure": options["measure"].name,

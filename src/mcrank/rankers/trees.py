@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from mcrank.arrays import Array, Arrays, FeatureArray, IntArray
 from mcrank.boosting.binning import BINNINGS
 from mcrank.boosting.boost import Boosted, BoostOptions, Validation, boost
+from mcrank.boosting.start import NOTHING
 from mcrank.data.dataset import Dataset
-from mcrank.errors import DataError, ModelFileError
+from mcrank.errors import DataError, ModelFileError, OptionError
 from mcrank.losses.base import Loss
 from mcrank.losses.quantize import MOST_ROWS
 from mcrank.options import Options, fitted, option
 from mcrank.rankers.base import Ranker, Trained, stopping_option
+from mcrank.rankers.inputs import Given
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.forest.forest import Forest, ForestBuilder
 from mcrank.scorers.heads import Head
+
+if TYPE_CHECKING:
+    from mcrank.rankers.start import Beginning
+    from mcrank.rankers.stored import Stored
 
 
 class ForestRanker(Ranker):
@@ -79,26 +85,115 @@ class TreeRanker(ForestRanker):
     bin_offsets_: IntArray = fitted()
 
     random_state: int = option(default=0, low=0, high=2**63 - 1, help="seed of all sampling")
+    warm_start: bool = option(
+        default=False,
+        scope="python",
+        help="fitted again, go on from the trees there are until they are n_estimators rounds",
+    )
+
+    def _beginning(
+        self, options: Options, init_model: Any, init_score: Any, valid_init_score: Any
+    ) -> Beginning | None:
+        from mcrank.rankers.start import Beginning, forest_of
+
+        name = type(self).__name__
+        again = options["warm_start"] and self.__sklearn_is_fitted__()
+        if again and init_model is not None:
+            raise OptionError(f"{name}.fit got init_model, and warm_start=True goes on from its own trees.")
+        if again:
+            init_model = self
+        if init_model is None and init_score is None and valid_init_score is None:
+            return None
+        model = None if init_model is None else forest_of(init_model, f"init_model of {name}.fit")
+        self._check_continued(options, f"{name}.fit")
+        return Beginning(name, model, again, init_score, valid_init_score)
+
+    def _rate(self, options: Options) -> float:
+        """Shrinkage of each tree."""
+        rate: float = options["learning_rate"]
+        return rate
+
+    def _check_continued(self, options: Options, where: str) -> None:
+        """Raise `OptionError` where trees trained with these options cannot be gone on from."""
+
+    def _head_after(self, model: Stored, options: Options) -> Head:
+        """Return the head of further trees on those of a model, or raise `OptionError`."""
+        if model.head_.kind != "identity":
+            raise OptionError(
+                f"init_model of {type(self).__name__}.fit is a {type(model).__name__}, whose outputs are "
+                "no scores but probabilities of grades."
+            )
+        return model.head_
+
+    def refit(
+        self,
+        X: Dataset | npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
+        *,
+        qid: npt.ArrayLike | None = None,
+        weight: npt.ArrayLike | None = None,
+        query_weight: npt.ArrayLike | None = None,
+        decay: float = 0.9,
+    ) -> Self:
+        """Return a ranker with the same splits and leaf values ``decay`` x old + (1 - decay) x new.
+
+        New values are those training would find, round by round, from the rows that fall into each leaf; a
+        leaf no row falls into keeps its value, and so do the start before the first tree, the gains and the
+        counts of rows. ``decay=0`` on the training data, of a ranker that sampled nothing, changes nothing.
+
+        Parameters
+        ----------
+        X : Dataset or array-like of shape (rows, features)
+            A `Dataset`, or a matrix with ``y`` and ``qid`` beside it.
+        y, qid, weight, query_weight : array-like
+            As in `fit`, when ``X`` is a matrix.
+        decay : float
+            Share of the old value, from 0 to 1.
+
+        Examples
+        --------
+        >>> import mcrank
+        >>> train, new, test = mcrank.make_artificial(n_train=20, n_valid=20, n_test=20, seed=1)
+        >>> ranker = mcrank.LambdaMART(n_estimators=10).fit(train)
+        >>> ranker.refit(new, decay=0.5).forest_.n_trees
+        10
+        """
+        from mcrank.rankers.start import refitted
+
+        self._check_fitted()
+        given = Given(y, qid, weight, query_weight)
+        return refitted(self, X, given, decay)
 
     @abstractmethod
-    def _loss(self, data: Dataset, options: dict[str, Any]) -> Loss | None:
+    def _loss(self, data: Dataset, options: Options) -> Loss | None:
         """Return the loss on this data; None when there is nothing to learn."""
 
-    def _head(self, data: Dataset, options: dict[str, Any]) -> Head:
+    def _head(self, data: Dataset, options: Options) -> Head:
         """Return how the outputs of the loss become ranking scores."""
         return Head()
 
     def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
         if data.n_rows > MOST_ROWS:
             raise DataError(f"The training data has {data.n_rows} rows; trees take at most {MOST_ROWS}.")
-        loss, head = self._loss(data, options), self._head(data, options)
+        beginning: Beginning | None = options.get("beginning")
+        model = None if beginning is None else beginning.model
+        head = self._head(data, options) if model is None else self._head_after(model, options)
+        self.head_ = head
+        loss = self._loss(data, options)
         if loss is None:
-            empty = ForestBuilder(data.n_features, [0.0]).build()
-            return self._trained(Boosted(empty, None, Rounds(None, None, 0)), head)
+            forest = ForestBuilder(data.n_features, [0.0]).build() if model is None else model.scorer_
+            done = Rounds(None, None, 0)
+            for _ in range(0 if model is None else model.best_round_):
+                done.replay()
+            return self._trained(Boosted(forest, None, done), head)
+        start = NOTHING if beginning is None else beginning.on(data, valid, loss)
         names = BoostOptions.__dataclass_fields__
-        settings = BoostOptions(**{name: options[name] for name in names})
+        settings = BoostOptions(
+            **{name: options[name] for name in names} | {"learning_rate": self._rate(options)}
+        )
         watch = None if valid is None else Validation(valid, options["measure"], head.rank)
-        boosted = boost(data, loss, settings, watch, callback, sequential=options.get("sequential", False))
+        sequential = options.get("sequential", False)
+        boosted = boost(data, loss, settings, watch, callback, sequential, start)
         return self._trained(boosted, head)
 
     def _trained(self, boosted: Boosted, head: Head) -> Trained:

@@ -1,0 +1,109 @@
+"""New values for the leaves of a forest, from other rows: its splits stay as they are.
+
+Rounds are gone through as in training: gradients at the scores of the rounds before, already refitted; the
+value training would give a leaf from the rows that fall into it now; then scores move. On the rows it was
+trained on, all values taken anew, a forest stays the same to the last bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+from numba import types, uint64
+
+from mcrank.boosting.leaves import leaf_values
+from mcrank.boosting.start import Matrix, Tree, tree_of
+from mcrank.kernels import kernel
+from mcrank.losses.base import Loss
+from mcrank.losses.quantize import ROWS_PER_TASK as STEP
+from mcrank.losses.quantize import FloatArray, Gradients, Run, starts
+from mcrank.scorers.forest.forest import Forest
+
+
+def refit_leaves(
+    forest: Forest,
+    X: Matrix,
+    loss: Loss,
+    run: Run,
+    *,
+    weight: FloatArray | None,
+    decay: float,
+    learning_rate: float,
+    limit: float,
+    sequential: bool = False,
+) -> Forest:
+    """Return the forest with leaf values ``decay`` x old + (1 - decay) x new; a leaf into which no row falls
+    that has a weight keeps its value.
+    """
+    counted = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
+    loss.base = np.array(forest.base)
+    gradients = loss.allocate("mse")
+    scores = np.repeat(loss.scores_of(loss.base[:, None]), len(X), axis=1)
+    value = np.array(forest.value)
+    per_round = loss.trees_per_round
+    for t in range(forest.n_trees):
+        k = t % per_round
+        if k == 0:
+            loss.begin_round(forest.tree_output[t : t + per_round].tolist())
+        if k == 0 or sequential:
+            loss.fill(scores, gradients, run)
+        tree = tree_of(forest, t)
+        leaf = np.empty(len(X), dtype=np.int32)
+        run(lambda s, tree=tree, leaf=leaf: _fall(X[s : s + STEP], tree, leaf[s : s + STEP]), starts(len(X)))  # type: ignore[misc]
+        fresh, there = _values(loss, gradients, k, scores, leaf, counted, tree, (learning_rate, limit))
+        value[forest.tree_offsets[t] : forest.tree_offsets[t + 1]] = np.where(
+            there, decay * tree["value"] + (1 - decay) * fresh, tree["value"]
+        )
+        loss.add_moves(k, value[forest.tree_offsets[t] + leaf], scores)
+    return replace(forest, value=value)
+
+
+def _values(
+    loss: Loss,
+    gradients: Gradients,
+    output: int,
+    scores: FloatArray,
+    leaf: npt.NDArray[np.int32],
+    rows: npt.NDArray[np.int64],
+    tree: Tree,
+    scale: tuple[float, float],
+) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    """Values training would give the leaves that rows fell into, and which leaves those are."""
+    leaf = leaf[rows]
+    counts = np.bincount(leaf, minlength=len(tree["left"]))
+    ends = np.cumsum(counts)
+    places = np.stack([ends - counts, ends, ends], axis=1)
+    rows = rows[np.argsort(leaf, kind="stable")]
+    entries = (rows << 32) | (gradients.q[output, rows].astype(np.int64) & 0xFFFFFFFF)
+    nodes = np.zeros(len(counts), dtype=[("left", np.int32), ("count", np.int64)])
+    nodes["left"], nodes["count"] = np.where(counts > 0, tree["left"], 0), counts  # what is empty is no leaf
+    nodes["count"][0] = len(leaf)
+    values = leaf_values(loss, gradients, output, scores, nodes, places, entries, *scale)
+    return values, counts > 0
+
+
+_FALL = types.void(
+    types.Array(types.float32, 2, "C", readonly=True), types.int32[::1], types.float32[::1],
+    types.uint8[::1], types.int32[::1], types.int32[::1], types.int32[::1],
+)  # fmt: skip
+
+
+def _fall(X: Matrix, tree: Tree, leaf: npt.NDArray[np.int32]) -> None:
+    leaf_of_rows(
+        X, tree["feature"], tree["threshold"], tree["missing_left"], tree["left"], tree["right"], leaf
+    )
+
+
+@kernel(_FALL)
+def leaf_of_rows(X, feature, threshold, missing_left, left, right, leaf):  # type: ignore[no-untyped-def]
+    """Number of the leaf each raw row falls into."""
+    # IN: X, feature, threshold, missing_left, left, right  OUT: leaf
+    for i in range(uint64(X.shape[0])):
+        node = uint64(0)
+        while feature[node] >= 0:
+            x = X[i, uint64(feature[node])]
+            goes_left = x <= threshold[node] or (x != x and missing_left[node] == 1)
+            node = uint64(left[node]) if goes_left else uint64(right[node])
+        leaf[i] = node

@@ -1,0 +1,173 @@
+"""What `fit` may begin with: the trees of a fitted ranker (``init_model``), scores of rows (``init_score``)."""
+
+from __future__ import annotations
+
+import copy
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.boosting.refit import refit_leaves
+from mcrank.boosting.start import Start
+from mcrank.cores import available_cores
+from mcrank.data.alignment import aligned
+from mcrank.data.checks import check_numbers
+from mcrank.data.dataset import Dataset
+from mcrank.errors import DataError, OptionError
+from mcrank.losses.base import Loss
+from mcrank.options import Option
+from mcrank.rankers.inputs import Given, as_dataset
+from mcrank.rankers.provenance import provenance
+from mcrank.rankers.registry import from_file
+from mcrank.rankers.stored import Stored, measure_of
+from mcrank.scorers.base import FloatArray
+from mcrank.scorers.forest.forest import Forest
+from mcrank.threads import run_all
+from mcrank.training.weights import relative_weight
+
+if TYPE_CHECKING:
+    from mcrank.rankers.trees import TreeRanker
+
+R = TypeVar("R", bound="TreeRanker")
+LARGEST = 1e100  # of an initial score: its square is still a number
+
+
+def forest_of(model: Any, where: str) -> Stored:
+    """Return the fitted ranker that ``model`` is, or whose file it names; its scorer must be a forest."""
+    if isinstance(model, (str, os.PathLike)):
+        model = from_file(model)
+    if not isinstance(model, Stored):
+        raise OptionError(f"{where} must be a fitted ranker or the path of a model file, got {model!r}.")
+    model._check_fitted()
+    if not isinstance(model.scorer_, Forest):
+        raise OptionError(f"{where} must be a ranker of boosted trees, got a {type(model).__name__}.")
+    return model
+
+
+@dataclass(frozen=True, eq=False)
+class Beginning:
+    """What a call of `fit` begins with; ``owner`` is the class that is fitted, for messages.
+
+    ``in_all`` says that ``n_estimators`` counts the rounds of the model too (``warm_start``).
+    """
+
+    owner: str
+    model: Stored | None
+    in_all: bool
+    init_score: Any
+    valid_init_score: Any
+
+    @property
+    def forest(self) -> Forest | None:
+        """Trees to go on from."""
+        return None if self.model is None else self.model.scorer_  # type: ignore[return-value]
+
+    def align(self, data: Dataset) -> Dataset:
+        """Return the training data with the columns of the model."""
+        if self.model is None:
+            return data
+        names, named = self.model.feature_names_, self.model._named
+        return aligned(data, names, named, f"X of {self.owner}.fit", "init_model")
+
+    def rounds(self, asked: int) -> int:
+        """Rounds in all, where so many were asked for."""
+        there = 0 if self.model is None else self.model.best_round_
+        if not self.in_all:
+            return there + asked
+        if asked < there:
+            raise OptionError(
+                f"n_estimators of {self.owner} must be at least {there}, the rounds it has, with "
+                f"warm_start=True; got {asked}."
+            )
+        return asked
+
+    def on(self, data: Dataset, valid: Dataset | None, loss: Loss) -> Start:
+        """Return the start of boosting on this data with this loss."""
+        forest, per_round = self.forest, loss.trees_per_round
+        if forest is not None and self.model is not None:
+            rounds = self.model.best_round_
+            outputs = np.tile(np.arange(per_round), rounds)
+            fits = forest.n_outputs == loss.n_outputs and forest.n_trees == rounds * per_round
+            if not fits or not (loss.adaptive or np.array_equal(forest.tree_output, outputs)):
+                raise OptionError(
+                    f"init_model of {self.owner}.fit has {forest.n_trees} trees for {forest.n_outputs} "
+                    f"outputs in {rounds} rounds; {self.owner} grows {per_round} a round for "
+                    f"{loss.n_outputs} outputs, in their order."
+                )
+        if (self.init_score is None) != (self.valid_init_score is None) and valid is not None:
+            raise OptionError(
+                f"{self.owner}.fit needs init_score and valid_init_score, or neither, when it is given "
+                "valid: a measure without the initial scores would choose the wrong round."
+            )
+        if valid is None and self.valid_init_score is not None:
+            raise OptionError(f"{self.owner}.fit got valid_init_score, but no valid.")
+        return Start(
+            forest,
+            _score_rows(self.init_score, data, loss.n_scores, f"init_score of {self.owner}.fit"),
+            _score_rows(self.valid_init_score, valid, loss.n_scores, f"valid_init_score of {self.owner}.fit"),
+        )
+
+    def provenance(self, found: dict[str, Any]) -> dict[str, Any]:
+        """Return where a model comes from, with the data of earlier rounds if they were others."""
+        if self.model is None:
+            return found
+        before = self.model.provenance_
+        earlier = {k: v for k, v in before.items() if k.startswith("earlier_data")}
+        if before.get("data") not in (found["data"], None):
+            earlier[f"earlier_data_{len(earlier) + 1}"] = before["data"] | {"rounds": self.model.best_round_}
+        return found | earlier
+
+
+def refitted(ranker: R, X: Any, given: Given, decay: Any) -> R:
+    """Return a ranker with the leaves of another one, found anew; see `TreeRanker.refit`."""
+    name = type(ranker).__name__
+    where = f"{name}.refit"
+    decay = Option(0.9, "", "decay", float, low=0, high=1).check(decay, where)
+    # As it was trained; how many threads may be told since.
+    trained = type(ranker)(**ranker.options_, n_jobs=ranker.n_jobs)
+    options = trained.checked_options()
+    options["measure"] = measure_of(options)
+    n_jobs = options["n_jobs"] or available_cores()
+    ranker._check_continued(options, where)
+    data = as_dataset(X, given, where, wanted=ranker.feature_names_ if ranker._named else None)
+    data = aligned(data, ranker.feature_names_, ranker._named, f"X of {where}", name)
+    twin = copy.copy(ranker)
+    twin.provenance_ = ranker.provenance_ | {"refit_data": provenance(data)["data"] | {"decay": decay}}
+    loss = ranker._loss(data, options)
+    if loss is not None:
+        twin.scorer_ = refit_leaves(
+            ranker.scorer_,
+            data.X,
+            loss,
+            lambda task, items: run_all(task, items, n_jobs),
+            weight=relative_weight(data),
+            decay=decay,
+            learning_rate=ranker._rate(options),
+            limit=options["max_leaf_value"],
+            sequential=options.get("sequential", False),
+        )
+    return twin
+
+
+def _score_rows(
+    given: npt.ArrayLike | None, data: Dataset | None, columns: int, where: str
+) -> FloatArray | None:
+    """Return initial scores as columns x rows in grouped order, checked."""
+    if given is None or data is None:
+        return None
+    values = np.asarray(check_numbers(given, where), dtype=np.float64)
+    if values.ndim == 1 and columns == 1:
+        values = values[:, None]
+    if values.shape != (data.n_rows, columns):
+        shape = f"({data.n_rows},)" if columns == 1 else f"({data.n_rows}, {columns})"
+        raise DataError(f"{where} must have shape {shape}, got {np.shape(given)}.")
+    good = (np.abs(values) <= LARGEST).all(axis=1)
+    if not good.all():
+        row = int(np.argmin(good))
+        raise DataError(
+            f"{where} must be finite and at most {LARGEST:g}, got {values[row].tolist()} at row {row}."
+        )
+    return np.ascontiguousarray(data.to_grouped(values).T)
