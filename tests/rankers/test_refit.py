@@ -115,7 +115,7 @@ def test_hostile_values():
         mcrank.McRank().refit(data)
     ranker = make("mcrank", 2).fit(data)
     for odd in (-0.1, 1.1, float("nan"), "0.5", None, True):
-        with pytest.raises(OptionError, match="decay of McRank.refit must be a number >= 0 and <= 1"):
+        with pytest.raises(OptionError, match=r"decay of McRank.refit must be a number >= 0 and <= 1"):
             ranker.refit(data, decay=odd)
     with pytest.raises(DataError, match="12 features"):
         ranker.refit(noisy(300, features=12))

@@ -59,9 +59,7 @@ def test_early_stopping_counts_from_the_best_of_all_rounds():
     data, valid = noisy(300), noisy(60, seed=8)
     whole = make("l2", 60, learning_rate=0.5, early_stopping_rounds=4).fit(data, valid=valid)
     part = make("l2", 2, learning_rate=0.5).fit(data)
-    found = make("l2", 58, learning_rate=0.5, early_stopping_rounds=4).fit(
-        data, valid=valid, init_model=part
-    )
+    found = make("l2", 58, learning_rate=0.5, early_stopping_rounds=4).fit(data, valid=valid, init_model=part)
     assert whole.n_rounds_ < 60
     assert to_bytes(found) == to_bytes(whole)
 

@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 from numba import types, uint64
 
+from mcrank.arrays import FloatArray
 from mcrank.boosting.leaves import leaf_values
 from mcrank.boosting.start import Matrix, Tree, tree_of
 from mcrank.kernels import kernel
 from mcrank.losses.base import Loss
 from mcrank.losses.quantize import ROWS_PER_TASK as STEP
-from mcrank.losses.quantize import FloatArray, Gradients, Run, starts
+from mcrank.losses.quantize import Gradients, Run, starts
 from mcrank.scorers.forest.forest import Forest
 
 

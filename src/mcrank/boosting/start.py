@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.arrays import FloatArray
 from mcrank.boosting.leaves import walk_rows
 from mcrank.losses.base import Loss
-from mcrank.losses.quantize import ROWS_PER_TASK, FloatArray, Run, starts
+from mcrank.losses.quantize import ROWS_PER_TASK, Run, starts
 from mcrank.scorers.forest.forest import NODE_DTYPES, Forest
 
 Tree = dict[str, Any]  # the node arrays of one tree, by name

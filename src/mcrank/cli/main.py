@@ -32,6 +32,7 @@ from mcrank.texts import printable, unshown_as_json
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("mcrank.cli.demo", "Train three rankers on artificial data and show who wins."),
     "train": ("mcrank.cli.train", "Train a ranker and save it as a model file."),
+    "refit": ("mcrank.cli.refit", "Give a model's leaves new values from other data."),
     "predict": ("mcrank.cli.predict", "Score every row of a data file with a model."),
     "evaluate": ("mcrank.cli.evaluate", "Measure scores or a run against the grades of a data file."),
     "export": ("mcrank.cli.export", "Write a model as another system scores with it."),

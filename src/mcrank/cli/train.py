@@ -107,9 +107,7 @@ def command(
     }
     start = time.perf_counter()
     with TrainingProgress(ranker) as rounds:
-        trained = untrained.fit(
-            train_data, valid=valid_data, callback=rounds, init_model=model, **scores
-        )
+        trained = untrained.fit(train_data, valid=valid_data, callback=rounds, init_model=model, **scores)
     seconds = time.perf_counter() - start
     if out == STANDARD:
         write_all(to_bytes(trained))

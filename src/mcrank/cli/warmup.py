@@ -133,7 +133,7 @@ def use_trees() -> None:
         ranker_class(**_SMALL, subsample=0.5, colsample=0.5).fit(weighted)
     McRank(**_SMALL, sequential=True).fit(train)
     McRank(**_SMALL, base_class="adaptive").fit(weighted)
-    RegressionRanker(**_SMALL, loss="lad").fit(train)
+    RegressionRanker(**_SMALL, loss="lad").fit(train).refit(train)
     compile_helpers(train)
     many = train.X.repeat(_SHARED_ROWS // train.n_rows + 1, axis=0)
     grades, queries = train.y.repeat(len(many) // train.n_rows), train.qid.repeat(len(many) // train.n_rows)

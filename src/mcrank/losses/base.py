@@ -86,7 +86,7 @@ class Loss(ABC):
         """Scores that `fill` takes, of raw outputs."""
         return raw
 
-    def begin_round(self, outputs: Sequence[int]) -> None:
+    def begin_round(self, outputs: Sequence[int]) -> None:  # noqa: B027 - most have nothing to take over
         """Take over from the outputs of a round's trees, grown before, what was decided in that round."""
 
     def add_moves(self, tree: int, moves: FloatArray, scores: FloatArray) -> None:

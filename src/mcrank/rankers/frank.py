@@ -14,8 +14,8 @@ import numpy as np
 
 from mcrank.arrays import BoolArray, FloatArray
 from mcrank.data.dataset import Dataset
-from mcrank.kernels import kernel
 from mcrank.errors import OptionError
+from mcrank.kernels import kernel
 from mcrank.losses.base import Loss
 from mcrank.losses.boxes import LONG
 from mcrank.losses.pairwise import FidelityLoss

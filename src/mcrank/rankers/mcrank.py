@@ -17,7 +17,7 @@ from mcrank.errors import DataError, OptionError
 from mcrank.losses.base import Loss
 from mcrank.losses.multiclass import MulticlassLoss
 from mcrank.losses.ordinal import OrdinalLoss
-from mcrank.options import option
+from mcrank.options import Options, option
 from mcrank.rankers.base import Card
 from mcrank.rankers.graded import GradedRanker
 from mcrank.rankers.trees import TreeRanker

@@ -1,4 +1,4 @@
-"""What `fit` may begin with: the trees of a fitted ranker (``init_model``), scores of rows (``init_score``)."""
+"""What `fit` may begin with: the trees of a fitted ranker, or scores of the rows; and leaves refitted."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.arrays import FloatArray
 from mcrank.boosting.refit import refit_leaves
 from mcrank.boosting.start import Start
 from mcrank.cores import available_cores
@@ -23,7 +24,6 @@ from mcrank.rankers.inputs import Given, as_dataset
 from mcrank.rankers.provenance import provenance
 from mcrank.rankers.registry import from_file
 from mcrank.rankers.stored import Stored, measure_of
-from mcrank.scorers.base import FloatArray
 from mcrank.scorers.forest.forest import Forest
 from mcrank.threads import run_all
 from mcrank.training.weights import relative_weight

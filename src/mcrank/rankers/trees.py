@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from mcrank.arrays import Array, Arrays, FeatureArray, IntArray
 from mcrank.boosting.binning import BINNINGS
@@ -181,7 +182,8 @@ class TreeRanker(ForestRanker):
         self.head_ = head
         loss = self._loss(data, options)
         if loss is None:
-            forest = ForestBuilder(data.n_features, [0.0]).build() if model is None else model.scorer_
+            there = None if beginning is None else beginning.forest
+            forest = ForestBuilder(data.n_features, [0.0]).build() if there is None else there
             done = Rounds(None, None, 0)
             for _ in range(0 if model is None else model.best_round_):
                 done.replay()

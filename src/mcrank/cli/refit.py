@@ -1,0 +1,62 @@
+"""`mcrank refit`: a model with the same splits, its leaves refitted on other data."""
+
+from __future__ import annotations
+
+import click
+
+from mcrank.cli.cache import Unjudged, unjudged_option
+from mcrank.cli.echo import write_all
+from mcrank.cli.inputs import STANDARD, InputPath, local_file
+from mcrank.cli.main import json_option, print_facts, print_json
+from mcrank.cli.options import jobs_option
+from mcrank.cli.outputs import check_target
+from mcrank.cli.progress import announce_compilation
+from mcrank.cli.train import read_alike
+from mcrank.cli.volume import is_quiet
+from mcrank.errors import OptionError
+
+
+@click.command("refit")
+@click.argument("model", type=InputPath())
+@click.argument("data", type=InputPath(pattern=True))
+@click.option(
+    "--decay", type=float, default=0.9, show_default=True, help="Share of the old value of a leaf, 0 to 1."
+)
+@click.option(
+    "--out", required=True, metavar="FILE", type=click.Path(), help="Where to save the model; or -."
+)
+@unjudged_option
+@jobs_option()
+@json_option
+def command(
+    model: str, data: str, decay: float, out: str, unjudged: Unjudged, n_jobs: int | None, as_json: bool
+) -> None:
+    """Refit the leaves of MODEL on DATA: decay x old value + (1 - decay) x new; its splits stay."""
+    from mcrank.models.file import load
+    from mcrank.rankers.registry import to_bytes
+    from mcrank.rankers.trees import TreeRanker
+    from mcrank.writing import check_suffix
+
+    check_suffix(out)
+    check_target(out, binary=True)
+    if as_json and out == STANDARD:
+        raise click.UsageError("--json and --out - both want standard output; save the model to a file.")
+    announce_compilation()
+    ranker = load(local_file(model))
+    if not isinstance(ranker, TreeRanker):
+        raise OptionError(
+            f"{model} holds a {type(ranker).__name__}; only boosted trees have leaves to refit."
+        )
+    if n_jobs is not None:
+        ranker.set_params(n_jobs=n_jobs)
+    rows = read_alike(data, ranker, unjudged, n_jobs)
+    found = ranker.refit(rows, decay=decay)
+    if out == STANDARD:
+        write_all(to_bytes(found))
+    else:
+        found.save(out)
+    facts = {"model": out, "ranker": ranker.name, "rows": rows.n_rows, "trees": found.forest_.n_trees}
+    if as_json:
+        print_json(facts)
+    elif not is_quiet():
+        print_facts(facts, err=out == STANDARD)
