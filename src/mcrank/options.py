@@ -18,7 +18,7 @@ import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, dataclass_transform, get_type_hints
+from typing import Any, ClassVar, Literal, Self, dataclass_transform, get_type_hints
 
 import numpy as np
 
@@ -220,6 +220,7 @@ class Optioned:
     """
 
     declared_options: dict[str, Option] = {}  # noqa: RUF012 - replaced, never changed, by each subclass
+    presets: ClassVar[dict[str, dict[str, Any]]] = {}  # words for several options, in the option `preset`
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -239,8 +240,14 @@ class Optioned:
 
     def __init__(self, **params: Any) -> None:
         self._reject_unknown(params)
+        given = self._preset(params.get("preset")) | params
         for name, declared in self.declared_options.items():
-            setattr(self, name, params.get(name, declared.default))
+            setattr(self, name, given.get(name, declared.default))
+
+    @classmethod
+    def _preset(cls, word: Any) -> dict[str, Any]:
+        """What a preset sets; options given beside it win. A wrong word is for `checked_options` to find."""
+        return cls.presets.get(word, {}) if isinstance(word, str) else {}
 
     @classmethod
     def _reject_unknown(cls, params: dict[str, Any]) -> None:
@@ -256,7 +263,7 @@ class Optioned:
     def set_params(self, **params: Any) -> Self:
         """Change options; unknown names are errors (scikit-learn's protocol)."""
         self._reject_unknown(params)
-        for name, value in params.items():
+        for name, value in (self._preset(params.get("preset")) | params).items():
             setattr(self, name, value)
         return self
 
@@ -267,6 +274,7 @@ class Optioned:
 
     def __repr__(self) -> str:
         defaults = {name: o.default for name, o in self.declared_options.items()}
+        defaults |= self._preset(getattr(self, "preset", None))
         changed = [f"{n}={v!r}" for n, v in self.get_params().items() if v != defaults[n]]
         return f"{type(self).__name__}({', '.join(changed)})"
 

@@ -247,6 +247,7 @@ def _entry_of_ranker(ranker: Ranker) -> Entry:
         raise OptionError(f"{type(ranker).__name__} is not in the registry; compare trains rankers by name.")
     defaults = {name: option.default for name, option in ranker.declared_options.items()}
     changed = {name: value for name, value in ranker.get_params().items() if value != defaults[name]}
+    changed.pop("preset", None)  # what it set is among them, and what was said beside it must not be set back
     return Entry(ranker=ranker.name, options=changed)
 
 

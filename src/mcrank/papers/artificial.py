@@ -18,7 +18,7 @@ from mcrank.lazy import lazy
 from mcrank.models.file import load
 from mcrank.papers.run import Run
 
-TREES: dict[str, Any] = {"num_leaves": 10, "learning_rate": 0.05}
+TREES: dict[str, Any] = {"preset": "paper"}
 # The regression that is to have as many trees as classification (5 a round) has five times the rounds.
 CONTROL = 5
 RATES = [0.0001, 0.001, 0.01]

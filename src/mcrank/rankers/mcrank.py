@@ -20,7 +20,7 @@ from mcrank.losses.ordinal import OrdinalLoss
 from mcrank.options import Options, option
 from mcrank.rankers.base import Card
 from mcrank.rankers.graded import GradedRanker
-from mcrank.rankers.trees import TreeRanker
+from mcrank.rankers.trees import PAPER, TreeRanker, preset_option
 from mcrank.scorers.heads import Head
 from mcrank.training.weights import relative_weight
 
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 class GradeRanker(TreeRanker, GradedRanker):
     """What both kinds share: grades mapped to classes, a loss over classes, and a head of grades."""
 
+    presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": PAPER | {"init": "zero"}}
+
+    preset: str | None = preset_option()
     init: str = option(
         default="zero",
         choices=("zero", "prior"),
@@ -111,6 +114,9 @@ class McRank(GradeRanker):
 
     name: ClassVar[str] = "mcrank"
     card: ClassVar[Card] = Card("pointwise", "multiclass logistic", "trees", False)
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": GradeRanker.presets["paper"] | {"sequential": False, "base_class": "none"}
+    }
 
     sequential: bool = option(
         default=False, help="refresh probabilities before each class tree, as Algorithm 1 is printed"

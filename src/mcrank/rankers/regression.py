@@ -14,7 +14,7 @@ from mcrank.losses.base import Loss
 from mcrank.losses.regression import RegressionLoss
 from mcrank.options import option
 from mcrank.rankers.base import Card
-from mcrank.rankers.trees import TreeRanker
+from mcrank.rankers.trees import PAPER, TreeRanker, preset_option
 from mcrank.training.weights import relative_weight
 
 LARGEST_TARGET = 1e100  # its square is still a number
@@ -35,6 +35,9 @@ class RegressionRanker(TreeRanker):
     name: ClassVar[str] = "regression"
     card: ClassVar[Card] = Card("pointwise", "squared or absolute error of the gain", "trees", False)
 
+    presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": PAPER | {"loss": "l2", "target": "gain"}}
+
+    preset: str | None = preset_option()
     loss: str = option(default="l2", choices=("l2", "lad"), help="least squares, or least absolute deviation")
     target: str = option(
         default="gain", choices=("gain", "grade"), help="regress on 2^grade - 1, or on the grade itself"

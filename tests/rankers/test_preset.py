@@ -1,0 +1,54 @@
+"""`preset="paper"`: one word for options; what is said beside it wins, and files have the options."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from sklearn.base import clone
+
+import mcrank
+from mcrank.errors import OptionError
+from mcrank.experiments.entries import Entry
+from mcrank.rankers.registry import to_bytes
+from mcrank.rankers.trees import PAPER
+from tests.rankers.test_determinism import noisy
+
+KINDS = [mcrank.McRank, mcrank.OrdinalMcRank, mcrank.RegressionRanker]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_the_paper_says(kind):
+    options = kind(preset="paper").checked_options()
+    assert {name: options[name] for name in PAPER} == PAPER
+    assert (PAPER["n_estimators"], PAPER["num_leaves"], PAPER["learning_rate"]) == (1000, 10, 0.05)
+    assert kind.presets["paper"].keys() <= kind.declared_options.keys()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_options_beside_it_win_however_they_come(kind, monkeypatch):
+    # Were 20 leaves our default, they could still be had under the preset.
+    leaves = kind.declared_options["num_leaves"]
+    monkeypatch.setitem(kind.declared_options, "num_leaves", type(leaves)(20, "", "num_leaves", int))
+    ranker = kind(num_leaves=20, preset="paper", n_estimators=3)
+    for one in (ranker, clone(ranker), pickle.loads(pickle.dumps(ranker)), kind().set_params(**vars(ranker))):
+        assert (one.num_leaves, one.n_estimators, one.learning_rate) == (20, 3, 0.05)
+    assert repr(ranker) == f"{kind.__name__}(n_estimators=3, num_leaves=20, preset='paper')"
+    assert kind(preset="paper").num_leaves == 10
+    assert kind(**Entry.of(ranker).options).get_params() == ranker.get_params() | {"preset": None}
+
+
+def test_the_file_has_the_options_not_the_word():
+    data = noisy(100)
+    one = mcrank.McRank(preset="paper", n_estimators=2).fit(data)
+    other = mcrank.McRank(n_estimators=2, **{n: v for n, v in PAPER.items() if n != "n_estimators"}).fit(data)
+    assert to_bytes(one) == to_bytes(other)
+    assert "preset" not in one.options_
+
+
+def test_a_wrong_word_is_an_error():
+    for odd in ("papr", 3, ["paper"], {}):
+        with pytest.raises(OptionError, match="preset of McRank must be 'paper' or None"):
+            mcrank.McRank(preset=odd).checked_options()
+    with pytest.raises(OptionError, match="LambdaMART has no option 'preset'"):
+        mcrank.LambdaMART(preset="paper")
