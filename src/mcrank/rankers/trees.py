@@ -48,8 +48,8 @@ def preset_option() -> Any:
         default=None,
         choices=("paper",),
         scope="run",
-        help="paper: the settings of the McRank paper (M 1000, J 10, nu 0.05, 256 adaptive bins, least-squares "
-        "splits); options given beside it win",
+        help="paper: the settings of the McRank paper (M 1000, J 10, nu 0.05, 256 adaptive bins, "
+        "least-squares splits); options given beside it win",
     )
 
 
