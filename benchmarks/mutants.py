@@ -117,14 +117,14 @@ MUTANTS = [
     ),
     Mutant(
         "binning: the closed end of a bin",
-        "boosting/binning.py",
+        "boosting/cuts.py",
         "if values[middle] <= end:",
         "if values[middle] < end:",
         "boosting/test_binning.py::test_every_end_of_a_bin_is_a_value",
     ),
     Mutant(
         "binning: a quantile bin as far above its share as below",
-        "boosting/binning.py",
+        "boosting/cuts.py",
         "filled + counts[i] - share > share - filled",
         "filled + counts[i] - share >= share - filled",
         "boosting/test_binning.py::test_quantile_bins_where_too_many_and_too_few_are_equally_far",

@@ -8,14 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcrank import Dataset
-from mcrank.boosting.binning import (
-    adaptive_starts,
-    bin_dataset,
-    cover,
-    find_bins,
-    midpoints,
-    quantile_starts,
-)
+from mcrank.boosting import cuts
+from mcrank.boosting.binning import Bins, bin_dataset, find_bins
+from mcrank.boosting.cuts import adaptive_starts, cover, midpoints, quantile_starts
 from tests.reference import binning as naive
 
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -210,6 +205,45 @@ def test_both_layouts_hold_the_same_bins(rows, features):
     for f in range(features):
         if f // 16 < len(by_row):
             assert np.array_equal(by_row[f // 16, :, f % 16], one.columns[f])
+
+
+@given(st.lists(st.tuples(HOLES, st.sampled_from([-0.0, 0.0, 1.0, float("nan")])), min_size=1, max_size=50))
+def test_distinct_values_and_their_counts(rows):
+    X = np.array(rows, dtype=np.float32)
+    X = np.tile(X, (2, 20))  # more columns than are taken at once, every value more than once
+    for f, column in enumerate(cuts.distinct(X, 0, 40)):
+        known = X[:, f][~np.isnan(X[:, f])]
+        values, counts = np.unique(known, return_counts=True)
+        assert column.values.tolist() == values.tolist()
+        assert not np.signbit(column.values[column.values == 0]).any()
+        assert column.counts.tolist() == counts.tolist()
+        assert column.missing == (len(known) < len(X))
+
+
+EDGES = [0, 1, 14, 15, 16, 17, 254, 255, 256, 257, 4094, 4095, 4096, 4097, 65534, 65535]
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("missing", [0, 1])
+def test_a_value_is_found_among_any_number_of_edges(wide, missing):
+    stream = np.random.default_rng(missing)
+    numbers = [n for n in EDGES if n + missing < (65536 if wide else 256)]
+    edges = [np.unique(stream.normal(size=n).astype(np.float32)) for n in numbers]
+    offsets = np.r_[0, np.cumsum([len(e) for e in edges])].astype(np.int64)
+    flags, nothing = np.full(len(edges), missing, dtype=np.uint8), np.empty(0, dtype=np.float32)
+    X = stream.normal(size=(3000, len(edges))).astype(np.float32)
+    for f, own in enumerate(edges):  # values on an edge, just beside it, and beyond all of them
+        X[: min(len(own), 1000), f] = own[-1000:]
+        X[1000 : 1000 + min(len(own), 1000), f] = np.nextafter(own[:1000], np.float32(9))
+    X[2000], X[2001], X[2002] = -3e38, 3e38, np.nan
+    binned = bin_dataset(
+        Dataset(X, np.zeros(3000), np.zeros(3000)),
+        Bins(np.concatenate(edges), offsets, flags, nothing, nothing),
+    )
+    columns = binned.wide_columns if wide else binned.columns
+    for f, own in enumerate(edges):
+        expected = np.where(np.isnan(X[:, f]), 0, np.searchsorted(own, X[:, f], side="left") + missing)
+        assert columns[f].tolist() == expected.tolist()
 
 
 def test_wide_bins_agree_with_searching_the_edges():

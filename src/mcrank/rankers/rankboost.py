@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mcrank.arrays import IntArray, RowArray
-from mcrank.boosting.binning import BINNINGS
+from mcrank.boosting.cuts import BINNINGS
 from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel, step
 from mcrank.kernels.fenwick import add_at, sum_upto

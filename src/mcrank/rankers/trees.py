@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.arrays import Array, Arrays, FeatureArray, IntArray
-from mcrank.boosting.binning import BINNINGS
 from mcrank.boosting.boost import Boosted, BoostOptions, Validation, boost
+from mcrank.boosting.cuts import BINNINGS
 from mcrank.boosting.start import NOTHING
 from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError, ModelFileError, OptionError
