@@ -32,7 +32,7 @@ def class_raw(model, X):
 @pytest.mark.parametrize("name", bed.FORESTS)
 def test_lightgbm_scores_alike(written, name):
     model = bed.model(name)
-    X = LightGBM().seen(hard_rows(model.scorer))
+    X = LightGBM().seen(hard_rows(model.scorer), model)
     found = LightGBM().consume(model, written(name), X)
     off = np.abs(found.raw - class_raw(model, X)).max()
     assert off <= (4e-15 if name == "abc" else 0.0)
@@ -41,7 +41,7 @@ def test_lightgbm_scores_alike(written, name):
 
 def test_relevance_is_in_the_score(written):
     model = bed.model("mcrank", "gain")
-    X = LightGBM().seen(hard_rows(model.scorer, 200))
+    X = LightGBM().seen(hard_rows(model.scorer, 200), model)
     path = written("mcrank", "gain")
     assert np.abs(LightGBM().consume(model, path, X).scores - model.scores(X)).max() <= 2e-14
     assert "mcrank_relevance=0.0,1.0,3.0,7.0,15.0\n" in path.read_text()
@@ -64,7 +64,7 @@ def test_lightgbm_writes_and_reads_it_again_and_dumps_json(written):
     model = bed.model("mcrank prior")
     booster = lightgbm.Booster(model_file=str(written("mcrank prior")))
     again = lightgbm.Booster(model_str=booster.model_to_string())
-    X = LightGBM().seen(hard_rows(model.scorer, 500))
+    X = LightGBM().seen(hard_rows(model.scorer, 500), model)
     assert np.array_equal(again.predict(X, raw_score=True).T, model.scorer.raw(X))
     names = booster.feature_name()
     assert booster.dump_model()["feature_names"] == names
@@ -76,7 +76,7 @@ def test_contributions_add_up(written, name):
     import lightgbm
 
     model = bed.model(name)
-    X = LightGBM().seen(hard_rows(model.scorer, 200))
+    X = LightGBM().seen(hard_rows(model.scorer, 200), model)
     given = lightgbm.Booster(model_file=str(written(name))).predict(X, pred_contrib=True)
     sums = given.reshape(len(X), model.scorer.n_outputs, -1).sum(axis=2).T
     assert np.abs(sums - model.scorer.raw(X)).max() < 2e-14

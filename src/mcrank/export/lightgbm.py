@@ -41,7 +41,7 @@ class LightGBM(Target):
                 "may fall on the other side (treelite and lleaves do not do this)."
             )
 
-    def seen(self, X: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    def seen(self, X: npt.NDArray[np.float32], model: Exportable) -> npt.NDArray[np.float32]:
         """Return rows with 0 for what LightGBM takes for 0."""
         return np.where(np.abs(X) <= np.float32(_ZERO), np.float32(0), X)
 

@@ -8,7 +8,13 @@ from mcrank.errors import OptionError, did_you_mean
 from mcrank.export.target import Target
 
 TARGETS: dict[str, str] = {
+    "onnx": "mcrank.export.onnx:ONNX",
     "lightgbm": "mcrank.export.lightgbm:LightGBM",
+    "elasticsearch": "mcrank.export.elasticsearch:Elasticsearch",
+    "opensearch": "mcrank.export.elasticsearch:OpenSearch",
+    "solr": "mcrank.export.solr:Solr",
+    "vespa": "mcrank.export.vespa:Vespa",
+    "ranklib": "mcrank.export.ranklib:RankLib",
 }
 
 

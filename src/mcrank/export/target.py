@@ -133,6 +133,8 @@ class Target(Optioned, ABC):
         What happens to missing values there, in words.
     single : bool
         Whether the consumer adds up in float32.
+    advice : str
+        What to do with a model of a kind that it does not take.
     """
 
     name: ClassVar[str]
@@ -142,6 +144,7 @@ class Target(Optioned, ABC):
     exactness: ClassVar[str]
     missing: ClassVar[str]
     single: ClassVar[bool] = False
+    advice: ClassVar[str] = ""
 
     def refuses(self, model: Exportable) -> str | None:
         """Return why this model cannot go there, beyond the kinds of scorer and head; None if it can."""
@@ -162,11 +165,15 @@ class Target(Optioned, ABC):
         """
         raise ConsumerMissing(f"nothing here scores with an export to {self.name}.")
 
-    def seen(self, X: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Return rows as the consumer takes them, where it cannot tell some values apart; `missing` or
-        `exactness` says so. A copy that differs on other rows than these is wrong.
+    def seen(self, X: npt.NDArray[np.float32], model: Exportable) -> npt.NDArray[np.float32]:
+        """Return rows as the consumer of this model takes them, where it cannot tell some values apart;
+        `missing` or `exactness` says so. A copy that differs on other rows than these is wrong.
         """
         return X
+
+    def in_float(self, model: Exportable) -> bool:
+        """Whether the consumer adds up in float32, for this model."""
+        return self.single
 
     def check(self, model: Exportable) -> None:
         """Raise `OptionError` where an option is out of bounds, or the target does not take the model."""
@@ -178,12 +185,16 @@ class Target(Optioned, ABC):
     def _wrong_kind(self, model: Exportable) -> str | None:
         if model.kind not in self.scorers:
             takes = ", ".join(SCORERS[kind] for kind in self.scorers)
-            return f"it takes {takes}, and the scorer is of another kind ({SCORERS[model.kind]})"
+            return f"it takes {takes}, and the scorer is of another kind ({SCORERS[model.kind]}){self._hint}"
         if model.head.kind not in self.heads:
-            return f"it does not take {HEADS[model.head.kind]}"
+            return f"it does not take {HEADS[model.head.kind]}{self._hint}"
         if isinstance(model.scorer, WeightedSum) and model.scorer.standard.kind == "query":
             return "standard='query' needs all rows of a query, and an export scores one row at a time"
         return None
+
+    @property
+    def _hint(self) -> str:
+        return f"; {self.advice}" if self.advice else ""
 
 
 def takes(target: type[Target]) -> str:

@@ -11,7 +11,6 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +18,12 @@ import numpy as np
 
 from mcrank.experiments.dialect_orders import DialectOrder
 from mcrank.experiments.leaderboard import family
-from mcrank.experiments.names import shortened
 from mcrank.metrics.measure import parse_measure
 from mcrank.metrics.tools import DIALECTS
 from mcrank.report import comparison_tables
 from mcrank.report.comparison_figures import all_figures, difference_counts, difference_edges
 from mcrank.report.drilldown import add_documents, choose_documents
+from mcrank.report.environment import page_environment, template_text
 from mcrank.report.leaderboard import board_columns, board_view, pair_words
 from mcrank.report.palette import in_style
 from mcrank.report.panels import Figure
@@ -34,8 +33,6 @@ from mcrank.report.tables import Table, number
 from mcrank.texts import printable
 
 if TYPE_CHECKING:
-    import jinja2
-
     from mcrank.experiments.comparison import Comparison
 
 _WIDE, _SMALL = (500, 320), (330, 230)
@@ -142,7 +139,7 @@ def render_report(
     callback: Callable[[Step], Any] | None = None,
 ) -> str:
     """Return the page that `write_report` writes."""
-    environment = _environment()
+    environment = page_environment()
     step = _Steps(len(comparison.measures), callback)
     step("dialects")
     orders = comparison.dialect_orders
@@ -153,7 +150,10 @@ def render_report(
         step(f"leaderboard of {name}")
         boards[name] = board_view(comparison, name, times)
     step("figures and tables")
-    script, style = _template("labels.js") + _template("report.js"), in_style(_template("style.css"))
+    script, style = (
+        template_text("labels.js") + template_text("report.js"),
+        in_style(template_text("style.css")),
+    )
     page: dict[str, Any] = {
         "title": title,
         "script": script,
@@ -195,27 +195,6 @@ class _Cut:
     rows: int
     without_values: tuple[str, ...]
     room: Room
-
-
-def _template(name: str) -> str:
-    return (resources.files("mcrank.report") / "templates" / name).read_text(encoding="utf-8")
-
-
-def _environment() -> jinja2.Environment:
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_template),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["count"] = lambda value: f"{value:,}"
-    environment.filters["fixed"] = lambda value, digits=4: number(float(value), digits).text
-    environment.filters["short"] = shortened
-    environment.globals["raw"] = repr
-    return environment
 
 
 def _figures(comparison: Comparison) -> dict[str, dict[str, Any]]:

@@ -74,7 +74,7 @@ class Head:
         if self.values is not None:
             return self.expected(raw, self.values)
         # Cut off where the score would be infinite: no measure could rank it.
-        return np.exp(np.minimum(raw[0], _LARGEST_LOG)) if self.kind == "exp" else np.asarray(raw[0])
+        return np.exp(np.minimum(raw[0], LARGEST_LOG)) if self.kind == "exp" else np.asarray(raw[0])
 
     def expected(self, raw: FloatArray, values: FloatArray) -> FloatArray:
         """Return Σ T(k) p(k), summed as T(0) + Σ (T(k) - T(k-1)) Pr(y >= k): the same, and it needs no
@@ -144,7 +144,7 @@ class Head:
 
 
 GRADELESS = ("identity", "exp")
-_LARGEST_LOG = np.log(np.finfo(np.float64).max)
+LARGEST_LOG = np.log(np.finfo(np.float64).max)
 # Raw outputs of each kind, of so many grades.
 _OUTPUTS: dict[str, Callable[[int], int]] = {
     "identity": lambda grades: 1,
