@@ -245,8 +245,8 @@ MUTANTS = [
     Mutant(
         "bootstrap: another interval than asked for",
         "stats/two.py",
-        "confidence_level=level",
-        "confidence_level=2 * level - 1 if level > 0.5 else level",
+        "np.quantile(means, [(1.0 - level) / 2, (1.0 + level) / 2], axis=1)",
+        "np.quantile(means, [1.0 - level, level] if level > 0.5 else [0.25, 0.75], axis=1)",
         "test_stats.py::test_bootstrap_interval_is_that_of_its_level",
     ),
     Mutant(

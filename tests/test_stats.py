@@ -120,6 +120,23 @@ def test_bootstrap_interval_covers_and_repeats():
     assert (flat.low, flat.mean, flat.high) == (0.5, 0.5, 0.5)
 
 
+def test_the_order_of_queries_and_other_systems_have_no_say_in_an_interval():
+    rng = np.random.default_rng(4)
+    systems = {name: dict(enumerate(rng.random(70).tolist())) for name in "abc"}
+    turned = {name: dict(reversed(values.items())) for name, values in systems.items()}
+    for row, other in zip(stats.compare(systems), stats.compare(turned, baseline="a"), strict=True):
+        assert row.interval == other.interval == stats.bootstrap_interval(systems[row.system])
+
+
+def test_intervals_are_those_of_plain_resampling():
+    values = np.random.default_rng(6).random(50) ** 3
+    rng = np.random.default_rng(0)
+    drawn = [rng.choice(values, 50).mean() for _ in range(4000)]
+    interval = stats.bootstrap_interval(dict(enumerate(values)), rounds=4000)
+    width = interval.high - interval.low
+    assert [interval.low, interval.high] == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=width / 15)
+
+
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.95])
 def test_bootstrap_interval_is_that_of_its_level(level):
     values = np.random.default_rng(1).random(400)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
+
+_ABANDONED = 3600.0  # seconds without a change after which a part of a file has no writer any more
 
 
 @contextlib.contextmanager
@@ -15,7 +19,8 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a file to write; it takes the name ``path`` only when all is written and on disk.
 
     `OSError`, also from the caller's block, names ``path`` and not the file under way. A kill leaves
-    ``.name.xxxxxxxx.part`` behind, and under ``path`` what was there.
+    ``.name.xxxxxxxx.part`` behind, and under ``path`` what was there; writing ``path`` an hour later or more
+    removes it.
 
     Examples
     --------
@@ -30,9 +35,10 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     target = Path(path)
     if target.exists() and not target.is_file():
         raise OSError(None, "it exists and is not a regular file", str(target))
-    # Of the name only its start: a long one has no room for more.
-    part = target.with_name(f".{target.name[:50]}.{secrets.token_hex(4)}.part")
+    start = f".{target.name[:50]}."  # a long name has no room for more
+    part = target.with_name(f"{start}{secrets.token_hex(4)}.part")
     try:
+        _remove_abandoned(target.parent, start)
         with open(part, "xb") as file:
             yield file
             file.flush()
@@ -42,3 +48,13 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise OSError(error.errno, error.strerror or str(error), str(target)) from None
     finally:
         part.unlink(missing_ok=True)
+
+
+def _remove_abandoned(folder: Path, start: str) -> None:
+    """Remove parts of files that nobody has written to for an hour: their writers were killed."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(start) and re.fullmatch(r"[0-9a-f]{8}\.part", entry.name[len(start) :]):
+                with contextlib.suppress(OSError):
+                    if time.time() - entry.stat().st_mtime > _ABANDONED:
+                        os.unlink(entry.path)

@@ -203,6 +203,25 @@ def test_ctrl_c_while_waiting_for_input(scored):
     assert printed[1].strip() == b"stopped."
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_ending_it_while_it_waits_for_input_leaves_nothing_behind(scored, tmp_path, number):
+    args = [*COMMAND, "evaluate", "-", "scores.txt"]
+    with subprocess.Popen(
+        args, cwd=scored, stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as process:  # fmt: skip
+        process.stdin.write(b"2 qid:1 1:0.5\n" * 100_000)
+        process.stdin.flush()
+        until = time.monotonic() + 60
+        while not list(tmp_path.glob("mcrank-*/input")) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert list(tmp_path.glob("mcrank-*/input"))
+        process.send_signal(number)
+        assert process.wait(60) == -number
+        assert process.stderr.read() == b""
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_stream_without_the_letters_still_shows_the_result(tmp_path):
     (tmp_path / "data").write_text("0 qid:1 1:0\n1 qid:1 1:1\n0 qid:2 1:0\n1 qid:2 1:1\n")
     (tmp_path / "Größe").write_text("1\n2\n1\n2\n")

@@ -120,3 +120,29 @@ def test_rows_that_leave_out_their_last_features_are_scored_as_the_text_means(mc
     assert code == 0
     rows = np.array([[0.5, 0, 0, 0, 0], [0, 0.25, 0, 0, 0]])
     assert [float(line) for line in printed.splitlines()] == ranker.predict(rows).tolist()
+
+
+@pytest.mark.parametrize("left_out", [["grade"], ["grade", "qid"]])
+def test_a_table_needs_no_grades_to_be_scored(mcrank_cli, ranker, test_data, tmp_path, left_out):
+    columns = {"qid": test_data.qid, "grade": ["?"] * test_data.n_rows}  # grades are not looked at either
+    columns |= dict(zip(test_data.feature_names, test_data.X.T.tolist(), strict=True))
+    wanted = ranker.predict(test_data).tolist()
+    for names in (list(columns), [name for name in columns if name not in left_out]):
+        path = tmp_path / "rows.csv"
+        rows = zip(*(columns[name] for name in names), strict=True)
+        path.write_text("\n".join([",".join(names), *(",".join(map(str, row)) for row in rows)]))
+        code, printed, err = mcrank_cli("predict", "model.mcrank", str(path))
+        assert (code, err) == (0, "")
+        assert [float(line) for line in printed.splitlines()] == wanted
+
+
+def test_a_blend_by_query_still_asks_for_query_ids(mcrank_cli, files, tmp_path):
+    train = mcrank.read(files / "train.txt")
+    blend = mcrank.Blend(members="best-feature", standard="query", method="equal")
+    blend.fit(train, valid=mcrank.read(files / "valid.txt")).save(tmp_path / "blend.mcrank")
+    path = tmp_path / "rows.csv"
+    path.write_text("f1,f2,f3,f4,f5\n1,2,3,4,5\n")
+    code, printed, err = mcrank_cli("predict", str(tmp_path / "blend.mcrank"), str(path))
+    assert code != 0
+    assert printed == ""
+    assert "quer" in err

@@ -136,8 +136,8 @@ def test_columns_named_by_the_caller():
     ("change", "options", "message"),
     [
         ({"title": ["x", "y", "z", "w"]}, {}, "column 'title' of the table is not numeric"),
-        ({"grade": [1, 1, 1, 1]}, {}, "columns 'label', 'grade'; choose with grade="),
-        ({"qid": [1, 1, 1, 1]}, {}, "columns 'query_id', 'qid'; choose with qid="),
+        ({"grade": [1, 1, 1, 1]}, {}, "columns 'label', 'grade'; keep one, or choose with grade= in Python"),
+        ({"qid": [1, 1, 1, 1]}, {}, "columns 'query_id', 'qid'; keep one, or choose with qid= in Python"),
         ({"bm25": [1.0, np.inf, 0, 0]}, {}, "column 'bm25' of the table has inf at row 1"),
         ({"bm25": [1.0, 1e39, 0, 0]}, {}, r"column 'bm25' of the table has 1e\+39 at row 1"),
         ({"label": [1, 1, -1, 1]}, {}, "-1.0 at row 2"),
@@ -156,7 +156,8 @@ def test_bad_tables_are_named(change, options, message):
 
 def test_missing_roles_and_empty_tables():
     with pytest.raises(
-        mcrank.DataError, match="no column 'qid' or 'query_id' or 'queryid'; name it with qid="
+        mcrank.DataError,
+        match="no column 'qid' or 'query_id' or 'queryid'; call it so, or name it with qid= in Python",
     ):
         mcrank.read({"label": [1], "x": [1.0]})
     with pytest.raises(mcrank.DataError, match="no column 'label' or 'grade' or 'relevance'"):

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-LIMIT = 30.0  # seconds of a case; the slowest takes a hundredth of that on an idle machine
-READY = 300.0  # seconds to make valid files and compile kernels
+LIMIT = 30.0  # seconds of processor time of a case; the slowest takes a hundredth of that
+READY = 300.0  # the same to make valid files and compile kernels
+STARVED = 10.0  # times as long on the clock: a child that waits for a busy machine is not one that hangs
+LOOK = 0.5  # seconds between two looks at a silent child
 LEAST = 100  # cases of a run of seconds
 KEPT = 20  # findings of a kind that are saved
 
@@ -76,13 +78,13 @@ def _one_child(outcome: Outcome, start: int, seconds: float, out: Path | None) -
     os.close(write_end)
     number, running = start, False
     try:
-        for what, case, words in _messages(read_end, outcome, seconds):
+        for what, case, words in _messages(read_end, child.pid, outcome, seconds):
             if what == "begin":
                 number, running = case, True
             elif what == "end":  # the child is gone
                 break
             elif what == "hang":
-                _note(outcome, "hang", number, f"no answer for {LIMIT:g} s", out)
+                _note(outcome, "hang", number, words, out)
                 return number
             elif what == "over":
                 return number
@@ -106,15 +108,44 @@ def _one_child(outcome: Outcome, start: int, seconds: float, out: Path | None) -
         os.close(read_end)
 
 
-def _messages(channel: int, outcome: Outcome, seconds: float):
+def processor_seconds(pid: int) -> float | None:
+    """Processor time of a process and its threads so far; None where the system does not tell."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class _Silence:
+    """How long a child has said nothing, on the clock and in its own work."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.clock, self.work = time.monotonic(), processor_seconds(pid)
+
+    def too_long(self, limit: float) -> str:
+        """What is wrong with it; nothing while it may only be waiting for its turn."""
+        work, clock = processor_seconds(self.pid), time.monotonic() - self.clock
+        if work is None or self.work is None:
+            return f"no answer for {limit:g} s" if clock > limit else ""
+        if work - self.work > limit:
+            return f"no answer for {limit:g} s of processor time"
+        return f"no answer for {clock:.0f} s" if clock > STARVED * limit else ""
+
+
+def _messages(channel: int, pid: int, outcome: Outcome, seconds: float):
     """Yield what the child says; also "hang" after silence, "over" when time is up, "end" when it is gone."""
     selector = selectors.DefaultSelector()
     selector.register(channel, selectors.EVENT_READ)
     rest, patience, began = b"", READY, 0.0
     while True:
-        if not selector.select(patience):
-            yield "hang", -1, ""
-            return
+        silence = _Silence(pid)
+        while not selector.select(LOOK):
+            words = silence.too_long(patience)
+            if words:
+                yield "hang", -1, words
+                return
         block = os.read(channel, 1 << 16)
         if not block:
             yield "end", -1, ""

@@ -41,7 +41,7 @@ def test_a_case_depends_on_its_seed_and_number_alone(name):
 
 
 class Broken(Target):
-    """Case 1 dies by a signal, 2 hangs, 3 takes memory, 4 raises, 5 answers wrongly."""
+    """Case 1 dies by a signal, 2 sleeps, 3 takes memory, 4 raises, 5 answers wrongly, 6 never ends."""
 
     name = "broken"
 
@@ -63,17 +63,21 @@ class Broken(Target):
             raise IndexError("foreign")
         elif number == 5:
             raise Difference("other numbers")
+        while number == 6:
+            pass
         time.sleep(0.01)
         return True
 
 
 def test_the_harness_sees_what_it_is_there_to_see(tmp_path, monkeypatch):
-    monkeypatch.setattr(parent, "LIMIT", 4.0)
+    monkeypatch.setattr(parent, "LIMIT", 2.0)
+    monkeypatch.setattr(parent, "STARVED", 4.0)
     monkeypatch.setenv("MCRANK_FUZZ_TARGET", f"{__name__}:Broken")
     outcome = fuzz("broken", seconds=5.0, out=tmp_path)
     found = {number: what for what, number, _ in outcome.findings}
-    assert found == {1: "signal", 2: "hang", 3: "memory", 4: "foreign", 5: "difference"}
+    assert found == {1: "signal", 2: "hang", 3: "memory", 4: "foreign", 5: "difference", 6: "hang"}
     assert outcome.findings[0][2].startswith("SIGSEGV")
+    assert outcome.findings[-1][2] == "no answer for 2 s of processor time"
     assert outcome.counts["accepted"] > 1
     saved = (tmp_path / "broken-0-4-foreign" / "finding.txt").read_text()
     assert "IndexError: foreign" in saved

@@ -328,3 +328,12 @@ def test_mean_of_some_queries_is_that_of_their_own_data(name, dialect, weighted)
         alone = data.select(np.flatnonzero(queries))
         mean = measure.on(alone).mean(scores[np.repeat(queries, sizes)])
         assert repr(prepared.mean_of(values, queries)) == repr(mean)  # NaN where no query counts
+
+
+def test_grades_are_not_the_callers_array():
+    y = np.array([0.0, 1.0, 2.0, 0.5])
+    for grades in (y, y[:3]):
+        ours = mcrank.Grades(grades, np.zeros(len(grades), dtype=np.int64))
+        before = ours.y.copy()
+        grades += 1.0
+        assert np.array_equal(ours.y, before)

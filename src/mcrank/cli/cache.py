@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from mcrank.cli.inputs import STANDARD, InputPath
+from mcrank.cli.inputs import InputPath, as_called
 from mcrank.cli.main import json_option, print_facts, print_json
 from mcrank.cli.options import jobs_option
 from mcrank.cli.progress import announce_compilation
@@ -50,12 +50,12 @@ def reading(label: str) -> Iterator[Callable[[int, int], None] | None]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def read_telling(path: str, called: str | None = None, **options: Any) -> Dataset:
-    """Read a data file with a bar, and with --verbose tell what it holds; the user has ``called`` it so."""
+def read_telling(path: str, **options: Any) -> Dataset:
+    """Read a data file with a bar, and with --verbose tell what it holds."""
     from mcrank.data.read import read
 
     start = time.perf_counter()
-    name = "standard input" if called == STANDARD else called or path
+    name = as_called(path)
     with reading(name) as progress:
         data = read(path, progress=progress, **options)
     detail(

@@ -33,7 +33,7 @@ def command(data: tuple[str, ...], unjudged: Unjudged, cache: bool, n_jobs: int 
         raise click.UsageError("--cache needs files; standard input has no place beside it.")
     announce_compilation()
     parts = [
-        read_telling(local_file(path, table=True), path, cache=cache, unjudged=unjudged, n_jobs=n_jobs)
+        read_telling(local_file(path, table=True), cache=cache, unjudged=unjudged, n_jobs=n_jobs)
         for path in data
     ]
     called = ["standard input" if path == STANDARD else path for path in data]

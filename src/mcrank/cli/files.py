@@ -23,7 +23,7 @@ def read_grades(path: str, n_jobs: int | None = None) -> tuple[str, Dataset | Qr
     file = local_file(path, table=True)
     if looks_like_qrels(file):
         return file, Qrels.read(file)
-    return file, read_telling(file, path, n_jobs=n_jobs)
+    return file, read_telling(file, n_jobs=n_jobs)
 
 
 def looks_like_qrels(path: str) -> bool:

@@ -11,13 +11,15 @@ import errno
 import glob
 import os
 import shutil
+import signal
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -100,7 +102,7 @@ def local_file(path: str, *, table: bool = False) -> str:
         folder = tempfile.mkdtemp(prefix="mcrank-")
     context = click.get_current_context(silent=True)
     if context is not None:
-        context.find_root().call_on_close(lambda: shutil.rmtree(folder, ignore_errors=True))
+        context.find_root().call_on_close(_removing(folder))
     copy = Path(folder, "input")
     _SHOWN[str(copy)] = shown
     blame = _blaming(f"the copy of {shown} in {folder} (TMPDIR)")
@@ -108,6 +110,25 @@ def local_file(path: str, *, table: bool = False) -> str:
         for block in _blocks(source, shown):
             target.write(block)
     return str(_as_table(copy, shown) if table else copy)
+
+
+def _removing(folder: str) -> Callable[[], None]:
+    """Return what removes a folder when the command ends; it also goes when somebody ends the command."""
+    signals = (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))  # Windows has no SIGHUP
+    waiting = [number for number in signals if signal.getsignal(number) == signal.SIG_DFL]
+
+    def remove() -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        for number in waiting:
+            signal.signal(number, signal.SIG_DFL)
+
+    def remove_and_end(number: int, frame: FrameType | None) -> None:
+        remove()
+        signal.raise_signal(number)  # as if nobody had listened: the caller sees which signal it was
+
+    for number in waiting:
+        signal.signal(number, remove_and_end)
+    return remove
 
 
 def _is_pipe(path: str) -> bool:
@@ -125,15 +146,16 @@ def _blaming(what: str) -> Iterator[None]:
         raise OSError(errno.EIO, f"cannot be written: {words}", what) from None
 
 
-def _blocks(source: IO[bytes], shown: str) -> Iterator[bytes]:
+def _blocks(source: Any, shown: str) -> Iterator[bytes]:
     try:
-        while block := source.read(1 << 20):
+        # Not `read`, which asks again by itself until it has all: a signal would wait for the rest.
+        while block := source.read1(1 << 20):
             yield block
     except OSError as error:
         raise DataError(f"{shown} cannot be read: {error.strerror or error}.") from None
 
 
-def _source(path: str, shown: str) -> AbstractContextManager[IO[bytes]]:
+def _source(path: str, shown: str) -> AbstractContextManager[Any]:
     if path != STANDARD:
         try:
             return open(path, "rb")

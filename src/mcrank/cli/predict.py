@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +18,8 @@ from mcrank.cli.train import read_alike
 from mcrank.errors import OptionError
 
 if TYPE_CHECKING:
+    from mcrank.arrays import FeatureArray
+    from mcrank.data.dataset import Dataset
     from mcrank.models.file import LoadedRanker
 
 # Lines written at a time: enough to be fast, few enough to stay small.
@@ -48,6 +51,9 @@ def command(
     as_json: bool,
 ) -> None:
     """Score every row of DATA with MODEL: one score a line, in the file's row order; either may be -."""
+    from mcrank.data.sources import find_files
+    from mcrank.data.table_files import table_format
+    from mcrank.data.table_sets import read_to_score
     from mcrank.models.file import load
     from mcrank.writing import replace_file
 
@@ -62,7 +68,13 @@ def command(
     ranker = load(local_file(model))
     if n_jobs is not None:
         ranker.set_params(n_jobs=n_jobs)
-    rows = read_alike(data, ranker, "zero", n_jobs)  # scoring needs no grades
+    file = local_file(data, table=True)
+    rows: Dataset | FeatureArray
+    if table_format(Path(file)) is None:
+        rows = read_alike(file, ranker, "zero", n_jobs)
+    else:  # where grades need not even be there
+        named = hasattr(ranker, "feature_names_in_")
+        rows = read_to_score(find_files(file), ranker.feature_names_ if named else None)
     if proba:
         values = _with_probabilities(ranker).predict_proba(rows)
     elif relevance is not None:

@@ -97,7 +97,7 @@ def command(
         raise click.UsageError(str(error), ctx) from None
     announce_compilation()
     n_jobs = options["n_jobs"]
-    train_data = read_telling(local_file(data, table=True), data, unjudged=unjudged, n_jobs=n_jobs)
+    train_data = read_telling(local_file(data, table=True), unjudged=unjudged, n_jobs=n_jobs)
     valid_data = None if valid is None else read_alike(valid, train_data, unjudged, n_jobs)
     model = None if init_model is None else local_file(init_model)
     scores = {
@@ -149,7 +149,7 @@ def read_alike(path: str, model: Dataset | Ranker, unjudged: Unjudged, n_jobs: i
         names, named = model.feature_names_, hasattr(model, "feature_names_in_")
     file = local_file(path, table=True)
     wanted = names if named and table_format(Path(file)) is not None else None
-    data = read_telling(file, path, unjudged=unjudged, n_jobs=n_jobs, features=wanted)
+    data = read_telling(file, unjudged=unjudged, n_jobs=n_jobs, features=wanted)
     if data.named or data.n_features >= len(names):
         return data
     return read(file, n_features=len(names), unjudged=unjudged, n_jobs=n_jobs)

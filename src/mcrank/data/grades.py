@@ -42,7 +42,7 @@ class Grades:
     1.0
     """
 
-    __slots__ = ("doc_ids", "offsets", "qids", "query_weight", "small", "source_rows", "y")
+    __slots__ = ("_y", "doc_ids", "offsets", "qids", "query_weight", "small", "source_rows")
 
     def __init__(
         self,
@@ -56,29 +56,39 @@ class Grades:
         jobs = check_jobs(n_jobs, "Grades")
         given = np.atleast_1d(check_numbers(y, "y of Grades"))
         rows = len(given)
-        # What is float64 and in order already, as in most evaluations, is not copied.
         if rows == 0:
             raise DataError("y of Grades is empty; there must be at least one row.")
         small = _small_grades(given, jobs)
-        grades = given if small is not None or _are_grades(given) else check_grades(given, rows)
         documents = None if doc_ids is None else check_ids(doc_ids, "doc_ids of Grades", rows, blank=True)
-        order, self.offsets, self.qids = _grouped(check_ids(qid, "qid of Grades", rows), jobs)
+        order, self.offsets, self.qids = _grouped(check_ids(qid, "qid of Grades", rows, copy=False), jobs)
         self.source_rows: IntArray | None = order
-        self.y: FloatArray = grades if order is None else grades[order]
         # The grades as bytes where that is exact: kernels read them instead, and nothing is checked twice.
         self.small = small if small is None or order is None else small[order]
+        self._y: FloatArray | None = None
+        if small is None:
+            # A copy: the caller may go on to change the array.
+            grades = np.array(given) if _are_grades(given) else check_grades(given, rows)
+            self._y = grades if order is None else grades[order]
         self.doc_ids = documents if documents is None or order is None else documents[order]
         self.query_weight = check_query_weights(query_weight, self.qids)
+
+    @property
+    def y(self) -> FloatArray:
+        """Grade of each row, in grouped order."""
+        if self._y is None:
+            assert self.small is not None  # one of the two is there
+            self._y = self.small.astype(np.float64)
+        return self._y
 
     def to_grouped(self, values: Array) -> Array:
         """Bring per-row values from the caller's row order into the grouped order."""
         return values if self.source_rows is None else values[self.source_rows]
 
     def __len__(self) -> int:
-        return len(self.y)
+        return int(self.offsets[-1])
 
     def __repr__(self) -> str:
-        return f"Grades({len(self.y)} rows, {len(self.qids)} queries)"
+        return f"Grades({len(self)} rows, {len(self.qids)} queries)"
 
 
 def _parts(rows: int, jobs: int) -> list[tuple[int, int]]:

@@ -36,7 +36,9 @@ _INT64 = np.iinfo(np.int64)
 _KINDS = {int: "integers", str: "texts", tuple: "tuples"}
 
 
-def check_ids(values: Any, where: str, rows: int | None = None, *, blank: bool = False) -> IdArray:
+def check_ids(
+    values: Any, where: str, rows: int | None = None, *, blank: bool = False, copy: bool = True
+) -> IdArray:
     """Return ids by the rule above, or raise `DataError`.
 
     Parameters
@@ -49,6 +51,8 @@ def check_ids(values: Any, where: str, rows: int | None = None, *, blank: bool =
         How many there must be.
     blank : bool
         Whether an empty text means "no id", beside ids of any kind; otherwise it is a missing one.
+    copy : bool
+        Whether the result must not be the caller's own array.
 
     Examples
     --------
@@ -64,10 +68,10 @@ def check_ids(values: Any, where: str, rows: int | None = None, *, blank: bool =
     if found.ndim != 1 or (rows is not None and len(found) != rows):
         wanted = "" if rows is None else f": {rows} rows"
         raise DataError(f"{where} must have one value per row{wanted}, got shape {found.shape}.")
-    return column_ids(column, where, blank=blank)
+    return column_ids(column, where, blank=blank, copy=copy)
 
 
-def column_ids(column: Column, where: str, *, blank: bool = False) -> IdArray:
+def column_ids(column: Column, where: str, *, blank: bool = False, copy: bool = True) -> IdArray:
     """Ids of a column, as `check_ids` gives them."""
     values, missing = column.values, column.missing
     kind = values.dtype.kind
@@ -80,7 +84,7 @@ def column_ids(column: Column, where: str, *, blank: bool = False) -> IdArray:
     if missing is not None and missing.any():
         raise _missing(where, int(np.argmax(missing)), blank)
     if kind == "i":
-        return values.astype(np.int64)  # a copy: the caller may go on with his own
+        return values.astype(np.int64, copy=copy)
     if kind == "u":
         return _integers(values)
     if kind == "f":

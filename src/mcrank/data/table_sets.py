@@ -44,6 +44,19 @@ def read_table_files(files: Sequence[Path], columns: Columns, unjudged: str) -> 
     return _dataset(parts, columns, unjudged, as_written=is_text(files[0]))
 
 
+def read_to_score(files: Sequence[Path], features: Sequence[str] | None) -> Dataset | FeatureArray:
+    """Read table files for their features alone: grades are not looked at, and need not be there.
+
+    Where there are query ids it is a `Dataset` (some rankers score by query), whose grades are 0.
+    """
+    parts = [open_table(path, Columns().ids) for path in files]
+    grades = np.zeros(sum(part.rows for part in parts), dtype=np.int64)
+    with_ids = _find(parts[0].shown, None, QID_NAMES, "qid", parts[0].where) is not None
+    columns = Columns(None if with_ids else grades, grades, features=features)
+    found = _dataset(parts, columns, "zero", as_written=is_text(files[0]))
+    return found if with_ids else found.X
+
+
 def read_table(source: Any, columns: Columns, unjudged: str) -> Dataset:
     """Read a table in memory."""
     if is_sparse(source):
@@ -59,7 +72,10 @@ def _find(names: Sequence[str], given: Any, known: tuple[str, ...], option: str,
         return None
     found = [name for name in names if name.lower() in known]
     if len(found) > 1:
-        raise DataError(f"{where} has columns {', '.join(map(repr, found))}; choose with {option}=.")
+        raise DataError(
+            f"{where} has columns {', '.join(map(repr, found))}; keep one, or choose "
+            f"with {option}= in Python."
+        )
     return found[0] if found else None
 
 
@@ -74,7 +90,8 @@ def _roles(first: Table, columns: Columns) -> dict[str, int | None]:
     for role, known in (("qid", QID_NAMES), ("grade", GRADE_NAMES)):
         if roles[role] is None and getattr(columns, role) is None:
             raise DataError(
-                f"{first.where} has no column {' or '.join(map(repr, known))}; name it with {role}=."
+                f"{first.where} has no column {' or '.join(map(repr, known))}; call it so, or "
+                f"name it with {role}= in Python."
             )
     return {role: None if name is None else first.place(name) for role, name in roles.items()}
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from mcrank.experiments.comparison import Comparison
 
 LEVEL = 0.95
-ROUNDS = 2000  # of the bootstrap: ends of an interval to about a fortieth of its width
 
 
 @dataclass(frozen=True)
@@ -114,8 +113,8 @@ def _rows(comparison: Comparison, measure: str, against: str) -> list[stats.Row]
     known = values[:, known_to_all(values)]
     if len(known) > 1:
         table = dict(zip(comparison.keys, known, strict=True))
-        return compare_columns(table, against, level=LEVEL, rounds=ROUNDS)
-    interval = interval_of(known[0], level=LEVEL, rounds=ROUNDS)
+        return compare_columns(table, against, level=LEVEL)
+    interval = interval_of(known[0], level=LEVEL)
     return [stats.Row(against, interval, None, None, None, None, None, None, None)]
 
 

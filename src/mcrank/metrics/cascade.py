@@ -13,12 +13,15 @@ from typing import ClassVar
 import numpy as np
 
 from mcrank.arrays import FloatArray
-from mcrank.kernels import kernel
+from mcrank.kernels import kernel, step
 from mcrank.metrics.dialect import Dialect
 from mcrank.metrics.layout import Layout
 from mcrank.metrics.measure import Arithmetic, Measure, checked_number
 from mcrank.metrics.precision import Binary
 from mcrank.metrics.ranking import RankedRows
+
+_LONG = 512  # rows of a tied group that matter from which on they are not gone through one by one
+_NOTHING = 1e-20  # a chance below this is none
 
 
 @kernel()
@@ -41,15 +44,84 @@ def cascades(rows, satisfied, rest, weight, out):  # type: ignore[no-untyped-def
         out[q] = total
 
 
+@step()
+def reading_on(group, satisfied, reach, chances):  # type: ignore[no-untyped-def]
+    """Fill the chance to go on after 1, 2, ... rows of a group in random order: the mean, over all choices
+    of j of its rows, of the product of (1 - satisfied).
+    """
+    # IN: group (levels of its rows), satisfied, reach  OUT: chances (0 up to reach)
+    chances[0] = 1.0
+    for j in range(1, reach + 1):
+        chances[j] = 0.0
+    # Add the group's rows one by one: a choice of j out of i rows has the newest with chance j / i.
+    for i in range(1, group.shape[0] + 1):
+        go_on = 1.0 - satisfied[group[i - 1]]
+        for j in range(min(i, reach), 0, -1):
+            chances[j] = (i - j) / i * chances[j] + j / i * go_on * chances[j - 1]
+
+
+@step()
+def reading_on_for_long(group, satisfied, reach, chances):  # type: ignore[no-untyped-def]
+    """As `reading_on`, for a long group whose chances to be satisfied do not pass 1.
+
+    Rows that satisfy nobody change nothing but how many of the others are met. After h of those others the
+    chance is at most the h-th power of their mean (Maclaurin's inequality), so only the first few matter;
+    how many of them are among j rows is hypergeometric, narrow around its mode. For n rows, m of them
+    satisfying with mean chance p, that is a time of m * min(m, 46 / p) + n * sqrt(n), not n^2.
+    """
+    # IN: group, satisfied (0 to 1), reach  OUT: chances
+    n = group.shape[0]
+    count, mean = 0, 0.0
+    for i in range(n):
+        if satisfied[group[i]] != 0.0:
+            count += 1
+            mean += 1.0 - satisfied[group[i]]
+    mean = mean / count if count > 0 else 0.0
+    most = np.int64(
+        min(count, 1 if mean == 0.0 else np.ceil(np.log(_NOTHING) / np.log(mean)) if mean < 1.0 else n)
+    )
+    able = np.empty(count, dtype=group.dtype)
+    k = 0
+    for i in range(n):
+        if satisfied[group[i]] != 0.0:
+            able[k] = group[i]
+            k += 1
+    after = np.empty(most + 1)
+    reading_on(able, satisfied, most, after)
+    chances[0] = 1.0
+    for j in range(1, reach + 1):
+        mode = min(((j + 1) * (count + 1)) // (n + 2), min(j, count))
+        others = n - count - j  # and as many of those met as of the others' places
+        value = after[mode] if mode <= most else 0.0
+        total, weight, h = 1.0, 1.0, mode
+        while h < min(j, count) and weight > _NOTHING:
+            weight *= (count - h) * (j - h) / ((h + 1) * (others + h + 1))
+            h += 1
+            total += weight
+            value += weight * after[h] if h <= most else 0.0
+        weight, h = 1.0, mode
+        while h > max(0, -others) and weight > _NOTHING:
+            weight *= h * (others + h) / ((count - h + 1) * (j - h + 1))
+            h -= 1
+            total += weight
+            value += weight * after[h] if h <= most else 0.0
+        chances[j] = value / total
+
+
 @kernel()
 def expected_cascades(rows, satisfied, weight, scratch, out):  # type: ignore[no-untyped-def]
     """As `cascades`, but the mean over all orders of equal scores.
 
-    In a tied group let m_j be the mean, over all choices of j of its rows, of the product of (1 - satisfied):
-    the reader goes on after j of them with probability m_j, so rank j satisfies with m_(j-1) - m_j.
+    The reader goes on after j rows of a tied group with the chance m_j that `reading_on` finds, so rank j
+    satisfies with m_(j-1) - m_j.
     """
     # IN: rows, satisfied, weight  OUT: scratch (one longer than weight), out
     scores, order, starts, ends, levels = rows
+    longest = 0
+    for q in range(starts.shape[0]):
+        longest = max(longest, ends[q] - starts[q])
+    group = np.empty(longest, dtype=levels.dtype)
+    likely = satisfied.max()
     for q in range(starts.shape[0]):
         s = starts[q]
         n = ends[q] - s
@@ -63,14 +135,12 @@ def expected_cascades(rows, satisfied, weight, scratch, out):  # type: ignore[no
             while b < n and scores[order[s + b]] == score:
                 b += 1
             reach = min(b, depth) - a
-            scratch[0] = 1.0
-            for j in range(1, reach + 1):
-                scratch[j] = 0.0
-            # Add the group's rows one by one: a choice of j out of i rows has the newest with chance j / i.
-            for i in range(1, b - a + 1):
-                go_on = 1.0 - satisfied[levels[order[s + a + i - 1]]]
-                for j in range(min(i, reach), 0, -1):
-                    scratch[j] = (i - j) / i * scratch[j] + j / i * go_on * scratch[j - 1]
+            for i in range(a, b):
+                group[i] = levels[order[s + i]]
+            if reach > _LONG and likely <= 1.0:
+                reading_on_for_long(group[a:b], satisfied, reach, scratch)
+            else:
+                reading_on(group[a:b], satisfied, reach, scratch)
             for j in range(1, reach + 1):
                 total += weight[a + j - 1] * reading * (scratch[j - 1] - scratch[j])
             reading *= scratch[reach]

@@ -219,7 +219,7 @@ def graded_rows(
     if isinstance(scores, Run):
         raise DataError("data of evaluate must be Qrels when scores is a Run, so that documents meet by id.")
     given = score_array(scores)
-    rows = len(data.y)
+    rows = int(data.offsets[-1])
     if given.shape != (rows,):
         raise DataError(f"scores must have one value per row: {rows} rows, got shape {given.shape}.")
     to_grouped = getattr(data, "to_grouped", None)

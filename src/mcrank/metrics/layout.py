@@ -59,7 +59,7 @@ class Layout:
     ``stops[q]``: they have no rank but count in the ideal ranking.
     """
 
-    grades: FloatArray
+    given: FloatArray | None  # grades; None where ``small`` has them
     starts: IntArray
     ends: IntArray
     stops: IntArray
@@ -79,8 +79,9 @@ class Layout:
         offsets = np.array(data.offsets, dtype=np.int64)
         stops = offsets[1:].copy()
         ends = getattr(data, "ranked_ends", None)
+        small = getattr(data, "small", None)
         return cls(
-            grades=np.ascontiguousarray(data.y, dtype=np.float64),
+            given=np.ascontiguousarray(data.y, dtype=np.float64) if small is None else None,
             starts=offsets[:-1].copy(),
             ends=stops if ends is None else np.array(ends, dtype=np.int64),
             stops=stops,
@@ -90,7 +91,7 @@ class Layout:
             missing=getattr(data, "missing", None),
             unjudged=getattr(data, "unjudged", None),
             source_rows=getattr(data, "source_rows", None),
-            small=getattr(data, "small", None),
+            small=small,
             jobs=jobs,
         )
 
@@ -122,7 +123,15 @@ class Layout:
     @property
     def n_rows(self) -> int:
         """Number of rows, ranked or not."""
-        return len(self.grades)
+        return int(self.stops[-1]) if len(self.stops) else 0
+
+    @lazy
+    def grades(self) -> FloatArray:
+        """Grade of each row."""
+        if self.given is not None:
+            return self.given
+        assert self.small is not None  # one of the two is there
+        return self.small.astype(np.float64)
 
     @lazy
     def sizes(self) -> IntArray:
@@ -178,7 +187,7 @@ class Layout:
             rounded = self.level_grades.astype(np.float32).astype(np.float64)
         if np.array_equal(rounded, self.level_grades):
             return self
-        return replace(self, grades=np.take(rounded, self.levels), small=None)
+        return replace(self, given=np.take(rounded, self.levels), small=None)
 
     @lazy
     def queries(self) -> IntArray:

@@ -12,7 +12,7 @@ import numpy as np
 from mcrank.arrays import FloatArray
 from mcrank.errors import DataError, OptionError
 from mcrank.stats.paired import Test, check_draws, randomization_test, t_test, wilcoxon_test, wins_ties_losses
-from mcrank.stats.two import Interval, Values, align, interval_of, known_to_all
+from mcrank.stats.two import Interval, Values, align, intervals_of, known_to_all
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -161,9 +161,9 @@ def compare_columns(
         if name != baseline
     }
     corrected = dict(zip(tests, holm([found.p for found in tests.values()]), strict=True))
+    intervals = intervals_of([*table.values()], level=level, rounds=rounds, seed=seed)
     rows = []
-    for name, column in table.items():
-        interval = interval_of(column, level=level, rounds=rounds, seed=seed)
+    for (name, column), interval in zip(table.items(), intervals, strict=True):
         if name == baseline:
             rows.append(Row(name, interval, None, None, None, None, None, None, None))
             continue

@@ -1,0 +1,37 @@
+"""Files written whole: what a kill leaves behind goes with a later write, and nobody else's file does."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from mcrank.atomic import written_whole
+
+
+def write(path, content=b"all of it"):
+    with written_whole(path) as file:
+        file.write(content)
+
+
+def test_what_a_kill_left_is_removed_by_a_later_write(tmp_path):
+    old, fresh = tmp_path / ".model.0123abcd.part", tmp_path / ".model.0123abce.part"
+    others = [tmp_path / name for name in (".model2.0123abcd.part", ".model.txt.part", "model.0123abcd.part")]
+    for path in (old, fresh, *others):
+        path.write_bytes(b"half")
+    for path in (old, *others):
+        os.utime(path, (time.time() - 7200,) * 2)
+    write(tmp_path / "model")
+    assert not old.exists()
+    assert fresh.exists()  # somebody may be writing it
+    assert all(path.exists() for path in others)
+    assert (tmp_path / "model").read_bytes() == b"all of it"
+
+
+def test_an_error_names_the_file_and_leaves_no_part(tmp_path):
+    with pytest.raises(OSError, match="no/such/model"):
+        write(tmp_path / "no" / "such" / "model")
+    with pytest.raises(ZeroDivisionError), written_whole(tmp_path / "model"):
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
