@@ -39,6 +39,8 @@ _HOMES = {
     "CoordinateAscent": "mcrank.rankers.coordinate_ascent",
     "Blend": "mcrank.rankers.blend",
     "FRank": "mcrank.rankers.frank",
+    "CustomRanker": "mcrank.rankers.custom",
+    "check_gradient": "mcrank.losses.custom",
     "ImportedRanker": "mcrank.rankers.imported",
     "load": "mcrank.models.file",
     "compare": "mcrank.experiments.compare",
@@ -57,6 +59,7 @@ _HOMES = {
     "Kendall": "mcrank.metrics.kendall",
     "PFound": "mcrank.metrics.cascade",
     "Best": "mcrank.metrics.best",
+    "CustomMeasure": "mcrank.metrics.custom",
     "Measure": "mcrank.metrics.measure",
     "parse_measure": "mcrank.metrics.measure",
     "Dialect": "mcrank.metrics.dialect",
@@ -69,6 +72,7 @@ _HOMES = {
     "McrankError": "mcrank.errors",
     "OptionError": "mcrank.errors",
     "DataError": "mcrank.errors",
+    "LossError": "mcrank.errors",
     "MeasureError": "mcrank.errors",
     "ModelFileError": "mcrank.errors",
     "NotFittedError": "mcrank.errors",
@@ -92,6 +96,7 @@ if TYPE_CHECKING:
     from mcrank.data.write import write as write
     from mcrank.doctor.diagnose import diagnose as diagnose
     from mcrank.errors import DataError as DataError
+    from mcrank.errors import LossError as LossError
     from mcrank.errors import McrankError as McrankError
     from mcrank.errors import MeasureError as MeasureError
     from mcrank.errors import ModelFileError as ModelFileError
@@ -99,11 +104,13 @@ if TYPE_CHECKING:
     from mcrank.errors import OptionError as OptionError
     from mcrank.experiments.compare import compare as compare
     from mcrank.experiments.comparison import Comparison as Comparison
+    from mcrank.losses.custom import check_gradient as check_gradient
     from mcrank.metrics.best import Best as Best
     from mcrank.metrics.cascade import ERR as ERR
     from mcrank.metrics.cascade import MRR as MRR
     from mcrank.metrics.cascade import PFound as PFound
     from mcrank.metrics.cascade import Success as Success
+    from mcrank.metrics.custom import CustomMeasure as CustomMeasure
     from mcrank.metrics.dcg import DCG as DCG
     from mcrank.metrics.dcg import NDCG as NDCG
     from mcrank.metrics.dcg import MeanNDCG as MeanNDCG
@@ -124,6 +131,7 @@ if TYPE_CHECKING:
     from mcrank.rankers.best_feature import BestFeature as BestFeature
     from mcrank.rankers.blend import Blend as Blend
     from mcrank.rankers.coordinate_ascent import CoordinateAscent as CoordinateAscent
+    from mcrank.rankers.custom import CustomRanker as CustomRanker
     from mcrank.rankers.frank import FRank as FRank
     from mcrank.rankers.gbrank import GBRank as GBRank
     from mcrank.rankers.imported import ImportedRanker as ImportedRanker

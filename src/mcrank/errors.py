@@ -25,6 +25,10 @@ class MeasureError(McrankError, ValueError):
     """A measure or dialect is unknown, or cannot be computed on this data."""
 
 
+class LossError(McrankError, ValueError):
+    """A loss given as a function failed, or returned what no loss can."""
+
+
 class ModelFileError(McrankError, ValueError):
     """A model file is damaged, hostile, or written by a newer version."""
 

@@ -57,6 +57,7 @@ class Option:
     scope: Scope = "model"
     hint: Any = object  # the annotation as written
     takes_bool: bool = False  # True counts as 1: the annotation is ``int | bool``
+    parse: Callable[[str], Any] | None = None  # what the command line makes of a text
     tacit: bool = False  # a model file does not mention the default: it had no such option once
 
     def written(self, value: Any) -> bool:
@@ -169,6 +170,7 @@ def option(
     choices: tuple[str, ...] = (),
     scope: Scope = "model",
     tacit: bool = False,
+    parse: Callable[[str], Any] | None = None,
 ) -> Any:
     """Declare one option of an `Optioned` class; see `mcrank.options`.
 
@@ -181,7 +183,15 @@ def option(
     {'depth': 5}
     """
     return Option(
-        default, help, low=low, high=high, open_low=open_low, choices=choices, scope=scope, tacit=tacit
+        default,
+        help,
+        low=low,
+        high=high,
+        open_low=open_low,
+        choices=choices,
+        scope=scope,
+        tacit=tacit,
+        parse=parse,
     )
 
 

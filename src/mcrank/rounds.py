@@ -106,7 +106,6 @@ class Rounds:
         if valid is None or measure is None:
             return
         self._prepared, self._name = measure.on(valid), measure.name
-        self._rising = measure.higher_is_better
         # Any scores do: whether a query counts is not a matter of the ranking.
         if np.isnan(self._prepared.mean(np.arange(valid.n_rows))):
             raise MeasureError(
@@ -145,9 +144,8 @@ class Rounds:
         self.improved = self._prepared is None
         if self._prepared is not None:
             value = measured[self._name] = float(self._prepared.mean(valid_scores))
-            signed = value if self._rising else -value
-            self.improved = signed > self._best + SAME
-            best = max(best, signed)
+            self.improved = value > self._best + SAME
+            best = max(best, value)
         for name, value in (measured | values).items():
             self.history.setdefault(name, []).append(value)
         # Last, and in this order: an interruption before leaves the rounds before this one, whole.

@@ -26,6 +26,7 @@ RANKER_CLASSES = [
     mcrank.RegressionRanker,
     mcrank.GBRank,
     mcrank.LambdaMART,
+    mcrank.CustomRanker,
     mcrank.BestFeature,
     mcrank.AdaRank,
     mcrank.RankSVM,

@@ -194,6 +194,7 @@ class Booster:
 
     def round(self, number: int) -> list[tuple[int, Tree]]:
         """Grow and apply the trees of one round; return each one's output and arrays."""
+        self.loss.round = number
         rows, rest = self._sample(number)
         if self.sequential:
             # As printed in Algorithm 1: each class tree sees the scores the one before it moved.

@@ -48,6 +48,8 @@ class DeclaredValue(ParamType):
     def _value(self, text: str) -> Any:
         if self.declared.optional and text.lower() == "none":
             return None
+        if self.declared.parse is not None:
+            return self.declared.parse(text)
         try:
             if self.declared.kind is int:
                 return int(text)

@@ -16,8 +16,9 @@ from mcrank.cli.options import MeasureName, jobs_option
 @click.argument("data", type=InputPath(pattern=True))
 @click.argument("scores", type=InputPath())
 @click.option(
-    "-m", "--measure", "measures", type=MeasureName(), multiple=True, default=("ndcg@10",), show_default=True,
-    help="A measure such as ndcg@10, map, ndcg@10[yahoo]; may be given again.",
+    "-m", "--measure", "measures", type=MeasureName(functions=True), multiple=True, default=("ndcg@10",),
+    show_default=True,
+    help="A measure such as ndcg@10, map, ndcg@10[yahoo], or module:function; may be given again.",
 )  # fmt: skip
 @click.option("-q", "--per-query", is_flag=True, help="Also print the value of every query.")
 @click.option("--band", is_flag=True, help="Also print each mean under the worst and the best order of ties.")

@@ -68,11 +68,17 @@ class MeasureName(ParamType):
 
     name = "measure"
 
+    def __init__(self, *, functions: bool = False) -> None:
+        self.functions = functions  # module:function is a measure too
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the name as it was given, when it is one."""
+        """Return the name as it was given, when it is one; of a function, its measure."""
+        from mcrank.metrics.custom import named_measure
         from mcrank.metrics.measure import parse_measure
 
         try:
+            if self.functions and isinstance(value, str):
+                value = named_measure(value)
             parse_measure(value)
         except McrankError as error:
             self.fail(str(error), param, ctx)

@@ -49,6 +49,7 @@ class Loss(ABC):
     adaptive: ClassVar[bool] = False
     base: FloatArray
     sums: Sums = ALONE
+    round: int = 0  # under way, for messages
 
     @property
     def n_outputs(self) -> int:

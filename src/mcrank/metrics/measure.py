@@ -39,6 +39,7 @@ MEASURES: dict[str, str] = {
     "best": "mcrank.metrics.best:Best",
     "kendall": "mcrank.metrics.kendall:Kendall",
 }
+_OTHERS = {"custom": "mcrank.metrics.custom:CustomMeasure"}  # no measure before it is given a function
 _ALIASES = {
     "p": "precision",
     "ap": "map",
@@ -113,6 +114,7 @@ class Measure:
 
     label: ClassVar[str] = ""
     parameter: ClassVar[str | None] = None
+    parameter_type: ClassVar[type] = float
     higher_is_better: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -202,7 +204,7 @@ def find_measure(label: str) -> type[Measure]:
     >>> find_measure("map").__name__
     'MAP'
     """
-    module, _, name = MEASURES[label].partition(":")
+    module, _, name = (MEASURES | _OTHERS)[label].partition(":")
     found: type[Measure] = getattr(importlib.import_module(module), name)
     return found
 
@@ -227,7 +229,7 @@ def parse_measure(name: str | Measure) -> Measure:
     if match is None:
         raise MeasureError(f"measure {name!r} must look like ndcg@10, rbp(0.8) or ndcg@10[yahoo].")
     label = _ALIASES.get(match["label"].lower(), match["label"].lower())
-    if label not in MEASURES:
+    if label not in MEASURES and label not in _OTHERS:
         rest = name.strip()[len(match["label"]) :]
         known = [f"{each}{rest}" for each in (*MEASURES, *_ALIASES)]
         hint = did_you_mean(f"{label}{rest}", known, "measures:")
@@ -245,10 +247,10 @@ def parse_measure(name: str | Measure) -> Measure:
     return kind(**arguments)
 
 
-def _parameter(kind: type[Measure], text: str, name: str) -> dict[str, float]:
+def _parameter(kind: type[Measure], text: str, name: str) -> dict[str, Any]:
     if kind.parameter is None:
         raise MeasureError(f"{kind.label} takes nothing in parentheses, got {name!r}.")
     try:
-        return {kind.parameter: float(text)}
+        return {kind.parameter: kind.parameter_type(text)}
     except ValueError:
         raise MeasureError(f"{kind.parameter} of {name!r} must be a number, got {text!r}.") from None

@@ -74,6 +74,13 @@ class Trained(NamedTuple):
     head: Head = Head()
 
 
+def _named_measure(text: str) -> str | Measure:
+    """What the command line makes of the name of a measure."""
+    from mcrank.metrics.custom import named_measure
+
+    return named_measure(text)
+
+
 class Ranker(Stored):
     """Base of all rankers, following scikit-learn's conventions.
 
@@ -104,6 +111,7 @@ class Ranker(Stored):
 
     measure: str | Measure = option(
         default="ndcg@10",
+        parse=_named_measure,
         help="measure trained towards (where a ranker can) and watched on validation data, such as ndcg@10, "
         "map or ndcg@10[yahoo]",
     )

@@ -38,6 +38,7 @@ RANKERS: dict[str, str] = {
     "coordinate-ascent": "mcrank.rankers.coordinate_ascent:CoordinateAscent",
     "blend": "mcrank.rankers.blend:Blend",
     "frank": "mcrank.rankers.frank:FRank",
+    "custom": "mcrank.rankers.custom:CustomRanker",
 }
 # What a model file may hold besides, and nobody can train.
 _UNTRAINED = {"imported": "mcrank.rankers.imported:ImportedRanker"}
