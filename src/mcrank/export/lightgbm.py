@@ -9,8 +9,9 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from mcrank.arrays import FloatArray
+from mcrank.arrays import FeatureArray, FloatArray
 from mcrank.export.names import safe_names
+from mcrank.export.probabilities import expected
 from mcrank.export.target import Consumed, ConsumerMissing, Exportable, Target
 from mcrank.export.trees import Tree, base_in_leaves, class_outputs, in_turn, trees_of
 from mcrank.scorers.forest.forest import Forest
@@ -41,7 +42,7 @@ class LightGBM(Target):
                 "may fall on the other side (treelite and lleaves do not do this)."
             )
 
-    def seen(self, X: npt.NDArray[np.float32], model: Exportable) -> npt.NDArray[np.float32]:
+    def seen(self, X: FeatureArray, model: Exportable) -> FeatureArray:
         """Return rows with 0 for what LightGBM takes for 0."""
         return np.where(np.abs(X) <= np.float32(_ZERO), np.float32(0), X)
 
@@ -77,7 +78,7 @@ class LightGBM(Target):
         text = "\n".join(header) + "\n\n" + "".join(trees) + "end of trees\n\nfeature_importances:\n\n"
         return (text + "parameters:\nend of parameters\n\npandas_categorical:null\n").encode()
 
-    def consume(self, model: Exportable, path: Path, X: npt.NDArray[np.float32]) -> Consumed:
+    def consume(self, model: Exportable, path: Path, X: FeatureArray) -> Consumed:
         """Score with lightgbm; T is applied to its probabilities."""
         try:
             import lightgbm
@@ -87,17 +88,6 @@ class LightGBM(Target):
         raw = np.asarray(booster.predict(X, raw_score=True)).reshape(len(X), -1).T
         given = np.asarray(booster.predict(X)).reshape(len(X), -1)
         return Consumed(expected(model, given), f"lightgbm {lightgbm.__version__}", raw)
-
-
-def expected(model: Exportable, given: FloatArray) -> FloatArray:
-    """Return scores of what a consumer predicts (rows x outputs): the score, or probabilities."""
-    if model.values is None:
-        return np.asarray(given[:, 0])
-    if model.head.kind == "cumulative":
-        return np.asarray(model.values[0] + given @ np.diff(model.values))
-    return np.asarray(
-        given @ model.values / given.sum(axis=1)
-    )  # learned one by one, they need not add up to 1
 
 
 def _about(model: Exportable) -> list[str]:

@@ -10,6 +10,7 @@ from mcrank.export.target import Target
 TARGETS: dict[str, str] = {
     "onnx": "mcrank.export.onnx:ONNX",
     "lightgbm": "mcrank.export.lightgbm:LightGBM",
+    "xgboost": "mcrank.export.xgboost:XGBoost",
     "elasticsearch": "mcrank.export.elasticsearch:Elasticsearch",
     "opensearch": "mcrank.export.elasticsearch:OpenSearch",
     "solr": "mcrank.export.solr:Solr",

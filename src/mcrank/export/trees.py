@@ -43,6 +43,32 @@ def trees_of(forest: Forest) -> Iterator[Tree]:
         yield Tree(output, *(array[first:last] for array in arrays))
 
 
+def breadth_first(tree: Tree) -> Tree:
+    """Return the tree numbered level by level: a right child is the left one plus 1, as walkers like it.
+
+    Examples
+    --------
+    >>> from mcrank.export.trees import breadth_first, trees_of
+    >>> from mcrank.scorers.forest.forest import ForestBuilder
+    >>> builder = ForestBuilder(n_features=1, base=[0.0])
+    >>> builder.append(feature=[0, -1, 0, -1, -1], threshold=[2.0, 0, 1.0, 0, 0], left=[2, -1, 4, -1, -1],
+    ...                right=[1, -1, 3, -1, -1], value=[0, 7.0, 0, 5.0, 3.0])
+    >>> made = breadth_first(next(trees_of(builder.build())))
+    >>> made.left.tolist(), made.right.tolist(), made.value.tolist()
+    ([1, 3, -1, -1, -1], [2, 4, -1, -1, -1], [0.0, 0.0, 7.0, 3.0, 5.0])
+    """
+    order = [0]
+    for node in order:  # grows while it is walked
+        if tree.feature[node] >= 0:
+            order += [int(tree.left[node]), int(tree.right[node])]
+    place = np.empty(len(order), dtype=np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    arrays: dict[str, Any] = {name: getattr(tree, name)[order] for name in Tree._fields[1:]}
+    for side in ("left", "right"):
+        arrays[side] = np.where(arrays["feature"] >= 0, place[arrays[side]], np.int32(-1))
+    return Tree(tree.output, **arrays)
+
+
 def select_trees(forest: Forest, trees: npt.ArrayLike, outputs: npt.ArrayLike, base: npt.ArrayLike) -> Forest:
     """Return the forest of the trees numbered ``trees``, in that order, each adding to its output."""
     chosen = np.asarray(trees, dtype=np.int64)
