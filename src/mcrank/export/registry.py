@@ -11,6 +11,7 @@ TARGETS: dict[str, str] = {
     "onnx": "mcrank.export.onnx:ONNX",
     "lightgbm": "mcrank.export.lightgbm:LightGBM",
     "xgboost": "mcrank.export.xgboost:XGBoost",
+    "c": "mcrank.export.c:C",
     "elasticsearch": "mcrank.export.elasticsearch:Elasticsearch",
     "opensearch": "mcrank.export.elasticsearch:OpenSearch",
     "solr": "mcrank.export.solr:Solr",

@@ -110,6 +110,11 @@ class Exportable:
             raise OptionError(f"the {self.ranker} ranker has no trees.")
         return self.scorer
 
+    @property
+    def grades(self) -> list[float]:
+        """Grades it has probabilities of, lowest first; none where it has no probabilities."""
+        return [] if self.head.values is None else self.head.values.tolist()
+
     def scores(self, X: npt.NDArray[np.float32], n_jobs: int = 1) -> FloatArray:
         """Return what an export should say of rows: one score each."""
         raw = self.scorer.raw(X, n_jobs)

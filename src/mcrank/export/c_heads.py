@@ -1,0 +1,126 @@
+"""C code of heads: raw outputs become probabilities of grades and a score."""
+
+from __future__ import annotations
+
+from mcrank.export.parts import Part
+
+SIGMOID = """
+static double sigmoid(double v)
+{
+    const double e = exp(-fabs(v));
+    return (v >= 0.0 ? 1.0 : e) / (1.0 + e);
+}
+"""
+SOFTMAX = """
+static void softmax(const double *raw, int n, double *p)
+{
+    double top = raw[0], total = 0.0;
+    int k;
+    for (k = 1; k < n; k++) top = raw[k] > top ? raw[k] : top;
+    for (k = 0; k < n; k++) total += p[k] = exp(raw[k] - top);
+    for (k = 0; k < n; k++) p[k] /= total;
+}
+"""
+# Isotonic regression by the min-max formula, as in mcrank: boundaries are learned apart and may cross.
+FALLING = """
+static void falling(double *v, int n)
+{
+    double sums[@GRADES@], made[@GRADES@];
+    int i, j, k;
+    sums[0] = 0.0;
+    for (k = 0; k < n; k++) sums[k + 1] = sums[k] + v[k];
+    for (k = 0; k < n; k++) {
+        double least = 1.0;
+        for (i = 0; i <= k; i++) {
+            double most = 0.0;
+            for (j = k; j < n; j++) {
+                const double mean = (sums[j + 1] - sums[i]) / (j + 1 - i);
+                most = mean > most ? mean : most;
+            }
+            least = most < least ? most : least;
+        }
+        made[k] = k > 0 && made[k - 1] < least ? made[k - 1] : least;
+    }
+    for (k = 0; k < n; k++) v[k] = made[k];
+}
+"""
+# Of three and more grades: probabilities of each.
+_CLASSES = {
+    "softmax": "    softmax(raw, @K@, p);\n",
+    "one-each": """    double logs[@K@];
+    int k;
+    for (k = 0; k < @K@; k++) logs[k] = raw[k] < 0.0 ? raw[k] - log1p(exp(raw[k])) : -log1p(exp(-raw[k]));
+    softmax(logs, @K@, p);
+""",
+    "base-pairs": """    double sums[@K@];
+    int j, k;
+    for (k = 0; k < @K@; k++) {
+        sums[k] = 0.0;
+        for (j = 0; j < @K@ - 1; j++) sums[k] += raw[k * (@K@ - 1) + j];
+    }
+    for (k = 0; k < @K@; k++)
+        for (j = 0; j < @K@ - 1; j++) sums[j + (j >= k)] -= raw[k * (@K@ - 1) + j];
+    softmax(sums, @K@, p);
+""",
+}
+_CUMULATIVE = """    double above[@K@];
+    int k;
+    for (k = 0; k < @K@ - 1; k++) above[k] = sigmoid(raw[k]);
+@REPAIR@    p[0] = 1.0 - above[0];
+    for (k = 1; k < @K@ - 1; k++) p[k] = above[k - 1] - above[k];
+    p[@K@ - 1] = above[@K@ - 2];
+"""
+_EXPECTED = """
+static double score_@I@(const double *raw)
+{
+    double p[@K@], above = 0.0, score = relevance_@I@[0];
+    int k;
+    probability_@I@(raw, p);
+    for (k = @K@ - 1; k > 0; k--) {
+        above += p[k];
+        score += (relevance_@I@[k] - relevance_@I@[k - 1]) * above;
+    }
+    return score;
+}
+"""
+_EXPECTED_ABOVE = """
+static double score_@I@(const double *raw)
+{
+    double score = relevance_@I@[0];
+    int k;
+    for (k = 0; k < @K@ - 1; k++) score += (relevance_@I@[k + 1] - relevance_@I@[k]) * sigmoid(raw[k]);
+    return score;
+}
+"""
+_PLAIN = """
+static double score_@I@(const double *raw)
+{
+    return @SCORE@;
+}
+"""
+
+
+def head_code(number: int, part: Part, *, alone: bool) -> str:
+    """Return functions ``score_<number>`` and, where they are needed, ``probability_<number>``."""
+    kind = part.head.kind
+    if part.values is None:
+        # Cut off where it would be infinite, as mcrank does.
+        largest = "exp(raw[0] < 709.78271289338397 ? raw[0] : 709.78271289338397)"
+        return _filled(_PLAIN.replace("@SCORE@", largest if kind == "exp" else "raw[0]"), number, 1)
+    worth = ", ".join(float(value).hex() for value in part.values.tolist())
+    grades = len(part.values)
+    code = f"\nstatic const double relevance_@I@[] = {{{worth}}};\n"
+    if kind == "cumulative":
+        body = _CUMULATIVE.replace("@REPAIR@", "    falling(above, @K@ - 1);\n" if grades > 2 else "")
+        code += _EXPECTED_ABOVE
+    else:
+        body = _CLASSES[kind]
+    if alone or kind != "cumulative":
+        code += f"\nstatic void probability_@I@(const double *raw, double *p)\n{{\n{body}}}\n"
+    if kind != "cumulative":
+        code += _EXPECTED
+    return _filled(code, number, grades)
+
+
+def _filled(code: str, number: int, grades: int) -> str:
+    return code.replace("@I@", str(number)).replace("@K@", str(grades))
