@@ -129,6 +129,8 @@ def find_bins(
     offsets = np.r_[0, np.cumsum([len(low) - 1 for low, _, _ in found])].astype(np.int64)
     ends = np.cumsum([len(low) for low, _, _ in found])
     edges = np.delete(midpoints(highest[:-1], lowest[1:]), ends[:-1] - 1)  # none between two features
+    for shared in (edges, offsets):  # by every ranker trained on these bins
+        shared.setflags(write=False)
     return Bins(
         edges, offsets, np.array([missing for _, _, missing in found], dtype=np.uint8), lowest, highest
     )

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.arrays import FloatArray, IntArray
-from mcrank.boosting.binning import Bins, bin_dataset, find_bins
+from mcrank.boosting.bin_cache import BINS
+from mcrank.boosting.binning import BinnedDataset, Bins, bin_dataset, find_bins
 from mcrank.boosting.grow import Grounds, Rules, Scratch, Workspace, grow, tree_arrays
 from mcrank.boosting.growth import Growth
 from mcrank.boosting.leaves import leaf_values, move_rows
@@ -139,6 +140,16 @@ def _all_keys(data: Dataset, sums: Sums) -> tuple[int, npt.NDArray[np.uint64]]:
     return sum(len(k) for k in keys[: sums.rank]), np.concatenate(keys)
 
 
+def _binned(data: Dataset, options: BoostOptions, sums: Sums) -> BinnedDataset:
+    """Rows and bins; those found with the rows of other places are not this data set's own."""
+    way = options.max_bins, options.binning, options.n_jobs
+    return (
+        BINS.binned(data, *way)
+        if sums.size == 1
+        else bin_dataset(data, find_bins(data.X, *way, sums), way[2])
+    )
+
+
 class Booster:
     """State of training: binned rows, scores, gradients and one workspace per tree under way."""
 
@@ -152,8 +163,8 @@ class Booster:
     ) -> None:
         self.data, self.loss, self.options, self.sequential = data, loss, options, sequential
         sums = loss.sums
-        self.bins = find_bins(data.X, options.max_bins, options.binning, options.n_jobs, sums)
-        self.grounds = Grounds.of(bin_dataset(data, self.bins, options.n_jobs))
+        binned = _binned(data, options, sums)
+        self.bins, self.grounds = binned.bins, Grounds.of(binned)
         self.gradients = loss.allocate(options.split)
         self.scores = self._begin(start)
         given = len(self.gradients.weights) > 0

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.arrays import BoolArray, FeatureArray, FloatArray, IntArray
-from mcrank.boosting.binning import Bins, bin_dataset, find_bins
+from mcrank.boosting.bin_cache import BINS
+from mcrank.boosting.binning import Bins, bin_dataset
 from mcrank.boosting.boost import Boosted
 from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel
@@ -78,10 +79,10 @@ class StumpGround:
         """Bin a data set: all ``thresholds`` between bins as the options say, or a few of equal distance."""
         n_jobs = options["n_jobs"]
         if thresholds is None:
-            bins = find_bins(data.X, options["max_bins"], options["binning"], n_jobs)
+            binned = BINS.binned(data, options["max_bins"], options["binning"], n_jobs)
         else:
-            bins = equal_width_bins(data.X, thresholds)
-        binned = bin_dataset(data, bins, n_jobs)
+            binned = bin_dataset(data, equal_width_bins(data.X, thresholds), n_jobs)
+        bins = binned.bins
         places = np.r_[0, np.cumsum(bins.counts)].astype(np.int64)
         # 16 bits for every feature: one compilation of each kernel, whatever the number of bins.
         columns = binned.wide_columns if bins.wide else binned.columns.astype(np.uint16)
