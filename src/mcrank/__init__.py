@@ -43,6 +43,11 @@ _HOMES = {
     "check_gradient": "mcrank.losses.custom",
     "ImportedRanker": "mcrank.rankers.imported",
     "load": "mcrank.models.file",
+    "from_lightgbm": "mcrank.models.imports.lightgbm",
+    "from_xgboost": "mcrank.models.imports.xgboost",
+    "from_catboost": "mcrank.models.imports.catboost",
+    "from_sklearn": "mcrank.models.imports.sklearn",
+    "from_ranklib": "mcrank.models.imports.ranklib",
     "compare": "mcrank.experiments.compare",
     "Comparison": "mcrank.experiments.comparison",
     "NDCG": "mcrank.metrics.dcg",
@@ -126,6 +131,11 @@ if TYPE_CHECKING:
     from mcrank.metrics.rosetta import rosetta as rosetta
     from mcrank.metrics.tools import define_dialect as define_dialect
     from mcrank.models.file import load as load
+    from mcrank.models.imports.catboost import from_catboost as from_catboost
+    from mcrank.models.imports.lightgbm import from_lightgbm as from_lightgbm
+    from mcrank.models.imports.ranklib import from_ranklib as from_ranklib
+    from mcrank.models.imports.sklearn import from_sklearn as from_sklearn
+    from mcrank.models.imports.xgboost import from_xgboost as from_xgboost
     from mcrank.papers.reproduce import reproduce as reproduce
     from mcrank.rankers.adarank import AdaRank as AdaRank
     from mcrank.rankers.best_feature import BestFeature as BestFeature

@@ -37,6 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("mcrank.cli.evaluate", "Measure scores or a run against the grades of a data file."),
     "export": ("mcrank.cli.export", "Write a model as another system scores with it."),
     "describe": ("mcrank.cli.describe", "Show what a model file holds."),
+    "import": ("mcrank.cli.imports", "Take over a model of LightGBM, XGBoost, CatBoost or RankLib."),
     "rankers": ("mcrank.cli.rankers", "List every ranker, or tell all about one."),
     "rosetta": ("mcrank.cli.rosetta", "Show one ranking in the dialect of every known tool."),
     "significance": ("mcrank.cli.significance", "Test whether one ranking is better than another."),

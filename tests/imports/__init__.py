@@ -1,0 +1,1 @@
+"""Models that LightGBM, XGBoost, CatBoost and scikit-learn trained, imported and compared with themselves."""
