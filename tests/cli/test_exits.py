@@ -89,7 +89,11 @@ def test_the_table_of_the_documentation_is_the_table_of_the_code():
 
 @pytest.mark.parametrize(
     "command",
-    [name for name in COMMANDS if name not in ("describe", "import", "rankers", "completion", "report", "export")],
+    [
+        name
+        for name in COMMANDS
+        if name not in ("describe", "import", "rankers", "completion", "report", "export")
+    ],
 )
 def test_every_command_that_works_on_threads_takes_their_number(command, capsys):
     assert main([command, "--help"]) == 0

@@ -1,15 +1,10 @@
-"""Rows on which two readings of the same trees would part: thresholds, their neighbours, and odd values."""
+"""Training data of the models that are imported, and what LightGBM sees of rows."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from mcrank.scorers.forest.forest import Forest
-
-HIGHEST = np.finfo(np.float32).max
-ODD = np.array([np.nan, 0.0, -0.0, HIGHEST, -HIGHEST, 1e-30, -1e-30, 1.0, -1.0], dtype=np.float32)
-# LightGBM alone takes these for 0, which its own documentation does not say; docs/import.md does.
-TINY = np.array([1e-45, -1e-45, 1e-38, -1e-38, 1e-35, -1e-35, 9e-36], dtype=np.float32)
+GROUP = 20  # rows of a query
 
 
 def training_data(features: int = 5, rows: int = 600, seed: int = 1, missing: float = 0.1):
@@ -20,22 +15,16 @@ def training_data(features: int = 5, rows: int = 600, seed: int = 1, missing: fl
     z = X[:, 0] + np.abs(X[:, 1]) + X[:, 2] * X[:, 0] + rng.normal(0, 0.3, rows)
     y = np.digitize(z, np.quantile(z, [0.3, 0.6, 0.8, 0.95])).astype(float)
     X[rng.random(X.shape) < missing] = np.nan
-    return X, y, np.repeat(np.arange(rows // 20), 20)
+    return X, y, np.repeat(np.arange(rows // GROUP), GROUP)
 
 
-def hard_rows(forest: Forest | None, features: int, rows: int = 800, seed: int = 2, tiny: bool = True):
-    """Rows whose values are thresholds, their float32 neighbours, odd numbers and plain ones."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((rows, features)).astype(np.float32)
-    pool = [ODD, TINY] if tiny else [ODD]
-    for column in range(features):
-        values = list(pool)
-        if forest is not None:
-            own = forest.threshold[forest.feature == column]
-            values += [own, np.nextafter(own, np.float32(-np.inf)), np.nextafter(own, np.float32(np.inf))]
-        chosen = rng.choice(np.concatenate(values), rows)
-        chosen[np.isinf(chosen)] = HIGHEST
-        if not tiny:
-            chosen[(np.abs(chosen) <= 1e-35) & (chosen != 0)] = 0.0
-        X[:, column] = np.where(rng.random(rows) < 0.6, chosen, X[:, column])
-    return X
+def target_of(objective: str, y):
+    """Grades as an objective wants them: 0 and 1, or above 0."""
+    if any(word in objective for word in ("binary", "logistic", "Logloss", "Entropy", "entropy", "rank:map")):
+        return (y > 1).astype(float)
+    return y + 0.5 if any(word in objective for word in ("gamma", "cox", "aft")) else y
+
+
+def without_tiny(X):
+    """Rows with 0 for what LightGBM takes for 0."""
+    return np.where(np.abs(X) <= np.float32(1e-35), np.float32(0), X)

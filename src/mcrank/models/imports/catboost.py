@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import Array
 from mcrank.errors import ModelFileError
 from mcrank.models.imports.outcome import (
     CLASSES,
@@ -29,7 +29,6 @@ from mcrank.models.imports.parts import MOST_FEATURES, MOST_OUTPUTS, Part, read_
 from mcrank.models.imports.planting import LooseTree, leaf_only, plant
 from mcrank.rankers.imported import ImportedRanker
 
-Array = npt.NDArray[Any]
 MOST_SPLITS = 16  # of a symmetric tree: as many as CatBoost itself grows
 # Objective -> how its predictions follow from raw values; those that are not here are a score.
 _OBJECTIVES = {

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import Array
 from mcrank.errors import ModelFileError
 from mcrank.models.imports.outcome import (
     CLASSES,
@@ -26,7 +26,6 @@ from mcrank.models.imports.parts import MOST_OUTPUTS, lines_of, number_of, shown
 from mcrank.models.imports.planting import LooseTree, floor32, leaf_only, plant
 from mcrank.rankers.imported import ImportedRanker
 
-Array = npt.NDArray[Any]
 _VERSIONS = ("v2", "v3", "v4")
 # Objective -> how its predictions follow from raw scores. What is not here is refused.
 _OBJECTIVES = {

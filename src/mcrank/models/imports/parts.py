@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.arrays import FloatArray, IntArray
 from mcrank.errors import ModelFileError
 
 MOST_FEATURES = 1 << 20
@@ -92,11 +93,11 @@ class Part:
             self.refuse("a finite number")
         return float(value)
 
-    def integers(self, length: int | None = None) -> npt.NDArray[np.int64]:
+    def integers(self, length: int | None = None) -> IntArray:
         """Return this list of integers."""
         return self._array("int", np.int64, length)
 
-    def numbers(self, length: int | None = None) -> npt.NDArray[np.float64]:
+    def numbers(self, length: int | None = None) -> FloatArray:
         """Return this list of numbers, NaN and infinities among them where the file has such."""
         return self._array("float", np.float64, length)
 

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from mcrank.arrays import Array
 from mcrank.errors import ModelFileError
 from mcrank.scorers.forest.forest import Forest
 
-Array = npt.NDArray[Any]
 _HIGHEST = np.finfo(np.float32).max
 _MOST_GAIN = 1e100
 _MOST_ROWS = 1 << 40

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import Array
 from mcrank.errors import ModelFileError
 from mcrank.models.imports.outcome import CLASSES, LOG, ODDS, SCORE, Grades, Outcome, Wishes, head_for
 from mcrank.models.imports.planting import LooseTree, floor32, plant
 from mcrank.rankers.imported import ImportedRanker
 
-Array = npt.NDArray[Any]
 _WHERE = "the scikit-learn model"
 
 

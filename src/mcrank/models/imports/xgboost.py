@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mcrank.arrays import Array
 from mcrank.errors import ModelFileError
 from mcrank.models.imports.outcome import (
     CLASSES,
@@ -27,7 +27,6 @@ from mcrank.models.imports.planting import LooseTree, plant
 from mcrank.models.imports.ubjson import looks_like_ubjson, read_ubjson
 from mcrank.rankers.imported import ImportedRanker
 
-Array = npt.NDArray[Any]
 # Objective -> how its predictions follow from margins. What is not here is refused.
 _OBJECTIVES = {
     "reg:squarederror": SCORE, "reg:linear": SCORE, "reg:squaredlogerror": SCORE,
