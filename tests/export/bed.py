@@ -78,6 +78,10 @@ HAND_MADE = (
     "many cuts",
 )
 FORESTS = FOREST_RANKERS + HAND_MADE
+GRADED = (
+    "mcrank", "mcrank prior", "ordinal", "abc", "two grades", "two softmax", "one each", "no trees",
+    "an output without trees",
+)  # fmt: skip
 OTHERS = tuple(name for name in _RANKERS if name not in FOREST_RANKERS)
 
 

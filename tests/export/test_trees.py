@@ -63,3 +63,8 @@ def test_names_that_meet_are_told_apart():
     assert safe_names(["a b", "a\tb", "a_b", "a_b_2", ""], r"\s") == ["a_b_3", "a_b_4", "a_b", "a_b_2", "_"]
     many = [f"x{chr(10 + i)}" for i in range(200)]
     assert len(set(safe_names(many, r"\W"))) == 200
+
+
+@pytest.mark.parametrize("name", bed.FORESTS)
+def test_the_bed_says_which_models_have_grades(name):
+    assert bool(bed.model(name).grades) == (name in bed.GRADED)

@@ -12,6 +12,8 @@ TARGETS: dict[str, str] = {
     "lightgbm": "mcrank.export.lightgbm:LightGBM",
     "xgboost": "mcrank.export.xgboost:XGBoost",
     "c": "mcrank.export.c:C",
+    "javascript": "mcrank.export.javascript:JavaScript",
+    "python": "mcrank.export.python:Python",
     "elasticsearch": "mcrank.export.elasticsearch:Elasticsearch",
     "opensearch": "mcrank.export.elasticsearch:OpenSearch",
     "solr": "mcrank.export.solr:Solr",

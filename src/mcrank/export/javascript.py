@@ -1,0 +1,284 @@
+"""One JavaScript file without dependencies, for Node, Deno, bundlers and browsers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+import textwrap
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mcrank.arrays import FeatureArray
+from mcrank.export.arrays import part_arrays
+from mcrank.export.parts import parts_of
+from mcrank.export.target import SCORERS, Consumed, ConsumerMissing, Exportable, Target
+from mcrank.options import option
+
+_CODE = """// A model of mcrank @VERSION@ (ranker @RANKER@).
+//
+//   score(row)           higher ranks first
+//   raw(row)             @OUTPUTS@ raw outputs; of trees those of mcrank to the last bit
+//   probabilities(row)   of each of GRADES; models without grades have none
+//   scores(rows)
+//
+// A row is an array of numbers in the order of FEATURES, or an object by their names. null, undefined, NaN
+// and a name that is not there are missing values. Numbers are rounded to float32, as mcrank does.
+"use strict";
+
+const FINGERPRINT = "@FINGERPRINT@";
+const FEATURES = @FEATURES@;
+const GRADES = @GRADES@;
+const RELEVANCE = @RELEVANCE@; // what each grade is worth in a score
+
+function score(row) {
+  return scoreOf(floats(row));
+}
+
+function scores(rows) {
+  return Array.from(rows, score);
+}
+
+function raw(row) {
+  const x = floats(row);
+  return BLEND ? [scoreOf(x)] : Array.from(SCORERS[PARTS[0].scorer](PARTS[0], x));
+}
+
+function probabilities(row) {
+  if (GRADES.length === 0) throw new Error("this model has no grades, and so no probabilities.");
+  return probabilitiesOf(PARTS[0].head, raw(row));
+}
+
+function floats(row) {
+  const list = Array.isArray(row) || ArrayBuffer.isView(row);
+  if (list && row.length !== FEATURES.length) {
+    throw new Error(`the row has ${row.length} numbers; the model takes ${FEATURES.length}.`);
+  }
+  if (!list) {
+    const unknown = Object.keys(row).filter((name) => !NAMES.has(name));
+    if (unknown.length > 0) throw new Error(`the row has ${unknown[0]}, which is no feature of the model.`);
+  }
+  const x = new Float32Array(FEATURES.length);
+  for (let f = 0; f < x.length; f++) {
+    const v = list ? row[f] : Object.hasOwn(row, FEATURES[f]) ? row[FEATURES[f]] : null;
+    x[f] = v === null || v === undefined ? NaN : v;
+    if (Math.abs(x[f]) === Infinity) throw new Error("the row has a number beyond float32 (3.4e38).");
+  }
+  return x;
+}
+
+function scoreOf(x) {
+  if (!BLEND) return rank(PARTS[0], SCORERS[PARTS[0].scorer](PARTS[0], x));
+  let total = 0;
+  for (const part of PARTS) {
+    const s = rank(part, SCORERS[part.scorer](part, x));
+    total += (Math.min(Math.max(s, -1e140), 1e140) - part.shift) * part.weight;
+  }
+  return total;
+}
+
+function forest(part, x) {
+  const { test, next, threshold, value, root, output } = part;
+  const out = Float64Array.from(part.base);
+  for (let i = 0; i < root.length; i++) {
+    let node = root[i];
+    let t = test[node];
+    while (t >= 0) {
+      const v = x[t >> 1];
+      node = next[node] + (v <= threshold[node] ? 0 : v === v ? 1 : 1 - (t & 1));
+      t = test[node];
+    }
+    out[output[i]] += value[next[node]];
+  }
+  return out;
+}
+
+function scaled(part, x) {
+  return Float64Array.from(part.columns, (c, j) => {
+    const v = x[c];
+    if (v !== v) return part.fill[j];
+    return ((part.log ? Math.sign(v) * Math.log1p(Math.abs(v)) : v) - part.mean[j]) * part.factor[j];
+  });
+}
+
+function linear(part, x) {
+  return [scaled(part, x).reduce((total, v, j) => total + v * part.weights[j], 0)];
+}
+
+function net(part, x) {
+  const { sizes, weights, activation } = part;
+  let units = scaled(part, x);
+  let at = 0;
+  for (let layer = 0; layer + 1 < sizes.length; layer++) {
+    const a = sizes[layer];
+    const b = sizes[layer + 1];
+    const sums = weights.slice(at + a * b, at + a * b + b);
+    for (let j = 0; j < a; j++) {
+      for (let h = 0; h < b; h++) sums[h] += units[j] * weights[at + j * b + h];
+    }
+    units = layer + 2 < sizes.length ? sums.map(ACTIVATIONS[activation]) : sums;
+    at += (a + 1) * b;
+  }
+  return units;
+}
+
+function rank(part, outputs) {
+  if (part.head === "identity") return outputs[0];
+  if (part.head === "exp") return Math.exp(Math.min(outputs[0], 709.782712893384));
+  const worth = part.relevance;
+  let s = worth[0];
+  if (part.head === "cumulative") {
+    for (let k = 0; k + 1 < worth.length; k++) s += (worth[k + 1] - worth[k]) * sigmoid(outputs[k]);
+    return s;
+  }
+  const p = probabilitiesOf(part.head, outputs);
+  let above = 0;
+  for (let k = worth.length - 1; k > 0; k--) {
+    above += p[k];
+    s += (worth[k] - worth[k - 1]) * above;
+  }
+  return s;
+}
+
+function probabilitiesOf(head, outputs) {
+  if (head === "cumulative") {
+    const above = [1, ...falling(Array.from(outputs, sigmoid)), 0];
+    return above.slice(1).map((v, k) => above[k] - v);
+  }
+  let sums = Array.from(outputs);
+  if (head === "one-each") {
+    sums = sums.map((r) => (r < 0 ? r - Math.log1p(Math.exp(r)) : -Math.log1p(Math.exp(-r))));
+  } else if (head === "base-pairs") {
+    const n = Math.round((1 + Math.sqrt(1 + 4 * outputs.length)) / 2);
+    sums = new Array(n).fill(0);
+    for (let i = 0; i < outputs.length; i++) sums[Math.floor(i / (n - 1))] += outputs[i];
+    for (let i = 0; i < outputs.length; i++) {
+      const k = Math.floor(i / (n - 1));
+      const j = i % (n - 1);
+      sums[j >= k ? j + 1 : j] -= outputs[i];
+    }
+  }
+  const top = Math.max(...sums);
+  const powers = sums.map((r) => Math.exp(r - top));
+  const total = powers.reduce((a, b) => a + b, 0);
+  return powers.map((power) => power / total);
+}
+
+// The nearest values that do not rise: boundaries are learned apart and may cross.
+function falling(values) {
+  const n = values.length;
+  if (n === 1) return values;
+  const sums = [0];
+  for (const v of values) sums.push(sums[sums.length - 1] + v);
+  const made = [];
+  for (let k = 0; k < n; k++) {
+    let least = k > 0 ? made[k - 1] : 1;
+    for (let i = 0; i <= k; i++) {
+      let most = 0;
+      for (let j = k; j < n; j++) most = Math.max(most, (sums[j + 1] - sums[i]) / (j + 1 - i));
+      least = Math.min(least, most);
+    }
+    made.push(least);
+  }
+  return made;
+}
+
+function sigmoid(v) {
+  const e = Math.exp(-Math.abs(v));
+  return (v >= 0 ? 1 : e) / (1 + e);
+}
+
+const SCORERS = { forest, linear, net };
+const ACTIVATIONS = { tanh: Math.tanh, relu: (v) => Math.max(v, 0), sigmoid };
+const NAMES = new Set(FEATURES);
+const BLEND = @BLEND@;
+const PARTS = [
+@PARTS@];
+
+@EXPORTS@
+"""
+_NAMES = "FEATURES, FINGERPRINT, GRADES, RELEVANCE, probabilities, raw, score, scores"
+_TYPES = {"f": "Float32Array", "d": "Float64Array", "i": "Int32Array"}
+_RUN = """
+const fs = require("fs");
+import(require("url").pathToFileURL(process.argv[2])).then((found) => {
+  const model = found.score ? found : found.default;
+  const bytes = fs.readFileSync(process.argv[3]);
+  const x = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
+  const width = model.FEATURES.length;
+  const out = [];
+  for (let at = 0; at < x.length; at += width) {
+    const row = x.subarray(at, at + width);
+    out.push(model.score(row), ...model.raw(row));
+  }
+  fs.writeFileSync(process.argv[4], Buffer.from(Float64Array.from(out).buffer));
+});
+"""
+
+
+class JavaScript(Target):
+    """A JavaScript file without dependencies."""
+
+    name: ClassVar[str] = "javascript"
+    suffixes: ClassVar[tuple[str, ...]] = (".mjs", ".js", ".cjs")
+    scorers: ClassVar[tuple[str, ...]] = tuple(SCORERS)
+    exactness: ClassVar[str] = (
+        "trees: raw outputs equal to the last bit, scores to 2e-15; linear, nets: 1e-14 of the largest term"
+    )
+    missing: ClassVar[str] = "as here: null, undefined, NaN and names left out take the side of training"
+
+    module: str = option(
+        default="es", choices=("es", "commonjs"), help="import { score } (es) or require (commonjs)"
+    )
+
+    def content(self, model: Exportable) -> bytes:
+        """Return the source."""
+        text = _CODE
+        exports = "export { %s };" if self.module == "es" else "module.exports = { %s };"
+        for word, value in {
+            "@VERSION@": model.version,
+            "@RANKER@": model.ranker,
+            "@OUTPUTS@": model.scorer.n_outputs,
+            "@FINGERPRINT@": model.fingerprint,
+            "@GRADES@": json.dumps(model.grades),
+            "@RELEVANCE@": json.dumps([] if model.values is None else model.values.tolist()),
+            "@BLEND@": json.dumps(model.kind == "blend"),
+            "@EXPORTS@": exports % _NAMES,
+            "@PARTS@": "".join(_part(part_arrays(part)) for part in parts_of(model)),
+            "@FEATURES@": json.dumps(model.feature_names, indent=2),  # last: they may be anything
+        }.items():
+            text = text.replace(word, str(value))
+        return text.encode("ascii")
+
+    def consume(self, model: Exportable, path: Path, X: FeatureArray) -> Consumed:
+        """Score with Node."""
+        node = shutil.which("node") or shutil.which("nodejs")
+        if node is None:
+            raise ConsumerMissing("there is no Node (node or nodejs).")
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder)
+            # By its suffix Node knows which kind of module it is.
+            code = place / ("model.mjs" if self.module == "es" else "model.cjs")
+            code.write_bytes(path.read_bytes())
+            (place / "run.cjs").write_text(_RUN)
+            (place / "rows").write_bytes(X.astype("<f4").tobytes())
+            files = [place / "run.cjs", code, place / "rows", place / "out"]
+            subprocess.run([node, *map(str, files)], check=True, capture_output=True)
+            out = np.fromfile(place / "out", dtype="<f8").reshape(len(X), -1)
+        version = subprocess.run([node, "--version"], check=True, capture_output=True, text=True).stdout
+        return Consumed(out[:, 0], f"Node {version.strip().removeprefix('v')}", out[:, 1:].T)
+
+
+def _part(arrays: dict[str, Any]) -> str:
+    lines = []
+    for name, value in arrays.items():
+        if isinstance(value, np.ndarray):
+            numbers = ",".join(repr(v).removesuffix(".0") for v in value.tolist())
+            body = "\n".join(textwrap.wrap(numbers.replace(",", ", "), 110, break_on_hyphens=False))
+            lines.append(f"    {name}: new {_TYPES[value.dtype.char]}([\n{body}\n    ]),")
+        else:
+            lines.append(f"    {name}: {json.dumps(value)},")
+    return "  {\n" + "\n".join(lines) + "\n  },\n"
