@@ -7,8 +7,8 @@ from collections import Counter
 from benchmarks.mutants import MUTANTS, SPARED, TOP, mutated
 
 
-def test_there_are_thirty_and_at_most_one_may_survive():
-    assert len(MUTANTS) == 30
+def test_there_are_at_least_thirty_and_at_most_one_may_survive():
+    assert len(MUTANTS) >= 30
     assert SPARED == 1
     assert max(Counter(mutant.name for mutant in MUTANTS).values()) == 1
 

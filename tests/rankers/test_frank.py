@@ -43,10 +43,10 @@ def laid_out(case, per_query=True):
     factor /= max(factor.max(), 1e-300)
     weight = weight / weight.max()
     up, pull = np.zeros((2, len(y)))
-    bounds = (layout.order, layout.worth, layout.starts, layout.ends)
-    total = pull_fidelity(*bounds, factor, weight, scores, up, pull)
+    layout = layout._replace(factor=factor)
+    total = pull_fidelity(layout, weight, scores, up, pull)
     pairs = naive.weighted_pairs(y, offsets, weight, query_weight, per_query)
-    return layout, factor, weight, up, pull, total, pairs
+    return layout, weight, up, pull, total, pairs
 
 
 @given(graded(), st.booleans())
@@ -71,13 +71,12 @@ def test_the_pull_is_twice_the_slope_of_the_loss(case):
 @given(graded(), st.integers(0, 2**32 - 1), st.floats(-4, 4))
 def test_trying_a_step(case, seed, alpha):
     scores = case[2]
-    layout, factor, weight, up, _, _, pairs = laid_out(case)
+    layout, weight, up, _, _, pairs = laid_out(case)
     above = np.random.default_rng(seed).random(len(scores)) < 0.5
-    bounds = (layout.order, layout.worth, layout.starts, layout.ends)
 
     def at(value):
         out = np.zeros(4)
-        try_fidelity(above, *bounds, factor, weight, up, value, out)
+        try_fidelity(above, layout, weight, up, value, out)
         return out
 
     change, slope, curve, bound = at(alpha)
@@ -91,18 +90,16 @@ def test_trying_a_step(case, seed, alpha):
 @given(graded(), st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.3]))
 def test_weights_of_separated_pairs_are_those_of_explicit_pairs(case, seed, missing):
     y, offsets, scores, *_ = case
-    layout, factor, weight, up, _, _, pairs = laid_out(case)
+    layout, weight, up, _, _, pairs = laid_out(case)
     stream = np.random.default_rng(seed)
     X = stream.integers(0, 4, (len(y), 3)).astype(np.float32)
     X[stream.random(X.shape) < missing] = np.nan
     data = Dataset(X, y, np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)))
     ground = StumpGround.of(data, {"n_jobs": 1, "max_bins": 256, "binning": "adaptive"})
     total = ground.room()
-    for part in ((0, 1), (1, 3)):
-        sum_separated_pairs(
-            ground.columns, layout.order, layout.worth, layout.starts, layout.ends, factor, weight, up,
-            layout.longest, ground.places, *part, total,
-        )  # fmt: skip
+    for first, end in ((0, 1), (1, 3)):
+        places = ground.places[first : end + 1]
+        sum_separated_pairs(ground.columns[first:end], layout, weight, up, places, total)
     weighted = naive.slopes(scores, pairs)
     for f in range(3):
         for first in range(1 + int(ground.bins.missing[f]), int(ground.bins.counts[f])):

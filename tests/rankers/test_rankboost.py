@@ -24,9 +24,7 @@ SMOOTH = 1e-4
 
 def pull(scores, layout, weight, factor):
     up, down, out = np.zeros((3, len(scores)))
-    total = pull_rows(
-        layout.order, layout.worth, layout.starts, layout.ends, factor, weight, scores, up, down, out
-    )
+    total = pull_rows(layout._replace(factor=factor), weight, scores, up, down, out)
     return total, up, down, out
 
 
@@ -71,11 +69,9 @@ def test_weights_of_separated_pairs_are_those_of_explicit_pairs(case, seed, miss
     by_bin = np.array(
         [np.lexsort((-column.astype(int), queries)) for column in ground.columns], dtype=np.int32
     )
-    sum_bins(ground.columns, out, ground.places, 0, 2, net)
-    sum_separated(
-        ground.columns, by_bin, _levels(layout), layout.starts, layout.ends, factor, up, down, layout.longest,
-        ground.places, 0, 2, total,
-    )  # fmt: skip
+    sum_bins(ground.columns, out, ground.places, net)
+    pairs = layout._replace(factor=factor)
+    sum_separated(ground.columns, by_bin, _levels(layout), pairs, up, down, ground.places, total)
     weighted = pair_weights(scores, y, offsets, weight, query_weight)
     scale = max(1.0, sum(d for _, _, d in weighted))
     for f in range(2):

@@ -195,12 +195,11 @@ def _parse(chunk: Chunk, X: FeatureArray, y: FloatArray, options: LetorOptions) 
     state = np.zeros(kernels.STATE_SIZE, dtype=np.int64)
     absent = np.float32(0 if options.absent == "zero" else np.nan)
     words, sizes = index_words(options.first_index, X.shape[1])
+    form = kernels.Form(options.first_index, options.limit, absent, words, sizes)
     problems: list[_Problem] = []
     while True:
-        kernels.parse_lines(
-            chunk.text, chunk.size, options.first_index, options.limit, absent, words, sizes, stamps,
-            X, y, runs, comments, hards, state,
-        )  # fmt: skip
+        rows = kernels.Rows(X, y, runs, comments, hards)
+        kernels.parse_lines(chunk.text, chunk.size, form, stamps, rows, state)
         problems += _read_hard(chunk, hards[: state[kernels.HARDS]], X, y)
         if problems or state[kernels.STATUS] != kernels.HARD_FULL:
             break

@@ -6,9 +6,13 @@ A chunk is a run of whole lines whose last byte is a newline, followed by some r
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 from numba import njit, uint8, uint64
 
+from mcrank.arrays import FeatureArray, FloatArray, RowArray
 from mcrank.data.decimals import (
     ASK_PYTHON,
     EIGHT,
@@ -39,6 +43,28 @@ DONE, HARD_FULL, NO_QID, NO_COLON, BAD_INDEX, LOW_INDEX, HIGH_INDEX, TWICE = ran
 STATUS, POSITION, ROWS, RUNS, HARDS, LARGEST, COMMENTS, STATE_SIZE = range(8)
 # The column of a hard value that is a grade.
 GRADE = -1
+
+
+class Form(NamedTuple):
+    """How the text is to be understood."""
+
+    first_index: int  # number of the first feature, 1 or 0
+    limit: int  # largest feature index allowed
+    absent: np.float32  # value of a feature that a row does not mention
+    words: npt.NDArray[np.uint64]  # the text " index:" of each column in the highest bytes
+    sizes: npt.NDArray[np.uint64]  # characters of each
+
+
+class Rows(NamedTuple):
+    """What is read from the lines."""
+
+    X: FeatureArray  # (rows, width); features beyond width are only counted
+    y: FloatArray  # grades
+    runs: RowArray  # (rows, 3): first row, start and stop of the id of each run of one query
+    comments: RowArray  # (rows, 2): start and stop of each row's document id
+    hards: RowArray  # (any, 4): row, column or GRADE, start and stop of the words Python must read
+
+
 # Words as little-endian numbers.
 _QID = uint64(int.from_bytes(b"qid:", "little"))
 _DOCID = uint64(int.from_bytes(b"docid", "little"))
@@ -188,8 +214,10 @@ def _next_columns(text, at, words, sizes, first, features):  # type: ignore[no-u
 
 
 @step()
-def _features(text, at, low, high, absent, words, sizes, row, features, hards, hard):  # type: ignore[no-untyped-def]
+def _features(text, at, form, row, features, hards, hard):  # type: ignore[no-untyped-def]
     """Read the pairs of a row: (end, status, hard values so far, columns filled, whether in rising order)."""
+    first_index, limit, absent, words, sizes = form
+    low, high = uint64(first_index), uint64(limit)
     width = uint64(len(features))
     p, filled = _next_columns(text, at, words, sizes, uint64(0), features)
     previous = filled
@@ -268,23 +296,12 @@ def _comment(text, at):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def parse_lines(  # type: ignore[no-untyped-def]
-    text,  # IN: uint8, the chunk and its padding
-    stop,  # IN: bytes of the chunk
-    first_index,  # IN: number of the first feature, 1 or 0
-    limit,  # IN: largest feature index allowed
-    absent,  # IN: float32 value of a feature that a row does not mention
-    words,  # IN: uint64, the text " index:" of each column in the highest bytes
-    sizes,  # IN: uint64, characters of each
-    stamps,  # IN: int64 scratch of limit + 1 zeros, to find repeated indices
-    X,  # OUT: float32 (rows, width); features beyond width are only counted
-    y,  # OUT: float64 grades
-    runs,  # OUT: int32 (rows, 3): first row, start and stop of the id of each run of one query
-    comments,  # OUT: int32 (rows, 2): start and stop of each row's document id
-    hards,  # OUT: int32 (any, 4): row, column or GRADE, start and stop of the words Python must read
-    state,  # OUT, and IN when resumed after HARD_FULL: see the slots
-):
+def parse_lines(text, stop, form, stamps, rows, state):  # type: ignore[no-untyped-def]
     """Parse lines from state[POSITION] on until the chunk's end, an error, or too many hard values."""
+    # IN: text (uint8, the chunk and its padding), stop (bytes of the chunk), form, stamps (int64 scratch of
+    #     limit + 1 zeros, to find repeated indices)
+    # OUT: rows; state, which is also IN when resumed after HARD_FULL: see the slots
+    X, y, runs, comments, hards = rows
     p, end = uint64(state[POSITION]), uint64(stop)
     row, run, largest = state[ROWS], state[RUNS], uint64(state[LARGEST])
     hard, status = 0, DONE
@@ -311,9 +328,7 @@ def parse_lines(  # type: ignore[no-untyped-def]
             status = NO_QID
             break
         pairs, id_stop = p, p
-        p, status, hard, filled, rising = _features(
-            text, p, uint64(first_index), uint64(limit), absent, words, sizes, row, X[row], hards, hard
-        )
+        p, status, hard, filled, rising = _features(text, p, form, row, X[row], hards, hard)
         if status == HARD_FULL:
             # Take the whole line again, with room.
             p, hard = line, hard_before

@@ -40,18 +40,19 @@ MOST_CLASSES = 16  # 240 outputs; every row scored has a number for each
 _NO_WEIGHT = np.empty(0)
 
 _RESIDUALS = types.void(
-    types.float64[:, ::1], types.int32[::1], READ_ONLY, types.int64, types.int64, types.int64, types.float64,
-    types.int32[:, ::1], types.float64[:, ::1],
+    types.float64[:, ::1], types.int32[::1], READ_ONLY, types.int64,
+    types.UniTuple(types.int64, 2),  # type: ignore[no-untyped-call]
+    types.float64, types.int32[:, ::1], types.float64[:, ::1],
 )  # fmt: skip
 
 
 @kernel(_RESIDUALS, error_model="numpy")
-def base_residuals(scores, classes, weight, base, start, end, unit, q, curvature):  # type: ignore[no-untyped-def]
-    """``q = rint(w r / unit)`` and ``w h`` of every class but the base, for rows ``start`` up to ``end``."""
-    # IN: scores, classes, weight (empty: all 1), base, start, end, unit  OUT: q, curvature (K - 1 rows)
+def base_residuals(scores, classes, weight, base, rows, unit, q, curvature):  # type: ignore[no-untyped-def]
+    """``q = rint(w r / unit)`` and ``w h`` of every class but the base, for ``rows`` (from, to)."""
+    # IN: scores, classes, weight (empty: all 1), base, rows, unit  OUT: q, curvature (K - 1 rows)
     n_classes = scores.shape[0]
     p = np.empty(n_classes)
-    for i in range(start, end):
+    for i in range(rows[0], rows[1]):
         top = scores[0, i]
         for k in range(1, n_classes):
             top = max(top, scores[k, i])
@@ -212,7 +213,7 @@ class AdaptiveLoss(Loss):
 
         def part(start: int) -> None:
             base_residuals(
-                scores, self.classes, self._weight, self.base_class, start, min(start + ROWS_PER_TASK, n),
+                scores, self.classes, self._weight, self.base_class, (start, min(start + ROWS_PER_TASK, n)),
                 gradients.unit, gradients.q, gradients.curvature,
             )  # fmt: skip
 

@@ -183,9 +183,10 @@ def add_potential(side, function, target, moments, place, tables, out):  # type:
 
 
 @njit(inline="always")
-def meet_group(side, first, end, boxed, moments, tables, seen, potential, out):  # type: ignore[no-untyped-def]
+def meet_group(side, g, boxed, moments, tables, seen, potential, out):  # type: ignore[no-untyped-def]
     """Add to the sums of the rows of a group what the rows in ``moments`` do to them; then let them join."""
-    # IN: side, first, end, boxed, tables  OUT: moments, seen, potential (scratch), out
+    # IN: side, g, boxed, tables  OUT: moments, seen, potential (scratch), out
+    first, end = boxed.groups[g], boxed.groups[g + 1]
     for k in range(first, end):
         t = boxed.box[k]
         if not seen[t]:
@@ -218,10 +219,10 @@ def boxed_sums(boxed, tables, moments, seen, potential, out):  # type: ignore[no
     moments[:] = 0.0
     seen[:] = False
     for g in range(n_groups - 1, -1, -1):
-        meet_group(0, boxed.groups[g], boxed.groups[g + 1], boxed, moments, tables, seen, potential, out)
+        meet_group(0, g, boxed, moments, tables, seen, potential, out)
     moments[:] = 0.0
     for g in range(n_groups):
-        meet_group(1, boxed.groups[g], boxed.groups[g + 1], boxed, moments, tables, seen, potential, out)
+        meet_group(1, g, boxed, moments, tables, seen, potential, out)
     for g in range(n_groups):
         end = boxed.groups[g + 1]
         if boxed.level[boxed.groups[g]] == boxed.level[end - 1]:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+from numba import njit, types
 
 from mcrank.arrays import FloatArray, IntArray, RowArray
 from mcrank.kernels import kernel
@@ -51,6 +51,10 @@ class PairArrays(NamedTuple):
     ends: IntArray
     factor: FloatArray  # of each query: 1, or 1 / pairs; 0 where all grades are equal
     longest: int
+
+
+_F, _I = types.float64[::1], types.int64[::1]
+PAIRS = types.NamedTuple((_F, types.int32[::1], _I, _I, _F, types.int64), PairArrays)  # type: ignore[no-untyped-call]
 
 
 def pair_arrays(grades: npt.ArrayLike, offsets: npt.ArrayLike, per_query: bool = False) -> PairArrays:

@@ -11,14 +11,15 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
+from numba import types
 
-from mcrank.arrays import BoolArray, FloatArray
+from mcrank.arrays import BoolArray, FloatArray, IntArray
 from mcrank.data.dataset import Dataset
 from mcrank.errors import OptionError
 from mcrank.kernels import kernel
 from mcrank.losses.base import Loss
 from mcrank.losses.boxes import LONG
-from mcrank.losses.pairwise import FidelityLoss
+from mcrank.losses.pairwise import PAIRS, FidelityLoss
 from mcrank.options import Options, option
 from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.trees import TreeRanker
@@ -31,6 +32,7 @@ from mcrank.training.weights import relative_weight
 _LARGEST = 10.0  # alpha: where no pair is ordered badly the loss falls for ever, though by nothing
 _SMOOTH = 1e-4  # added to W+ and W-, as a share of their sum
 _STEPS = 12
+_F = types.float64[::1]
 
 
 class FRank(TreeRanker):
@@ -106,40 +108,31 @@ class _Fidelity(StumpBoosting):
 
     def start(self) -> None:
         """Set the long queries apart: their pairs are never gone through one by one."""
-        layout = self.layout
-        sizes = layout.ends - layout.starts
+        pairs = self.pairs
+        sizes = pairs.ends - pairs.starts
         self.long: list[LongQuery] = []
-        self.longest = int(sizes[sizes < LONG].max(initial=0))  # of the others
-        for q in np.flatnonzero((sizes >= LONG) & (self.factor > 0.0)).tolist():
-            start, end = int(layout.starts[q]), int(layout.ends[q])
-            rows = slice(start, end)
-            own = (layout.order[rows], layout.worth[rows], self.weight[rows], float(self.factor[q]))
-            self.long.append(LongQuery(start, end, *own))
-            self.factor[q] = 0.0
+        for q in np.flatnonzero((sizes >= LONG) & (pairs.factor > 0.0)).tolist():
+            rows = slice(int(pairs.starts[q]), int(pairs.ends[q]))
+            own = (pairs.order[rows], pairs.worth[rows], self.weight[rows], float(pairs.factor[q]))
+            self.long.append(LongQuery(rows, *own))
+            pairs.factor[q] = 0.0
+        self.pairs = pairs._replace(longest=int(sizes[sizes < LONG].max(initial=0)))  # of the others
 
     def weigh(self) -> float:
         """Fill the pull of all pairs on every row; return the loss."""
-        layout = self.layout
-        loss = float(
-            pull_fidelity(
-                layout.order, layout.worth, layout.starts, layout.ends, self.factor, self.weight, self.scores,
-                self.up, self.pull,
-            )
-        )  # fmt: skip
+        loss = float(pull_fidelity(self.pairs, self.weight, self.scores, self.up, self.pull))
         return loss + sum(query.pull(self.scores, self.pull) for query in self.long)
 
     def next(self) -> tuple[Stump, float] | None:
         """Return the stump that lowers the loss most, of the best few, and its value."""
-        ground, layout = self.ground, self.layout
+        ground = self.ground
 
-        def fill(start: int, end: int) -> None:
-            sum_bins(ground.columns, self.pull, ground.places, start, end, self.net)
-            sum_separated_pairs(
-                ground.columns, layout.order, layout.worth, layout.starts, layout.ends, self.factor,
-                self.weight, self.up, self.longest, ground.places, start, end, self.total,
-            )  # fmt: skip
+        def fill(part: slice, places: IntArray) -> None:
+            columns = ground.columns[part]
+            sum_bins(columns, self.pull, places, self.net)
+            sum_separated_pairs(columns, self.pairs, self.weight, self.up, places, self.total)
             for query in self.long:
-                query.add_separated(ground.columns, ground.places, start, end, self.total)
+                query.add_separated(columns, places, self.total)
 
         ground.over_features(fill)
         tried = []
@@ -158,15 +151,11 @@ class _Fidelity(StumpBoosting):
         """Return how the loss changes with the alpha of a stump: by how much, the slope, the curvature and a
         bound of that.
         """
-        layout = self.layout
         long = [(query, query.along(above)) for query in self.long]
 
         def change(alpha: float) -> FloatArray:
             out = np.zeros(4)
-            try_fidelity(
-                above, layout.order, layout.worth, layout.starts, layout.ends, self.factor, self.weight,
-                self.up, float(alpha), out,
-            )  # fmt: skip
+            try_fidelity(above, self.pairs, self.weight, self.up, float(alpha), out)
             for query, near in long:
                 out += query.change(near, float(alpha))
             return out
@@ -202,14 +191,11 @@ def _first_alpha(stump: Stump) -> float:
     return float(0.5 * np.log((good + small) / (bad + small)))
 
 
-@kernel(
-    "float64(int32[::1], float64[::1], int64[::1], int64[::1], float64[::1], float64[::1], float64[::1],"
-    " float64[::1], float64[::1])",
-)
-def pull_fidelity(order, worth, starts, ends, factor, weight, scores, up, pull):  # type: ignore[no-untyped-def]
+@kernel(types.float64(PAIRS, _F, _F, _F, _F))
+def pull_fidelity(pairs, weight, scores, up, pull):  # type: ignore[no-untyped-def]
     """Fill the pull of all pairs on every row, √P (1 - P) each, and return the loss."""
-    # IN: order (places by falling grade), worth, starts, ends, factor of each query, weight, scores
-    # OUT: up (exp of the centred score), pull
+    # IN: pairs, weight, scores  OUT: up (exp of the centred score), pull
+    worth, order, starts, ends, factor, _ = pairs
     total = 0.0
     for q in range(len(starts)):
         s, n = starts[q], ends[q] - starts[q]
@@ -240,32 +226,28 @@ def pull_fidelity(order, worth, starts, ends, factor, weight, scores, up, pull):
     return total
 
 
-@kernel(
-    "void(uint16[:, ::1], int32[::1], float64[::1], int64[::1], int64[::1], float64[::1], float64[::1],"
-    " float64[::1], int64, int64[::1], int64, int64, float64[::1])",
-    fastmath={"reassoc"},
-)
-def sum_separated_pairs(  # type: ignore[no-untyped-def]
-    columns, order, worth, starts, ends, factor, weight, up, longest, places, start, end, out
-):
+@kernel(types.void(types.uint16[:, ::1], PAIRS, _F, _F, types.int64[::1], _F), fastmath={"reassoc"})
+def sum_separated_pairs(columns, pairs, weight, up, places, out):  # type: ignore[no-untyped-def]
     """Change of the weight of all pairs a threshold separates when it falls below each bin, by feature.
 
     A pair comes apart at the higher of its bins and together again at the lower one. The sums run over the
     rows of a query side by side, and go into the bins when the query is done.
     """
-    # IN: columns, order, worth, starts, ends, factor, weight, up, longest, places, start, end  OUT: out
-    out[places[start] : places[end]] = 0.0
+    # IN: columns, pairs, weight, up, places (one more than columns)  OUT: out
+    worth, order, starts, ends, factor, longest = pairs
+    n_features = len(columns)
+    out[places[0] : places[n_features]] = 0.0
     slopes = np.empty(longest)
-    bins = np.empty((end - start, longest))  # of one query, by falling grade
-    sums = np.empty((end - start, longest))
+    bins = np.empty((n_features, longest))  # of one query, by falling grade
+    sums = np.empty((n_features, longest))
     for q in range(len(starts)):
         if factor[q] == 0.0:
             continue
         s, n = starts[q], ends[q] - starts[q]
-        for f in range(start, end):
+        for f in range(n_features):
             for a in range(n):
-                bins[f - start, a] = columns[f, s + order[s + a]]
-                sums[f - start, a] = 0.0
+                bins[f, a] = columns[f, s + order[s + a]]
+                sums[f, a] = 0.0
         first = 0
         for a in range(n):
             i = s + order[s + a]
@@ -276,7 +258,7 @@ def sum_separated_pairs(  # type: ignore[no-untyped-def]
                 j = s + order[s + first + b]
                 p = up[i] / (up[i] + up[j])
                 slope[b] = factor[q] * weight[i] * weight[j] * np.sqrt(p) * (1.0 - p)
-            for f in range(end - start):
+            for f in range(n_features):
                 others, theirs, own = bins[f, first:n], sums[f, first:n], bins[f, a]
                 total = 0.0
                 for b in range(len(slope)):
@@ -284,21 +266,19 @@ def sum_separated_pairs(  # type: ignore[no-untyped-def]
                     theirs[b] += change
                     total -= change
                 sums[f, a] += total
-        for f in range(start, end):
+        for f in range(n_features):
             for a in range(n):
-                out[places[f] + columns[f, s + order[s + a]]] += sums[f - start, a]
+                out[places[f] + columns[f, s + order[s + a]]] += sums[f, a]
 
 
-@kernel(
-    "void(boolean[::1], int32[::1], float64[::1], int64[::1], int64[::1], float64[::1], float64[::1],"
-    " float64[::1], float64, float64[::1])",
-)
-def try_fidelity(above, order, worth, starts, ends, factor, weight, up, alpha, out):  # type: ignore[no-untyped-def]
+@kernel(types.void(types.boolean[::1], PAIRS, _F, _F, types.float64, _F))
+def try_fidelity(above, pairs, weight, up, alpha, out):  # type: ignore[no-untyped-def]
     """Change of the loss when rows ``above`` rise by ``alpha``, and its derivatives there.
 
     The bound is √P (1 - P)(1 + P) / 4, nowhere below the size of the curvature √P (1 - P)(3P - 1) / 4.
     """
-    # IN: above, order, worth, starts, ends, factor, weight, up, alpha  OUT: out (change, slope, curve, bound)
+    # IN: above, pairs, weight, up, alpha  OUT: out (change, slope, curve, bound)
+    worth, order, starts, ends, factor, _ = pairs
     change, slope, curve, bound = 0.0, 0.0, 0.0, 0.0
     rise, fall = np.exp(alpha), np.exp(-alpha)
     for q in range(len(starts)):

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+from numba import types
 
 from mcrank.arrays import IntArray, RowArray
 from mcrank.boosting.cuts import BINNINGS
@@ -21,7 +22,7 @@ from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel, step
 from mcrank.kernels.fenwick import add_at, sum_upto
 from mcrank.losses.boxes import LONG
-from mcrank.losses.pairwise import PairArrays
+from mcrank.losses.pairwise import PAIRS, PairArrays
 from mcrank.options import Options, option
 from mcrank.rankers.base import Card, Trained, stopping_option
 from mcrank.rankers.trees import ForestRanker
@@ -34,6 +35,7 @@ _PERFECT = 1.0 - 1e-9
 # Added to W+ and W-, as a share of Z: a stump without badly ordered pairs has a finite alpha.
 _SMOOTH = 1e-4
 _MANY = 1 << 22  # rows times grades of a query up to which the grades are gone through one by one
+_F, _I = types.float64[::1], types.int64[::1]
 
 
 class RankBoost(ForestRanker):
@@ -102,7 +104,7 @@ class _Exponential(StumpBoosting):
         exact = self.rule == ROOTS
         self.total = self.ground.room() if exact else np.empty(0)
         self.by_bin = self._sort_bins(data) if exact else np.empty((0, 0), dtype=np.int32)
-        self.levels = _levels(self.layout) if exact else np.empty(0, dtype=np.int64)
+        self.levels = _levels(self.pairs) if exact else np.empty(0, dtype=np.int64)
 
     def _sort_bins(self, data: Dataset) -> RowArray:
         """Rows of every query by falling bin, for each feature."""
@@ -114,25 +116,18 @@ class _Exponential(StumpBoosting):
 
     def weigh(self) -> float:
         """Fill the pull of all pairs on every row; the loss is their weight."""
-        layout = self.layout
-        return float(
-            pull_rows(
-                layout.order, layout.worth, layout.starts, layout.ends, self.factor, self.weight, self.scores,
-                self.up, self.down, self.pull,
-            )
-        )  # fmt: skip
+        return float(pull_rows(self.pairs, self.weight, self.scores, self.up, self.down, self.pull))
 
     def next(self) -> tuple[Stump, float] | None:
         """Return the best stump and its alpha, None when none helps."""
-        ground, layout = self.ground, self.layout
+        ground = self.ground
 
-        def fill(start: int, end: int) -> None:
-            sum_bins(ground.columns, self.pull, ground.places, start, end, self.net)
+        def fill(part: slice, places: IntArray) -> None:
+            columns = ground.columns[part]
+            sum_bins(columns, self.pull, places, self.net)
             if self.rule == ROOTS:
-                sum_separated(
-                    ground.columns, self.by_bin, self.levels, layout.starts, layout.ends, self.factor,
-                    self.up, self.down, layout.longest, ground.places, start, end, self.total,
-                )  # fmt: skip
+                by_bin, levels = self.by_bin[part], self.levels
+                sum_separated(columns, by_bin, levels, self.pairs, self.up, self.down, places, self.total)
 
         ground.over_features(fill)
         stumps = ground.best(self.net, self.total, self.rule, 1)
@@ -193,19 +188,16 @@ def pull_far(order, worth, weight, scores, pull):  # type: ignore[no-untyped-def
     return mass
 
 
-@kernel(
-    "float64(int32[::1], float64[::1], int64[::1], int64[::1], float64[::1], float64[::1], float64[::1],"
-    " float64[::1], float64[::1], float64[::1])",
-)
-def pull_rows(order, worth, starts, ends, factor, weight, scores, up, down, pull):  # type: ignore[no-untyped-def]
+@kernel(types.float64(PAIRS, _F, _F, _F, _F, _F))
+def pull_rows(pairs, weight, scores, up, down, pull):  # type: ignore[no-untyped-def]
     """Fill the pull of all pairs on every row, and return the weight of all pairs.
 
     Scores are centred in each query before they go into an exponential. Where they are too far apart even for
     that, the pairs of the query are taken one by one, and those of a long query by sums with an exponent of
     their own.
     """
-    # IN: order (places by falling grade), worth, starts, ends, factor of each query, weight, scores
-    # OUT: up (w exp(H)), down (w exp(-H)), centred; pull
+    # IN: pairs, weight, scores  OUT: up (w exp(H)), down (w exp(-H)), centred; pull
+    worth, order, starts, ends, factor, _ = pairs
     total = 0.0
     for q in range(len(starts)):
         s, n = starts[q], ends[q] - starts[q]
@@ -262,10 +254,11 @@ def pull_rows(order, worth, starts, ends, factor, weight, scores, up, down, pull
 
 
 @step()
-def add_separated(column, rows, levels, factor, up, down, net_up, net_down, sums):  # type: ignore[no-untyped-def]
+def add_separated(column, rows, levels, factor, up, down, net, sums):  # type: ignore[no-untyped-def]
     """One query of `sum_separated` with many grades: sums over grades come from trees."""
     # IN: column, rows (by falling bin), levels, factor, up, down
-    # OUT: net_up, net_down (zeros before: of rows below the threshold minus those above, by grade), sums
+    # OUT: net (zeros before: up and down of rows below the threshold minus those above, by grade), sums
+    net_up, net_down = net[0], net[1]
     every = 0.0
     for i in rows:
         add_at(net_up, levels[i], up[i])
@@ -283,20 +276,18 @@ def add_separated(column, rows, levels, factor, up, down, net_up, net_down, sums
         sums[column[i]] += factor * change
 
 
-@kernel(
-    "void(uint16[:, ::1], int32[:, ::1], int64[::1], int64[::1], int64[::1], float64[::1], float64[::1],"
-    " float64[::1], int64, int64[::1], int64, int64, float64[::1])",
-)
-def sum_separated(  # type: ignore[no-untyped-def]
-    columns, by_bin, levels, starts, ends, factor, up, down, longest, places, start, end, out
-):
+@kernel(types.void(types.uint16[:, ::1], types.int32[:, ::1], _I, PAIRS, _F, _F, _I, _F))
+def sum_separated(columns, by_bin, levels, pairs, up, down, places, out):  # type: ignore[no-untyped-def]
     """Change of the weight of all pairs a threshold separates when it falls below each bin, by feature.
 
     A row that comes above the threshold is now apart from those below it and no longer from those above.
     """
-    # IN: columns, by_bin, levels, starts, ends, factor, up, down, longest, places, start, end  OUT: out
-    high_up, high_down, low_up, low_down = np.zeros((4, longest))
-    for f in range(start, end):
+    # IN: columns, by_bin, levels, pairs, up, down, places (one more than columns)  OUT: out
+    _, _, starts, ends, factor, longest = pairs
+    high_up, high_down = np.zeros((2, longest))
+    low = np.zeros((2, longest))
+    low_up, low_down = low[0], low[1]
+    for f in range(len(columns)):
         sums = out[places[f] : places[f + 1]]
         sums[:] = 0.0
         for q in range(len(starts)):
@@ -309,9 +300,7 @@ def sum_separated(  # type: ignore[no-untyped-def]
                 high_up[m] = high_down[m] = low_up[m] = low_down[m] = 0.0
             if (ends[q] - starts[q]) * count > _MANY:
                 rows = by_bin[f, starts[q] : ends[q]]
-                add_separated(
-                    columns[f], rows, levels, factor[q], up, down, low_up[:count], low_down[:count], sums
-                )
+                add_separated(columns[f], rows, levels, factor[q], up, down, low[:, :count], sums)
                 continue
             for i in range(starts[q], ends[q]):
                 low_up[levels[i]] += up[i]

@@ -38,18 +38,12 @@ class Along(NamedTuple):
 
 
 class LongQuery:
-    """One query: rows ``start`` up to ``end`` of the training data, ``order`` its places by falling grade."""
+    """One query: some ``rows`` of the training data, ``order`` its places by falling grade."""
 
     def __init__(
-        self,
-        start: int,
-        end: int,
-        order: RowArray,
-        worth: FloatArray,
-        weight: FloatArray,
-        factor: float,
+        self, rows: slice, order: RowArray, worth: FloatArray, weight: FloatArray, factor: float
     ) -> None:
-        self.rows, self.factor = slice(start, end), factor
+        self.rows, self.factor = rows, factor
         self._order, self._worth, self._weight = order, worth, weight
         self._tables = pair_tables(PULL)
 
@@ -65,16 +59,11 @@ class LongQuery:
         self._together = np.lexsort((boxed.box, group))
         return self.factor * float(loss.sum())
 
-    def add_separated(
-        self, columns: npt.NDArray[np.uint16], places: IntArray, start: int, end: int, out: FloatArray
-    ) -> None:
+    def add_separated(self, columns: npt.NDArray[np.uint16], places: IntArray, out: FloatArray) -> None:
         """As `sum_separated_pairs`, added to ``out``."""
-        boxed, groups = self._boxed, len(self._boxed.groups) - 1
-        mine = np.ascontiguousarray(columns[start:end, self.rows][:, self._order])
-        add_separated(
-            mine, boxed, self._tables, self._group, self._together, self.factor, places[start : end + 1],
-            np.empty((groups + 1, len(boxed.place), NODES)), out,
-        )  # fmt: skip
+        mine = np.ascontiguousarray(columns[:, self.rows][:, self._order])
+        together, tables = self._together, self._tables
+        add_separated(mine, self._boxed, tables, self._group, together, self.factor, places, out)
 
     def along(self, above: BoolArray) -> Along:
         """Return a stump ready for `change`; ``above`` has all rows."""
@@ -114,15 +103,16 @@ def before(tree, group, out):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def add_separated(columns, boxed, tables, group, together, factor, places, tree, out):  # type: ignore[no-untyped-def]
+def add_separated(columns, boxed, tables, group, together, factor, places, out):  # type: ignore[no-untyped-def]
     """Change of the weight of all pairs a threshold separates when it falls below each bin, by feature.
 
     A row takes part with + its pairs with rows of lower bins and - those with rows of higher bins.
     """
     # IN: columns (features x rows by falling grade), boxed, tables, group, together, factor, places
-    # OUT: tree (scratch), out (added to)
+    # OUT: out (added to)
     n = columns.shape[1]
     n_groups = len(boxed.groups) - 1
+    tree = np.empty((n_groups + 1, len(boxed.place), NODES))
     higher, upto = np.empty((2, len(boxed.place), NODES))
     held, potential = np.empty((2, NODES))
     sequence = np.empty(n, np.int64)

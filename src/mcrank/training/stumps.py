@@ -92,10 +92,11 @@ class StumpGround:
         """Return zeros, one for each bin of each feature."""
         return np.zeros(int(self.places[-1]))
 
-    def over_features(self, task: Callable[[int, int], None]) -> None:
-        """Run a task on parts of the features, one for each thread."""
+    def over_features(self, task: Callable[[slice, IntArray], None]) -> None:
+        """Run a task on parts of the features and the places of their bins, a part for each thread."""
         cuts = np.linspace(0, self.bins.n_features, self.n_jobs + 1).astype(int).tolist()
-        run_all(lambda part: task(*part), [(a, b) for a, b in pairwise(cuts) if a < b], self.n_jobs)
+        parts = [(a, b) for a, b in pairwise(cuts) if a < b]
+        run_all(lambda part: task(slice(*part), self.places[part[0] : part[1] + 1]), parts, self.n_jobs)
 
     def best(self, net: FloatArray, total: FloatArray, rule: int, most: int) -> list[Stump]:
         """Return the best threshold of the ``most`` best features, best first; none without any merit.
@@ -139,15 +140,15 @@ class StumpBoosting(ABC):
         self.ground = StumpGround.of(data, options, options.get("thresholds"))
         self.net = self.ground.room()
         self.scores, self.pull, self.up, self.down = np.zeros((4, data.n_rows))
-        self.layout = pair_arrays(data.y, data.offsets, options["pairs"] == "query")
         self.weight = np.ones(data.n_rows) if data.weight is None else _relative(data.weight)
         query_weight = 1.0 if data.query_weight is None else _relative(data.query_weight)
-        self.factor = _relative(self.layout.factor * query_weight)
+        pairs = pair_arrays(data.y, data.offsets, options["pairs"] == "query")
+        self.pairs = pairs._replace(factor=_relative(pairs.factor * query_weight))
         self.start()
         self.loss = self.first_loss = self.weigh()
 
     def start(self) -> None:  # noqa: B027 - most have nothing to make ready
-        """Make ready what `weigh` needs; the layout of the pairs and their weights are there."""
+        """Make ready what `weigh` needs; the pairs and their weights are there."""
 
     @abstractmethod
     def weigh(self) -> float:
@@ -200,11 +201,11 @@ def boost_stumps(
     return Boosted(builder.build(), boosting.ground.bins, rounds)
 
 
-@kernel("void(uint16[:, ::1], float64[::1], int64[::1], int64, int64, float64[::1])")
-def sum_bins(columns, values, places, start, end, out):  # type: ignore[no-untyped-def]
-    """Sum a value of every row over the bins of features ``start`` up to ``end``."""
-    # IN: columns, values, places, start, end  OUT: out (overwritten for these features)
-    for f in range(start, end):
+@kernel("void(uint16[:, ::1], float64[::1], int64[::1], float64[::1])")
+def sum_bins(columns, values, places, out):  # type: ignore[no-untyped-def]
+    """Sum a value of every row over the bins of some features."""
+    # IN: columns, values, places (one more than columns)  OUT: out (overwritten at these places)
+    for f in range(len(columns)):
         sums = out[places[f] : places[f + 1]]
         sums[:] = 0.0
         column = columns[f]
