@@ -118,6 +118,11 @@ def test_refreshed_inside_the_round():
     check(made(), LOSSES["multiclass"], 2, sequential=True)
 
 
+@pytest.mark.parametrize("loss", ["multiclass", "lambdas"])
+def test_one_sided_samples(loss):
+    check(made(), LOSSES[loss], 3, goss=True, learning_rate=1.0, top_rate=0.3, other_rate=0.3)
+
+
 def test_a_place_with_one_grade_and_one_with_one_row():
     data = made()
     same = Dataset(np.r_[data.X, data.X[:3]], np.r_[data.y, [1, 1, 1]], np.r_[data.qid, [900, 900, 901]])

@@ -22,6 +22,9 @@ KINDS = [
     ("GBRank", {}),
     ("GBRank", {"form": "average"}),
     ("FRank", {"scorer": "trees"}),
+    ("McRank", {"goss": True, "learning_rate": 1.0}),
+    ("McRank", {"goss": True, "learning_rate": 1.0, "base_class": "adaptive"}),
+    ("LambdaMART", {"goss": True, "learning_rate": 1.0}),
 ]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mcrank.arrays import FloatArray
 from mcrank.boosting.boost import Booster
@@ -29,14 +28,13 @@ class AdaptiveBooster(Booster):
 
     def round(self, number: int) -> list[tuple[int, dict[str, Any]]]:
         """Grow the trees of each candidate; keep and apply those of the base with the smallest loss."""
-        rows, rest = self._sample(number)
         loss = self.loss
         candidates = self._candidates(number)
         smallest = np.inf
         base, kept = candidates[0], []
         for candidate in candidates:
             loss.base_class = candidate
-            trees = self._grow(number, rows, rest)
+            trees = self._grow(number)
             if len(candidates) > 1:
                 left = exact_sum(loss.losses(self.totals, self.run, self.scores))
                 if left >= smallest:
@@ -57,11 +55,10 @@ class AdaptiveBooster(Booster):
         worst_first = np.argsort(-loss.losses(self.totals, self.run), kind="stable")
         return [int(k) for k in worst_first[: loss.search]]
 
-    def _grow(self, number: int, rows: npt.NDArray[np.int64], rest: npt.NDArray[np.int64]) -> list[Any]:
+    def _grow(self, number: int) -> list[Any]:
         self.scores = self._moves[0]
         self.scores[:] = 0.0
-        self.loss.fill(self.totals, self.gradients, self.run)
-        return self._trees(number, rows, rest)
+        return self._trees(number, *self.sampling.fill(self.totals, number, self.run))
 
     def _apply(self, moves: FloatArray) -> None:
         for tree in range(self.loss.trees_per_round):

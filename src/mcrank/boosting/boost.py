@@ -24,7 +24,7 @@ from mcrank.boosting.leaves import leaf_values, move_rows
 from mcrank.boosting.packing import Packing
 from mcrank.boosting.roots import SharedRoots
 from mcrank.boosting.rows import MemoryRows
-from mcrank.boosting.sampling import draw, query_keys
+from mcrank.boosting.sampling import AllRows, Queries, draw
 from mcrank.boosting.start import NOTHING, Start, Tree, rounds_of, walk
 from mcrank.boosting.team import Team
 from mcrank.cores import available_cores
@@ -59,6 +59,13 @@ class BoostOptions:
     max_leaf_value: float
     random_state: int
     n_jobs: int
+    goss: bool = False
+    top_rate: float = 0.2
+    other_rate: float = 0.1
+    dart: bool = False
+    drop_rate: float = 0.1
+    skip_drop: float = 0.5
+    max_drop: int = 50
 
 
 @dataclass
@@ -104,18 +111,24 @@ def boost(
     with rounds.until_interrupted():
         for number in range(rounds.n_rounds + 1, options.n_estimators + 1):
             trees = booster.round(number)
-            if rounds.after(None if held_out is None else held_out.after(trees, booster.run)):
+            stop = rounds.after(None if held_out is None else held_out.after(trees, booster.run))
+            if rounds.improved:
+                booster.remember()
+            if stop:
                 break
-    booster.builder.keep_first(rounds.best_round * loss.trees_per_round)
-    return Boosted(booster.builder.build(), booster.bins, rounds)
+    return Boosted(booster.forest(rounds.best_round), booster.bins, rounds)
 
 
-def _booster(data: Dataset, loss: Any, *rest: Any) -> Booster:
+def _booster(data: Dataset, loss: Any, options: BoostOptions, *rest: Any) -> Booster:
     if loss.adaptive:
         from mcrank.boosting.adaptive import AdaptiveBooster
 
-        return AdaptiveBooster(data, loss, *rest)
-    return Booster(data, loss, *rest)
+        return AdaptiveBooster(data, loss, options, *rest)
+    if options.dart:
+        from mcrank.boosting.dart import DartBooster
+
+        return DartBooster(data, loss, options, *rest)
+    return Booster(data, loss, options, *rest)
 
 
 class _HeldOut:
@@ -130,14 +143,28 @@ class _HeldOut:
     def after(self, trees: list[tuple[int, Tree]], run: Run) -> FloatArray:
         """Return the ranking scores after these trees."""
         X = self._valid.data.X
-        run(lambda i: walk(X, trees[i][1], self._raw[trees[i][0]]), range(len(trees)))
+        by_output: dict[int, list[Tree]] = {}
+        for output, tree in trees:
+            by_output.setdefault(output, []).append(tree)
+
+        def move(output: int) -> None:
+            for tree in by_output[output]:
+                walk(X, tree, self._raw[output])
+
+        run(move, list(by_output))
         return self._valid.rank(self._raw)
 
 
-def _all_keys(data: Dataset, sums: Sums) -> tuple[int, npt.NDArray[np.uint64]]:
-    """Keys of everybody's queries, and where this place's own begin."""
-    keys = sums.gather(query_keys(data.qids))
-    return sum(len(k) for k in keys[: sums.rank]), np.concatenate(keys)
+def _sampling(data: Dataset, loss: Loss, options: BoostOptions) -> AllRows:
+    """What each round sees of the rows."""
+    if options.goss:
+        from mcrank.boosting.one_sided import OneSided
+
+        rates, first = (options.top_rate, options.other_rate), int(1 / options.learning_rate)
+        return OneSided(data, loss, options.split, rates, options.random_state, first)
+    if options.subsample < 1:
+        return Queries(data, loss, options.split, options.subsample, options.random_state)
+    return AllRows(data, loss, options.split)
 
 
 def _binned(data: Dataset, options: BoostOptions, sums: Sums) -> BinnedDataset:
@@ -165,10 +192,12 @@ class Booster:
         sums = loss.sums
         binned = _binned(data, options, sums)
         self.bins, self.grounds = binned.bins, Grounds.of(binned)
-        self.gradients = loss.allocate(options.split)
+        self.rate = options.learning_rate
+        self.sampling = _sampling(data, loss, options)
+        self.gradients = self.sampling.gradients
         self.scores = self._begin(start)
         given = len(self.gradients.weights) > 0
-        derived = options.split == "newton" and loss.derived_curvature
+        derived = options.split == "newton" and loss.derived_curvature and not given
         everyones = count_all(data.n_rows, sums)
         packing = Packing.of(everyones, given=given, derived=derived, wide=self.bins.wide)
         # More leaves than the rows can fill would only cost memory.
@@ -177,9 +206,6 @@ class Booster:
         self.builder = ForestBuilder(data.n_features, loss.base)
         for trees in rounds_of(start.forest, loss.trees_per_round):
             self._keep(trees)
-        self.query_keys: npt.NDArray[np.uint64] | None = None
-        if options.subsample < 1:
-            self._own_queries, self.query_keys = _all_keys(data, sums)
         self.feature_keys = np.arange(data.n_features, dtype=np.uint64)
         self.roots: SharedRoots | None = None
         self.rows: MemoryRows | None = None
@@ -206,16 +232,14 @@ class Booster:
     def round(self, number: int) -> list[tuple[int, Tree]]:
         """Grow and apply the trees of one round; return each one's output and arrays."""
         self.loss.round = number
-        rows, rest = self._sample(number)
         if self.sequential:
             # As printed in Algorithm 1: each class tree sees the scores the one before it moved.
             trees = []
             for k in range(self.loss.trees_per_round):
-                self.loss.fill(self.scores, self.gradients, self.run)
+                rows, rest = self.sampling.fill(self.scores, number, self.run)
                 trees += self._grow_trees([k], number, rows, rest, False)
         else:
-            self.loss.fill(self.scores, self.gradients, self.run)
-            trees = self._trees(number, rows, rest)
+            trees = self._trees(number, *self.sampling.fill(self.scores, number, self.run))
         return self._keep(list(enumerate(trees)))
 
     def _keep(self, trees: list[tuple[int, Tree]]) -> list[tuple[int, Tree]]:
@@ -223,6 +247,14 @@ class Booster:
         for output, tree in trees:
             self.builder.append(output=output, **tree)
         return trees
+
+    def remember(self) -> None:
+        """Keep what later rounds may change: nothing, as trees stay what they are."""
+
+    def forest(self, rounds: int) -> Forest:
+        """Return the trees of the first so many rounds."""
+        self.builder.keep_first(rounds * self.loss.trees_per_round)
+        return self.builder.build()
 
     def _trees(self, number: int, rows: Any, rest: Any) -> list[dict[str, Any]]:
         """Grow a tree for each row of the gradients, and move the scores."""
@@ -309,14 +341,14 @@ class Booster:
         """Find the leaf values of a tree and move the scores."""
         options, gradients = self.options, self.gradients
         values = leaf_values(
-            self.loss,
+            self.sampling.leaves,
             gradients,
             k,
             self.scores,
             nodes,
             places,
             entries,
-            options.learning_rate,
+            self.rate,
             options.max_leaf_value,
         )
         move_rows(
@@ -328,17 +360,6 @@ class Booster:
         if len(rest):
             walk(self.data.X, tree, self.scores[k], rest)
         return tree
-
-    def _sample(self, number: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Rows of the queries drawn for this round and the others; both empty when all rows are used."""
-        if self.query_keys is None:
-            return _NONE, _NONE
-        drawn = draw(self.query_keys, self.options.subsample, self.options.random_state, number)
-        chosen = np.zeros(len(self.query_keys), dtype=bool)
-        chosen[drawn] = True
-        own = chosen[self._own_queries : self._own_queries + self.data.n_queries]
-        by_row = np.repeat(own, self.data.sizes)
-        return np.flatnonzero(by_row).astype(np.int64), np.flatnonzero(~by_row).astype(np.int64)
 
     def _features(self, number: int, k: int) -> npt.NDArray[np.int32]:
         if self.options.colsample >= 1:

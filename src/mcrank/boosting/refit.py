@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 from numba import types, uint64
 
-from mcrank.arrays import FloatArray
+from mcrank.arrays import BoolArray, FeatureArray, FloatArray, IntArray, RowArray
 from mcrank.boosting.leaves import leaf_values
-from mcrank.boosting.start import Matrix, Tree, tree_of
+from mcrank.boosting.start import Tree, tree_of
 from mcrank.kernels import kernel
 from mcrank.losses.base import Loss
 from mcrank.losses.quantize import ROWS_PER_TASK as STEP
@@ -25,7 +24,7 @@ from mcrank.scorers.forest.forest import Forest
 
 def refit_leaves(
     forest: Forest,
-    X: Matrix,
+    X: FeatureArray,
     loss: Loss,
     run: Run,
     *,
@@ -51,8 +50,7 @@ def refit_leaves(
         if k == 0 or sequential:
             loss.fill(scores, gradients, run)
         tree = tree_of(forest, t)
-        leaf = np.empty(len(X), dtype=np.int32)
-        run(lambda s, tree=tree, leaf=leaf: _fall(X[s : s + STEP], tree, leaf[s : s + STEP]), starts(len(X)))  # type: ignore[misc]
+        leaf = fallen(X, tree, run)
         fresh, there = _values(loss, gradients, k, scores, leaf, counted, tree, (learning_rate, limit))
         value[forest.tree_offsets[t] : forest.tree_offsets[t + 1]] = np.where(
             there, decay * tree["value"] + (1 - decay) * fresh, tree["value"]
@@ -61,16 +59,30 @@ def refit_leaves(
     return replace(forest, value=value)
 
 
+def fallen(X: FeatureArray, tree: Tree, run: Run) -> RowArray:
+    """Return the number of the leaf each row falls into."""
+    leaf = np.empty(len(X), dtype=np.int32)
+
+    def part(s: int) -> None:
+        leaf_of_rows(
+            X[s : s + STEP], tree["feature"], tree["threshold"], tree["missing_left"], tree["left"],
+            tree["right"], leaf[s : s + STEP],
+        )  # fmt: skip
+
+    run(part, starts(len(X)))
+    return leaf
+
+
 def _values(
     loss: Loss,
     gradients: Gradients,
     output: int,
     scores: FloatArray,
-    leaf: npt.NDArray[np.int32],
-    rows: npt.NDArray[np.int64],
+    leaf: RowArray,
+    rows: IntArray,
     tree: Tree,
     scale: tuple[float, float],
-) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+) -> tuple[FloatArray, BoolArray]:
     """Values training would give the leaves that rows fell into, and which leaves those are."""
     leaf = leaf[rows]
     counts = np.bincount(leaf, minlength=len(tree["left"]))
@@ -89,12 +101,6 @@ _FALL = types.void(
     types.Array(types.float32, 2, "C", readonly=True), types.int32[::1], types.float32[::1],
     types.uint8[::1], types.int32[::1], types.int32[::1], types.int32[::1],
 )  # fmt: skip
-
-
-def _fall(X: Matrix, tree: Tree, leaf: npt.NDArray[np.int32]) -> None:
-    leaf_of_rows(
-        X, tree["feature"], tree["threshold"], tree["missing_left"], tree["left"], tree["right"], leaf
-    )
 
 
 @kernel(_FALL)

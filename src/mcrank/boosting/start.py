@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from mcrank.arrays import FloatArray
+from mcrank.arrays import FeatureArray, FloatArray, IntArray
 from mcrank.boosting.leaves import walk_rows
 from mcrank.losses.base import Loss
 from mcrank.losses.quantize import ROWS_PER_TASK, Run, starts
 from mcrank.scorers.forest.forest import NODE_DTYPES, Forest
 
 Tree = dict[str, Any]  # the node arrays of one tree, by name
-Matrix = npt.NDArray[np.float32]
 _NONE = np.empty(0, dtype=np.int64)
 
 
@@ -47,7 +45,7 @@ class Start:
             return np.array(self.forest.base)
         return loss.base if self.scores is None else np.zeros_like(loss.base)
 
-    def train_scores(self, loss: Loss, X: Matrix, run: Run, n_jobs: int) -> FloatArray:
+    def train_scores(self, loss: Loss, X: FeatureArray, run: Run, n_jobs: int) -> FloatArray:
         """Scores of the training rows as the loss takes them; the loss's base is set."""
         if self.forest is not None and self.scores is None and not loss.adaptive:
             return np.ascontiguousarray(self.forest.raw(X, n_jobs))  # the same sums, in the same order
@@ -62,7 +60,7 @@ class Start:
 NOTHING = Start()
 
 
-def _replay(loss: Loss, forest: Forest, X: Matrix, scores: FloatArray, run: Run) -> None:
+def _replay(loss: Loss, forest: Forest, X: FeatureArray, scores: FloatArray, run: Run) -> None:
     per_round = loss.trees_per_round
     for t in range(forest.n_trees):
         if t % per_round == 0:
@@ -85,7 +83,7 @@ def tree_of(forest: Forest, t: int) -> Tree:
     return {name: getattr(forest, name)[nodes].copy() for name in NODE_DTYPES}
 
 
-def walk(X: Matrix, tree: Tree, scores: FloatArray, rows: npt.NDArray[np.int64] = _NONE) -> None:
+def walk(X: FeatureArray, tree: Tree, scores: FloatArray, rows: IntArray = _NONE) -> None:
     """Add to the scores of some rows (none: all) the values of the leaves they fall into."""
     walk_rows(
         X, rows, tree["feature"], tree["threshold"], tree["missing_left"], tree["left"], tree["right"],
@@ -93,7 +91,7 @@ def walk(X: Matrix, tree: Tree, scores: FloatArray, rows: npt.NDArray[np.int64] 
     )  # fmt: skip
 
 
-def walk_all(X: Matrix, tree: Tree, scores: FloatArray, run: Run) -> None:
+def walk_all(X: FeatureArray, tree: Tree, scores: FloatArray, run: Run) -> None:
     """As `walk`, for all rows, on several threads."""
     step = ROWS_PER_TASK
     run(lambda s: walk(X[s : s + step], tree, scores[s : s + step]), starts(len(X)))

@@ -63,6 +63,11 @@ class GBRank(TreeRanker):
         rate: float | None = options["learning_rate"]
         return _RATES[options["form"]] if rate is None else rate
 
+    def _check_together(self, options: Options) -> None:
+        super()._check_together(options)
+        if options["dart"] and options["form"] == "average":
+            raise OptionError("dart of GBRank must be False with form='average', which has its own weights.")
+
     def _check_continued(self, options: Options, where: str) -> None:
         if options["form"] == "average":
             raise OptionError(

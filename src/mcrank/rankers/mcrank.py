@@ -165,6 +165,14 @@ class McRank(GradeRanker):
             )
         return AdaptiveLoss(classes, n_classes, weight, options["base_search"], options["base_gap"])
 
+    def _check_together(self, options: Options) -> None:
+        super()._check_together(options)
+        if options["dart"] and options["base_class"] == "adaptive":
+            raise OptionError(
+                "dart of McRank must be False with base_class='adaptive': its base grades were chosen with "
+                "the trees that would be dropped."
+            )
+
     def _kind(self, n_grades: int, options: Options) -> str:
         if n_grades == 1 or (n_grades == 2 and not options["sequential"]):
             return "cumulative"

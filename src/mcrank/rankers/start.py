@@ -132,6 +132,8 @@ def refitted(ranker: R, X: Any, given: Given, decay: Any) -> R:
     options["measure"] = measure_of(options)
     n_jobs = options["n_jobs"] or available_cores()
     ranker._check_continued(options, where)
+    if options["dart"]:
+        raise OptionError(f"{where} is not for dart=True: its leaves were shrunk after they were found.")
     data = as_dataset(X, given, where, wanted=ranker.feature_names_ if ranker._named else None)
     data = aligned(data, ranker.feature_names_, ranker._named, f"X of {where}", name)
     twin = copy.copy(ranker)

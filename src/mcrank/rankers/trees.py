@@ -99,6 +99,41 @@ class TreeRanker(ForestRanker):
     colsample: float = option(
         default=1.0, low=0, high=1, open_low=True, help="share of the features each tree sees"
     )
+    goss: bool = option(
+        default=False,
+        tacit=True,
+        help="grow trees on the rows with the largest gradients and a few others (top_rate, other_rate)",
+    )
+    top_rate: float = option(
+        default=0.2,
+        low=0,
+        high=1,
+        open_low=True,
+        tacit=True,
+        help="with goss: share of the rows, those with the largest gradients",
+    )
+    other_rate: float = option(
+        default=0.1,
+        low=0,
+        high=1,
+        open_low=True,
+        tacit=True,
+        help="with goss: share of the rows drawn from the others, which stand for all of those",
+    )
+    dart: bool = option(
+        default=False,
+        tacit=True,
+        help="forget some earlier rounds while a round is grown, and shrink them and it in return (DART)",
+    )
+    drop_rate: float = option(
+        default=0.1, low=0, high=1, tacit=True, help="with dart: chance of an earlier round to be dropped"
+    )
+    skip_drop: float = option(
+        default=0.5, low=0, high=1, tacit=True, help="with dart: chance of a round to drop nothing"
+    )
+    max_drop: int = option(
+        default=50, low=1, high=2**31 - 1, tacit=True, help="with dart: most rounds dropped at a time"
+    )
     early_stopping_rounds: int | None = stopping_option()
     max_leaf_value: float = option(
         default=1e4,
@@ -133,6 +168,26 @@ class TreeRanker(ForestRanker):
         model = None if init_model is None else forest_of(init_model, f"init_model of {name}.fit")
         self._check_continued(options, f"{name}.fit")
         return Beginning(name, model, again, init_score, valid_init_score)
+
+    def _check_together(self, options: Options) -> None:
+        """Raise `OptionError` where options do not go together."""
+        name = type(self).__name__
+        if options["goss"] and options["subsample"] < 1:
+            raise OptionError(f"goss of {name} draws rows and subsample queries; leave one of them out.")
+        if options["goss"] and options["top_rate"] + options["other_rate"] > 1 + 1e-9:
+            raise OptionError(
+                f"top_rate and other_rate of {name} must add up to at most 1, got {options['top_rate']} and "
+                f"{options['other_rate']}."
+            )
+
+    def _check_dart(self, options: Options, valid: Dataset | None) -> None:
+        """Raise `OptionError` where earlier rounds cannot be dropped."""
+        name, beginning = type(self).__name__, options.get("beginning")
+        if options["dart"] and valid is not None and beginning is not None and beginning.model is not None:
+            raise OptionError(
+                f"dart of {name} goes on from a model without valid only: the values its trees had after "
+                "each earlier round are not in it, so that none of those rounds could be kept."
+            )
 
     def _rate(self, options: Options) -> float:
         """Shrinkage of each tree."""
@@ -201,6 +256,8 @@ class TreeRanker(ForestRanker):
     def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
         if data.n_rows > MOST_ROWS:
             raise DataError(f"The training data has {data.n_rows} rows; trees take at most {MOST_ROWS}.")
+        self._check_together(options)
+        self._check_dart(options, valid)
         beginning: Beginning | None = options.get("beginning")
         model = None if beginning is None else beginning.model
         head = self._head(data, options) if model is None else self._head_after(model, options)
