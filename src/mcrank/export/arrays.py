@@ -28,7 +28,7 @@ def part_arrays(part: Part) -> dict[str, Any]:
     >>> ranker = mcrank.RegressionRanker(n_estimators=1).fit([[0.0], [1.0]] * 20, [0, 1] * 20, qid=[1] * 40)
     >>> made = part_arrays(parts_of(ranker.exportable())[0])
     >>> made["scorer"], made["test"].tolist(), made["next"].tolist()
-    ('forest', [0, -1, -1], [1, 0, 1])
+    ('forest', [1, -1, -1], [1, 0, 1])
     """
     head = {"head": part.head.kind, "shift": part.shift, "weight": part.weight}
     if part.values is not None:

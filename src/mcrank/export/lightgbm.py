@@ -9,11 +9,11 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from mcrank.arrays import FeatureArray, FloatArray
+from mcrank.arrays import FeatureArray, FloatArray, IntArray
 from mcrank.export.names import safe_names
 from mcrank.export.probabilities import expected
 from mcrank.export.target import Consumed, ConsumerMissing, Exportable, Target
-from mcrank.export.trees import Tree, base_in_leaves, class_outputs, in_turn, trees_of
+from mcrank.export.trees import Tree, base_in_leaves, class_outputs, in_turn, row_counts, trees_of
 from mcrank.scorers.forest.forest import Forest
 
 # Bits 2 and 3 are the kind of missing values, here NaN, even where training had none: another kind would turn
@@ -117,6 +117,7 @@ def _tree_lines(number: int, tree: Tree) -> Iterator[str]:
     inner = ~leaf
     # Inner nodes and leaves are numbered apart; a leaf i is written as -i-1.
     place = np.where(leaf, -leaf.cumsum(), inner.cumsum() - 1)
+    rows = row_counts(tree)
     yield f"Tree={number}"
     yield f"num_leaves={int(leaf.sum())}"
     yield "num_cat=0"
@@ -128,23 +129,22 @@ def _tree_lines(number: int, tree: Tree) -> Iterator[str]:
         yield f"left_child={_joined(place[tree.left[inner]])}"
         yield f"right_child={_joined(place[tree.right[inner]])}"
     yield f"leaf_value={_joined(tree.value[leaf])}"
-    yield f"leaf_weight={_joined(tree.rows[leaf])}"
-    yield f"leaf_count={_joined(tree.rows[leaf])}"
+    yield f"leaf_weight={_joined(rows[leaf])}"
+    yield f"leaf_count={_joined(rows[leaf])}"
     if inner.any():
-        yield f"internal_value={_joined(_mean_values(tree)[inner])}"
-        yield f"internal_weight={_joined(tree.rows[inner])}"
-        yield f"internal_count={_joined(tree.rows[inner])}"
+        yield f"internal_value={_joined(_mean_values(tree, rows)[inner])}"
+        yield f"internal_weight={_joined(rows[inner])}"
+        yield f"internal_count={_joined(rows[inner])}"
     yield "is_linear=0"
     yield "shrinkage=1"
 
 
-def _mean_values(tree: Tree) -> FloatArray:
+def _mean_values(tree: Tree, rows: IntArray) -> FloatArray:
     """Mean value of the training rows under each node, which LightGBM's contributions start from."""
     value = tree.value.copy()
     for node in np.flatnonzero(tree.feature >= 0)[::-1].tolist():  # children come after their parents
         left, right = int(tree.left[node]), int(tree.right[node])
-        total = int(tree.rows[left] + tree.rows[right])
-        share = tree.rows[left] / total if total else 0.5
+        share = rows[left] / rows[node]
         value[node] = share * value[left] + (1 - share) * value[right]
     return value
 

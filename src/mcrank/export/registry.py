@@ -12,6 +12,7 @@ TARGETS: dict[str, str] = {
     "lightgbm": "mcrank.export.lightgbm:LightGBM",
     "xgboost": "mcrank.export.xgboost:XGBoost",
     "c": "mcrank.export.c:C",
+    "shap": "mcrank.export.shap:Shap",
     "javascript": "mcrank.export.javascript:JavaScript",
     "python": "mcrank.export.python:Python",
     "elasticsearch": "mcrank.export.elasticsearch:Elasticsearch",

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mcrank.arrays import FloatArray
+from mcrank.arrays import FloatArray, IntArray
 from mcrank.scorers.base import Scorer
 from mcrank.scorers.forest.forest import NODE_DTYPES, Forest, ForestBuilder
 from mcrank.scorers.heads import Head
@@ -67,6 +67,17 @@ def breadth_first(tree: Tree) -> Tree:
     for side in ("left", "right"):
         arrays[side] = np.where(arrays["feature"] >= 0, place[arrays[side]], np.int32(-1))
     return Tree(tree.output, **arrays)
+
+
+def row_counts(tree: Tree) -> IntArray:
+    """Return training rows of each node as explanations need them: none is 0, and children add up to parents.
+
+    Where a model does not say them (imported ones may not), every leaf counts 1.
+    """
+    counts = np.maximum(tree.rows, 1)
+    for node in np.flatnonzero(tree.feature >= 0)[::-1].tolist():  # children come after their parents
+        counts[node] = counts[tree.left[node]] + counts[tree.right[node]]
+    return counts
 
 
 def select_trees(forest: Forest, trees: npt.ArrayLike, outputs: npt.ArrayLike, base: npt.ArrayLike) -> Forest:
