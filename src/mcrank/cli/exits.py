@@ -11,12 +11,13 @@ MEANINGS = {
     FAILURE: "failure of another kind: a result cannot be written, memory is short, an error in mcrank",
     USAGE: "the command line is wrong: an unknown command, option, ranker or measure, a value out of bounds",
     BAD_INPUT: "a file to read is missing, damaged or of another format, or the doctor finds it broken",
-    CONDITION_MET: "a condition of `compare --fail-if` is met",
+    CONDITION_MET: "a condition of `compare --fail-if` is met, or `export --verify` finds a bound broken",
     INTERRUPTED: "stopped with Ctrl-C; `train` has saved the model as it was then",
     PIPE_CLOSED: "whoever read standard output has closed it, as in `mcrank predict ... | head`",
 }
 SUMMARY = (
-    "Exit codes: 0 done, 1 failure, 2 wrong usage, 3 bad or missing input, 4 a condition of compare is met."
+    "Exit codes: 0 done, 1 failure, 2 wrong usage, 3 bad or missing input, 4 a condition is met or a bound "
+    "broken."
 )
 
 

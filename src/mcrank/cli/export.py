@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.shell_completion import CompletionItem
 
 from mcrank.cli.declared import CHOSEN, DeclaredCommand, given_options
 from mcrank.cli.echo import echo, write_all
+from mcrank.cli.exits import CONDITION_MET, FINE
 from mcrank.cli.inputs import STANDARD, InputPath, local_file
 from mcrank.cli.main import json_option, print_facts, print_json
-from mcrank.cli.options import ParamType, relevance_option
+from mcrank.cli.options import ParamType, jobs_option, relevance_option
 from mcrank.cli.outputs import check_target
+from mcrank.cli.progress import announce_compilation
 from mcrank.cli.rankers import table
-from mcrank.cli.volume import is_quiet
+from mcrank.cli.train import read_alike
+from mcrank.cli.volume import is_quiet, say
 
 if TYPE_CHECKING:
-    from mcrank.export.target import Target
+    from mcrank.export.certificate import Certificate
+    from mcrank.export.target import Exportable, Target
+    from mcrank.rankers.base import Ranker
+    from mcrank.rankers.distil import Distilled
 
 
 class TargetName(ParamType):
@@ -92,6 +100,19 @@ def _print_targets(as_json: bool) -> None:
     help="Where to write: a file, or a folder where the target has several; - is standard output.",
 )
 @relevance_option
+@click.option(
+    "--verify",
+    metavar="DATA",
+    type=InputPath(pattern=True),
+    help="Let the consumer score DATA and hard rows, and write a certificate beside the export.",
+)
+@click.option(
+    "--distil",
+    metavar="DATA",
+    type=InputPath(pattern=True),
+    help="Export one regression ensemble that was trained on the model's scores of DATA.",
+)
+@jobs_option()
 @json_option
 @click.option(
     "--list",
@@ -107,54 +128,131 @@ def command(
     to: str | None,
     out: str | None,
     relevance: str | list[float] | None,
+    verify: str | None,
+    distil: str | None,
+    n_jobs: int | None,
     as_json: bool,
     listed: bool,
     **declared: Any,
-) -> None:
+) -> int:
     """Write the ranker in MODEL as another system scores with it.
 
     `--to TARGET --help` lists the options of a target below.
     """
-    from mcrank.export.write import check_path, write
-    from mcrank.models.file import load
-
     if listed:
         _print_targets(as_json)
-        return
+        return FINE
     if model is None or to is None or out is None:
         given = {"model": model, "to": to, "out": out}
         raise click.MissingParameter(
             ctx=ctx, param=next(p for p in ctx.command.params if given.get(p.name or "", p) is None)
         )
     target = ctx.meta[CHOSEN](**given_options(declared, ctx))
+    _check_out(target, out)
+    if out == STANDARD and (as_json or verify is not None):
+        flag = "--json" if as_json else "--verify"
+        raise click.UsageError(f"{flag} and --out - both want standard output; export to a file.")
+    return _export(_Job(model, target, out, relevance, verify, distil, n_jobs), as_json)
+
+
+def _check_out(target: Target, out: str) -> None:
+    """Refuse a place that cannot be written to, or whose name promises another format."""
+    from mcrank.export.write import check_path
+
     if target.suffixes:
         check_target(out)
         if out != STANDARD:
             check_path(target, out)
     elif out == STANDARD:
         raise click.BadParameter(
-            f"an export to {to} is several files: name a folder, not standard output.", param_hint="--out"
+            f"an export to {target.name} is several files: name a folder, not standard output.",
+            param_hint="--out",
         )
-    if as_json and out == STANDARD:
-        raise click.UsageError("--json and --out - both want standard output; export to a file.")
-    ranker = load(local_file(model))
-    exported = ranker.exportable(relevance)
-    target.check(exported)
-    content = target.content(exported)
-    for words in target.warns(exported):
+
+
+class _Job(NamedTuple):
+    """What the line asked for."""
+
+    model: str
+    target: Target
+    out: str
+    relevance: str | list[float] | None
+    verify: str | None
+    distil: str | None
+    n_jobs: int | None
+
+
+def _export(job: _Job, as_json: bool) -> int:
+    """Do the work and tell of it; return the exit code."""
+    from mcrank.export.write import write
+    from mcrank.models.file import load
+
+    ranker = load(local_file(job.model))
+    facts: dict[str, Any] = {"model": job.model, "to": job.target.name}
+    exported, notes = ranker.exportable(job.relevance), []
+    if job.distil is not None:
+        found = _distil(ranker, job, job.distil)
+        exported, notes = found.ranker.exportable(), [found.words]
+    job.target.check(exported)
+    content = job.target.content(exported)
+    for words in job.target.warns(exported):
         warnings.warn(words, stacklevel=1)
-    if out == STANDARD and not isinstance(content, Mapping):
+    if job.out == STANDARD and not isinstance(content, Mapping):
         write_all(content)
-        return
-    files = write(out, content)
-    facts: dict[str, Any] = {
-        "model": model,
-        "ranker": exported.ranker,
-        "to": to,
-        "files": [str(path) for path in files],
-        "bytes": sum(path.stat().st_size for path in files),
-    }
+        return FINE
+    files = [str(path) for path in write(job.out, content)]
+    facts |= {"ranker": exported.ranker, "files": files, "bytes": sum(map(os.path.getsize, files))}
+    certificate = None if job.verify is None else _verify(ranker, exported, job, job.verify, notes)
     if as_json:
+        if notes:
+            facts["distilled"] = {**found._asdict(), "ranker": found.ranker.name}
+        if certificate is not None:
+            facts["certificate"] = json.loads(certificate.to_json())
         print_json(facts)
     elif not is_quiet():
-        print_facts(facts | {"files": ", ".join(facts["files"])})
+        print_facts(facts | {"files": ", ".join(files)})
+        if certificate is not None:
+            print_facts(_told(certificate) | {"certificate": f"{job.out}.certificate.html"})
+    return FINE if certificate is None or certificate.holds else CONDITION_MET
+
+
+def _distil(ranker: Ranker, job: _Job, data: str) -> Distilled:
+    from mcrank.rankers.distil import distil
+
+    announce_compilation()
+    rows = read_alike(data, ranker, "zero", job.n_jobs)
+    found = distil(ranker, rows, relevance=job.relevance, n_jobs=job.n_jobs)
+    say(found.words)
+    return found
+
+
+def _verify(ranker: Ranker, model: Exportable, job: _Job, data: str, notes: list[str]) -> Certificate:
+    """Write the certificate beside the export."""
+    from mcrank.data.alignment import aligned
+    from mcrank.export.certificate import certify
+    from mcrank.report.certificate import render_certificate
+    from mcrank.writing import replace_file
+
+    announce_compilation()
+    rows = read_alike(data, ranker, "zero", job.n_jobs)
+    named = hasattr(ranker, "feature_names_in_")
+    rows = aligned(rows, ranker.feature_names_, named, "--verify", type(ranker).__name__)
+    first = ranker.exportable(job.relevance) if job.distil is not None else None
+    found = certify(model, job.target, job.out, rows, distilled_from=first, notes=tuple(notes))
+    replace_file(f"{job.out}.certificate.json", found.to_json())
+    replace_file(f"{job.out}.certificate.html", render_certificate(found).encode())
+    return found
+
+
+def _told(found: Certificate) -> dict[str, Any]:
+    """What a certificate says, in a few lines."""
+    return {
+        "scored by": found.consumer + (" (a twin of its arithmetic)" if found.twin else ""),
+        "largest difference": found.data.largest,
+        "bound": found.data.bound,
+        "rows beyond bounds": found.data.broken + found.hard.broken,
+        "swapped pairs": f"{found.swaps.swapped:,} of {found.swaps.pairs:,}",
+        found.measure: f"{found.before} of the model, {found.after} of the export",
+        **({} if found.first is None else {"distilled from": f"{found.first} of the first model"}),
+        "holds": "yes" if found.holds else "no",
+    }

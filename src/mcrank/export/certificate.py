@@ -86,6 +86,8 @@ class Comparison:
         Rows that the consumer cannot see as they are.
     moved : float
         Largest change of a score by that.
+    sizes : list of (str, int)
+        Rows by the size of their difference, in powers of ten.
     """
 
     rows: int
@@ -100,6 +102,7 @@ class Comparison:
     largest_missing: float
     unlike: int
     moved: float
+    sizes: list[tuple[str, int]]
 
 
 @dataclass(frozen=True)
@@ -123,8 +126,9 @@ class Certificate:
     hard: Comparison
     swaps: Swaps
     measure: str
-    before: float | None
-    after: float | None
+    before: float | None  # of the model
+    after: float | None  # of the export
+    first: float | None  # of the model it was distilled from
     notes: list[str]
 
     def to_json(self) -> bytes:
@@ -141,6 +145,7 @@ def certify(
     *,
     n_hard: int = 4000,
     n_jobs: int = 1,
+    distilled_from: Exportable | None = None,
     notes: tuple[str, ...] = (),
 ) -> Certificate:
     """Let the consumer of the export at ``path`` score rows, and compare.
@@ -159,6 +164,8 @@ def certify(
         Hard rows at least.
     n_jobs : int
         Threads of mcrank.
+    distilled_from : Exportable, optional
+        The model that ``model`` was made to follow; its measure is told beside.
     notes : tuple of str
         What else the reader has to know.
 
@@ -209,6 +216,9 @@ def certify(
         measure=MEASURE,
         before=_number(prepared.mean(ours)),
         after=_number(prepared.mean(np.clip(theirs, -_FAR, _FAR))),
+        first=None
+        if distilled_from is None
+        else _number(prepared.mean(distilled_from.scores(data.X, n_jobs))),
         notes=[*target.warns(model), *notes],
     )
 
@@ -245,7 +255,21 @@ def _compare(model: Exportable, target: Target, X: FeatureArray, scored: Consume
         largest_missing=float(counted[missing].max(initial=0.0)),
         unlike=int(unlike.sum()),
         moved=float(_difference(model.scores(X), expected)[unlike].max(initial=0.0)),
+        sizes=_by_size(off),
     )
+
+
+def _by_size(off: FloatArray) -> list[tuple[str, int]]:
+    """Count rows by the size of their difference: none, and every power of ten between the others."""
+    found = [("none", int((off == 0).sum()))]
+    with np.errstate(divide="ignore"):
+        powers = np.floor(np.log10(off[(off > 0) & np.isfinite(off)])).astype(np.int64)
+    if len(powers):
+        for power, rows in enumerate(np.bincount(powers - powers.min()).tolist(), start=int(powers.min())):
+            found.append((f"below {10.0 ** (power + 1):.0e}", rows))
+    if beyond := int((~np.isfinite(off)).sum()):
+        found.append(("no number", beyond))
+    return found
 
 
 def _difference(found: FloatArray, expected: FloatArray) -> FloatArray:

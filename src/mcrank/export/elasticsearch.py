@@ -46,7 +46,7 @@ class Elasticsearch(Target):
     )
     single: ClassVar[bool] = True
     advice: ClassVar[str] = DISTIL
-    versions: ClassVar[str] = "plug-in 1.5.9 for Elasticsearch 8.11.4"
+    consumer: ClassVar[str] = "Elasticsearch's plug-in 1.5.9 and newer"
 
     model_name: str = option(default="mcrank", help="name of the model in the plug-in's store")
     featureset: str = option(default="mcrank", help="name of the feature set in the plug-in's store")
@@ -143,7 +143,7 @@ class Elasticsearch(Target):
         scores = total.astype(np.float64) + self._dropped(model)
         if model.head.kind == "exp":  # the plug-in ranks by its logarithm
             scores = model.head.rank(scores[None])
-        return Consumed(scores, f"{self.name}, {self.versions} or newer", twin=True)
+        return Consumed(scores, self.consumer, twin=True)
 
     def _dropped(self, model: Exportable) -> float:
         """The constant by which our scores are above the plug-in's; no order depends on it."""
@@ -158,7 +158,7 @@ class OpenSearch(Elasticsearch):
     """The same for OpenSearch, whose plug-in sends missing values their own way since 3.8."""
 
     name: ClassVar[str] = "opensearch"
-    versions: ClassVar[str] = "OpenSearch 3.8"
+    consumer: ClassVar[str] = "OpenSearch 3.8 and newer"
     missing: ClassVar[str] = (
         "a feature whose query does not match goes where NaN went in training, from OpenSearch 3.8 on; "
         "always right before"

@@ -131,7 +131,7 @@ class Solr(Target):
             raw = twin(body["params"], values, len(X)).astype(np.float64)[None]
         if isinstance(model.scorer, Linear):
             raw += linear_parts(model.scorer)[1]
-        return Consumed(behind(model, raw), "Solr 9.2 or newer", raw, twin=True)
+        return Consumed(behind(model, raw), "Solr 9.2 and newer", raw, twin=True)
 
 
 # The class of a model, the columns it lists, normalizers by column, and its parameters.

@@ -33,10 +33,7 @@ def render_certificate(certificate: Certificate) -> str:
     """
     environment = page_environment()
     environment.filters["small"] = small
-    parts = [
-        ("Your data", certificate.data),
-        ("Hard rows", certificate.hard),
-    ]
+    parts = [("Your data", certificate.data), ("Hard rows", certificate.hard)]
     page = environment.get_template("certificate.html").render(
         style=in_style(template_text("style.css")),
         found=certificate,
@@ -87,5 +84,11 @@ def _order_words(found: Certificate) -> str:
     if found.before is None or found.after is None:
         return same + "."
     change = found.after - found.before
-    moved = "stays" if change == 0 else f"changes by {change:+.2g}".replace("-", "−")
-    return f"{same}, and {found.measure} {moved}."
+    moved = "stays the same" if change == 0 else f"changes by {change:+.2g}".replace("-", "−")
+    words = f"{same}, and {found.measure} {moved}."
+    if found.first is None:
+        return words
+    return (
+        f"{words} The model was distilled from one with {found.measure} {found.first:.4f}; its own is "
+        f"{found.before:.4f}."
+    )
