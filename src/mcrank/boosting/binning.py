@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -158,20 +158,28 @@ def bin_dataset(data: Dataset, bins: Bins, n_jobs: int = 1) -> BinnedDataset:
     [[0, 2, 1]]
     """
     rows, features = data.X.shape
-    wide = bins.wide
     n_blocks = (features + BLOCK - 4) // BLOCK  # fewer than 4 left over are read from their columns
-    columns = np.empty((0, 0) if wide else (features, rows), dtype=np.uint8)
-    blocks = np.zeros((0, 0) if wide else (n_blocks, 2 * rows), dtype=np.uint64)
-    wide_columns = np.empty((features, rows) if wide else (0, 0), dtype=np.uint16)
-    tables, block_bytes = SearchTables.of(bins), blocks.view(np.uint8)
+    blocks = np.zeros((0, 0) if bins.wide else (n_blocks, 2 * rows), dtype=np.uint64)
+    columns = bin_columns(data, bins, n_jobs, blocks)
+    none = np.empty((0, 0), dtype=np.uint8 if bins.wide else np.uint16)
+    return BinnedDataset(bins, *((none, blocks, columns) if bins.wide else (columns, blocks, none)))
+
+
+def bin_columns(
+    data: Dataset, bins: Bins, n_jobs: int = 1, blocks: npt.NDArray[np.uint64] | None = None
+) -> npt.NDArray[Any]:
+    """Return the bins of every row by feature, in as many bits as `Bins.wide` says; fill ``blocks`` too."""
+    rows, features = data.X.shape
+    columns = np.empty((features, rows), dtype=np.uint16 if bins.wide else np.uint8)
+    in_rows = np.empty((0, 0), dtype=np.uint8) if blocks is None else blocks.view(np.uint8)
+    tables = SearchTables.of(bins)
     step = max(4096, -(-rows // (4 * n_jobs)))
 
     def fill(start: int) -> None:
-        end = min(start + step, rows)
-        fill_bins(data.X, tables, bins.missing, start, end, wide_columns if wide else columns, block_bytes)
+        fill_bins(data.X, tables, bins.missing, start, min(start + step, rows), columns, in_rows)
 
     run_all(fill, range(0, rows, step), n_jobs)
-    return BinnedDataset(bins, columns, blocks, wide_columns)
+    return columns
 
 
 class SearchTables(NamedTuple):
@@ -209,8 +217,9 @@ class SearchTables(NamedTuple):
 
 def _padded(values: npt.NDArray[np.float32], more: int) -> npt.NDArray[np.float32]:
     """Values and ``more`` infinities, filled up with these to a multiple of a line."""
-    size = -(-(len(values) + more) // _BRANCHES) * _BRANCHES
-    return np.pad(values, (0, size - len(values)), constant_values=np.float32(np.inf))
+    out = np.full(-(-(len(values) + more) // _BRANCHES) * _BRANCHES, np.inf, dtype=np.float32)
+    out[: len(values)] = values
+    return out
 
 
 _BRANCHES = 16

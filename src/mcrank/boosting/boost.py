@@ -23,6 +23,7 @@ from mcrank.boosting.growth import Growth
 from mcrank.boosting.leaves import leaf_values, move_rows
 from mcrank.boosting.packing import Packing
 from mcrank.boosting.roots import SharedRoots
+from mcrank.boosting.routing import BinColumns, TreeNodes, route
 from mcrank.boosting.rows import MemoryRows
 from mcrank.boosting.sampling import AllRows, Queries, draw
 from mcrank.boosting.start import NOTHING, Start, Tree, rounds_of, walk
@@ -30,7 +31,6 @@ from mcrank.boosting.team import Team
 from mcrank.cores import available_cores
 from mcrank.data.dataset import Dataset
 from mcrank.losses.base import Loss
-from mcrank.losses.quantize import Run
 from mcrank.metrics.measure import Measure
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.forest.forest import Forest, ForestBuilder
@@ -39,6 +39,7 @@ from mcrank.threads import run_all
 
 # Below this many rows a node is done before a second thread has woken up.
 _SHARED_ROWS = 20_000
+_PART = 16384  # validation rows worked on at a time
 _NONE = np.empty(0, dtype=np.int64)
 
 
@@ -107,11 +108,11 @@ def boost(
     booster = _booster(data, loss, options, sequential, start)
     held_out = None if valid is None else _HeldOut(valid, loss, start)
     for trees in rounds_of(start.forest, loss.trees_per_round):
-        rounds.replay(None if held_out is None else held_out.after(trees, booster.run))
+        rounds.replay(None if held_out is None else held_out.after(trees, booster))
     with rounds.until_interrupted():
         for number in range(rounds.n_rounds + 1, options.n_estimators + 1):
             trees = booster.round(number)
-            stop = rounds.after(None if held_out is None else held_out.after(trees, booster.run))
+            stop = rounds.after(None if held_out is None else held_out.after(trees, booster))
             if rounds.improved:
                 booster.remember()
             if stop:
@@ -139,20 +140,26 @@ class _HeldOut:
         self._raw = np.repeat(loss.base[:, None], valid.data.n_rows, axis=1)
         if start.valid_scores is not None:
             self._raw += loss.raw_of(start.valid_scores)
+        self._rows: BinColumns | None = None
 
-    def after(self, trees: list[tuple[int, Tree]], run: Run) -> FloatArray:
-        """Return the ranking scores after these trees."""
-        X = self._valid.data.X
-        by_output: dict[int, list[Tree]] = {}
-        for output, tree in trees:
-            by_output.setdefault(output, []).append(tree)
+    def after(self, trees: list[tuple[int, Tree]], booster: Booster) -> FloatArray:
+        """Return the ranking scores after these trees; they are in the booster's bins, or else walked."""
+        if self._rows is None:
+            self._rows = BinColumns.of(self._valid.data, booster.bins, booster.options.n_jobs)
+        rows, n = self._rows, self._valid.data.n_rows
+        scores, nodes = np.empty(n), [TreeNodes.of(tree) for _, tree in trees]
 
-        def move(output: int) -> None:
-            for tree in by_output[output]:
-                walk(X, tree, self._raw[output])
+        def move(start: int) -> None:
+            # The same parts for any number of threads: a row's score is the same to the last bit.
+            end = min(start + _PART, n)
+            for (output, tree), routed in zip(trees, nodes, strict=True):
+                raw = self._raw[output, start:end]
+                if not route(rows, routed, start, np.empty(_PART, np.uint8), raw):
+                    walk(self._valid.data.X[start:end], tree, raw)
+            scores[start:end] = self._valid.rank(self._raw[:, start:end])
 
-        run(move, list(by_output))
-        return self._valid.rank(self._raw)
+        booster.run(move, range(0, n, _PART))
+        return scores
 
 
 def _sampling(data: Dataset, loss: Loss, options: BoostOptions) -> AllRows:
