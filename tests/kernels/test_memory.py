@@ -25,6 +25,7 @@ from mcrank.kernels.memory import (
     match_any,
     match_range,
     prefetch,
+    product_of_chosen,
     select_greater,
     store_release,
     trailing_zeros,
@@ -35,6 +36,7 @@ from mcrank.kernels.memory import (
 blanks16, digits16, newlines32 = match_any(16, b" \n"), match_range(16, 48, 57), match_any(32, b"\n")
 below8, below16 = count_below(8), count_below(16)
 select16, select64 = select_greater(16), select_greater(64)
+multiply16, add16 = product_of_chosen(16, add=False), product_of_chosen(16, add=True)
 
 
 def numbers(seed, *shape):
@@ -290,3 +292,25 @@ def test_llvm_is_written_in_one_file():
     texts = {path.name: path.read_text() for path in Path(mcrank.__file__).parent.rglob("*.py")}
     written = [name for name, text in texts.items() if "from llvmlite" in text or "import intrinsic" in text]
     assert written == [Path(memory.__file__).name]
+
+
+@njit
+def multiply_lines(add, values, masks, factors, place, out):
+    at, first, second, to = uint64(16), uint64(0), uint64(16), uint64(3)
+    if add:
+        add16(values, masks, at, first, second, factors, uint64(place), out, to)
+    else:
+        multiply16(values, masks, at, first, second, factors, uint64(place), out, to)
+
+
+@pytest.mark.parametrize("add", [False, True])
+def test_product_of_chosen(add):
+    stream = np.random.default_rng(5)
+    values, factors, out = stream.normal(size=32), stream.normal(size=5), stream.normal(size=20)
+    masks = stream.integers(0, 2, 32) * stream.integers(-3, 4, 32)
+    expected = out.copy()
+    for i in range(16):
+        factor = factors[2] if masks[i] else factors[3] if masks[16 + i] else factors[4]
+        expected[3 + i] = (expected[3 + i] if add else 0.0) + values[16 + i] * factor
+    multiply_lines(add, values, masks, factors, 2, out)
+    np.testing.assert_array_equal(out, expected)

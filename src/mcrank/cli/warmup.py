@@ -205,6 +205,25 @@ def use_scorers() -> None:
             predict_raw(builder.build(), np.zeros((rows, 1), dtype=np.float32))
 
 
+def use_explanations() -> None:
+    """Take contributions of rows, and explain a pair."""
+    import numpy as np
+
+    from mcrank.explain.between import forest_between
+    from mcrank.explain.forest import forest_contributions
+    from mcrank.explain.profile import forest_profiles, steps_of
+    from mcrank.scorers.forest.forest import ForestBuilder
+
+    builder = ForestBuilder(n_features=2, base=[0.0])
+    builder.append(
+        feature=[0, -1, -1], left=[1, -1, -1], right=[2, -1, -1], value=[0.0, -1.0, 1.0], rows=[2, 1, 1]
+    )
+    forest, X = builder.build(), np.zeros((2, 2), dtype=np.float32)
+    forest_contributions(forest, X)
+    forest_between(forest, X, X[0])
+    forest_profiles(forest, X[0], steps_of(forest))
+
+
 def use_measures() -> None:
     """Take every measure, under each rule for ties, and those that count rows in other ways."""
     import numpy as np
@@ -265,5 +284,6 @@ AREAS = {
     "reading": Area(use_readers),
     "pairwise": Area(use_pairwise_trees, frozenset({"trees", "measuring", "pairs"})),
     "scoring": Area(use_scorers),
+    "explaining": Area(use_explanations),
     "stumps": Area(use_stumps, frozenset({"measuring", "pairwise"})),
 }

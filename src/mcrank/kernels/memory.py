@@ -2,7 +2,8 @@
 
 * Between threads: `load_acquire`, `store_release`, `fetch_add`, `cpu_pause`; and `prefetch`.
 * On vectors of fixed width, where LLVM does not find them by itself: `vector_add2`, `vector_add4`,
-  `select_greater`, `count_below`, `lambda_block`, and `match_any` and `match_range` for characters.
+  `select_greater`, `product_of_chosen`, `count_below`, `lambda_block`, and `match_any` and `match_range` for
+  characters.
 * On bits: `float_to_bits`, `bits_to_float`, `trailing_zeros`, `load_u64`.
 
 Each emits a few lines that are correct (if slower) on any machine LLVM knows, and is tried on its own in
@@ -202,6 +203,46 @@ def select_greater(lanes: int) -> Any:
         return types.void(slots, keys, u64, u64, u64, types.int8, u64), generate
 
     return select
+
+
+def product_of_chosen(lanes: int, add: bool) -> Any:
+    """Make ``multiply(values, masks, at, first, second, factors, place, out, to)`` for ``lanes`` float64.
+
+    In every lane: ``out[to]`` becomes (or grows by, if ``add``) ``values[at]`` times one of three factors:
+    ``factors[place]`` where ``masks[first]`` is not 0, else ``factors[place + 1]`` where ``masks[second]`` is
+    not 0, else ``factors[place + 2]``. Masks are int64.
+    """
+    vector, integers = ir.VectorType(ir.DoubleType(), lanes), ir.VectorType(_LONG, lanes)
+    none = ir.Constant(integers, [0] * lanes)
+
+    @intrinsic
+    def multiply(
+        typing_context: Any, values: Any, masks: Any, at: Any, first: Any, second: Any, factors: Any,
+        place: Any, out: Any, to: Any,
+    ) -> Any:  # fmt: skip
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            values, masks, at, first, second, factors, place, out, to = args
+            of_values, of_masks, of_factors, of_out = (signature.args[i] for i in (0, 1, 5, 7))
+            _, value = _load(builder, _place(context, builder, of_values, values, at), vector, 8)
+            chosen = None
+            for number, line in ((2, None), (1, second), (0, first)):
+                number = builder.add(place, _LONG(number))
+                factor = _splat(
+                    builder, builder.load(_place(context, builder, of_factors, factors, number)), vector
+                )
+                if line is not None:
+                    _, mask = _load(builder, _place(context, builder, of_masks, masks, line), integers, 8)
+                    factor = builder.select(builder.icmp_signed("!=", mask, none), factor, chosen)
+                chosen = factor
+            pointer, old = _load(builder, _place(context, builder, of_out, out, to), vector, 8)
+            product = builder.fmul(value, chosen)
+            builder.store(builder.fadd(old, product) if add else product, pointer).align = 8
+            return context.get_dummy_value()
+
+        u64 = types.uint64
+        return types.void(values, masks, u64, u64, u64, factors, u64, out, u64), generate
+
+    return multiply
 
 
 def count_below(size: int) -> Any:

@@ -23,10 +23,11 @@ from mcrank.metrics.dialect import Dialect
 from mcrank.metrics.measure import Measure
 from mcrank.options import Options, option
 from mcrank.rankers.cross_validation import query_ids_under_way
+from mcrank.rankers.explainable import Explainable
 from mcrank.rankers.inputs import Given, as_dataset, held_out
 from mcrank.rankers.progress import Lines
 from mcrank.rankers.provenance import provenance
-from mcrank.rankers.stored import Stored, measure_of
+from mcrank.rankers.stored import measure_of
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.base import Scorer
 from mcrank.scorers.heads import Head
@@ -81,7 +82,7 @@ def _named_measure(text: str) -> str | Measure:
     return named_measure(text)
 
 
-class Ranker(Stored):
+class Ranker(Explainable):
     """Base of all rankers, following scikit-learn's conventions.
 
     A subclass declares its options, sets `name` (its word on the command line and in model files) and `card`,
@@ -251,10 +252,13 @@ class Ranker(Stored):
     def _raw(self, X: Dataset | npt.ArrayLike, what: str) -> FloatArray:
         """Raw outputs (outputs x rows) in the caller's row order."""
         features = self._features(X, what)
-        n_jobs = self.declared_options["n_jobs"].check(self.n_jobs, type(self).__name__) or available_cores()
+        n_jobs = self._threads()
         if not isinstance(X, Dataset):
             return self.scorer_.raw(features, n_jobs)
         return X.to_caller(self.scorer_.raw(features, n_jobs, X.offsets).T).T
+
+    def _threads(self) -> int:
+        return self.declared_options["n_jobs"].check(self.n_jobs, type(self).__name__) or available_cores()
 
     @property
     def feature_importances_(self) -> FloatArray:

@@ -48,16 +48,23 @@ class Standard:
         """Return the same with each ranker so many times."""
         return Standard(self.kind, np.repeat(self.shift, times), np.repeat(self.factor, times))
 
+    def scale(self, scores: FloatArray, offsets: IntArray | None) -> tuple[FloatArray, FloatArray]:
+        """Return shift and factor of scores (rankers x rows): one a ranker, or one a row; ``offsets`` tell
+        the queries.
+        """
+        if self.kind == "global" or offsets is None:
+            return self.shift[:, None], self.factor[:, None]
+        clipped = np.clip(scores, -FARTHEST, FARTHEST)
+        starts, sizes = offsets[:-1], np.diff(offsets)
+        shift = np.repeat(np.add.reduceat(clipped, starts, axis=1) / sizes, sizes, axis=1)
+        variance = np.add.reduceat((clipped - shift) ** 2, starts, axis=1) / sizes
+        size = np.maximum.reduceat(np.abs(scores), starts, axis=1)
+        return shift, np.repeat(_factor(variance, size), sizes, axis=1)
+
     def apply(self, scores: FloatArray, offsets: IntArray | None) -> FloatArray:
         """Return scores on one scale; ``offsets`` tell the queries."""
-        clipped = np.clip(scores, -FARTHEST, FARTHEST)
-        if self.kind == "global" or offsets is None:
-            return np.asarray((clipped - self.shift[:, None]) * self.factor[:, None])
-        starts, sizes = offsets[:-1], np.diff(offsets)
-        clipped -= np.repeat(np.add.reduceat(clipped, starts, axis=1) / sizes, sizes, axis=1)
-        variance = np.add.reduceat(clipped**2, starts, axis=1) / sizes
-        size = np.maximum.reduceat(np.abs(scores), starts, axis=1)
-        return np.asarray(clipped * np.repeat(_factor(variance, size), sizes, axis=1))
+        shift, factor = self.scale(scores, offsets)
+        return np.asarray((np.clip(scores, -FARTHEST, FARTHEST) - shift) * factor)
 
     def to_arrays(self) -> Arrays:
         """Return the arrays a model file keeps; the kind is an option of the ranker."""
