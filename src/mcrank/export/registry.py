@@ -11,6 +11,7 @@ TARGETS: dict[str, str] = {
     "onnx": "mcrank.export.onnx:ONNX",
     "lightgbm": "mcrank.export.lightgbm:LightGBM",
     "xgboost": "mcrank.export.xgboost:XGBoost",
+    "sql": "mcrank.export.sql:SQL",
     "c": "mcrank.export.c:C",
     "shap": "mcrank.export.shap:Shap",
     "javascript": "mcrank.export.javascript:JavaScript",

@@ -1,0 +1,301 @@
+"""SQL: a query that scores the rows of a table, by nested CASE or by walking a table of nodes."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mcrank.arrays import FeatureArray
+from mcrank.export.sql_dialects import DIALECTS, Dialect
+from mcrank.export.target import Consumed, ConsumerMissing, Exportable, Target
+from mcrank.export.trees import Tree, breadth_first, trees_of
+from mcrank.options import option
+from mcrank.scorers.forest.forest import Forest
+from mcrank.scorers.linear import Linear
+
+_MOST_TREES = 500  # added up in one expression: SQLite takes a depth of 1,000
+_MOST_LEAVES = {"sqlite": 10_000, "duckdb": 500, "postgres": 2_000, "bigquery": 2_000}
+_ROWS_A_STATEMENT = 500
+_DEEPEST = 12  # CASE in CASE: the parser of SQLite has a stack of 100 words
+
+
+class SQL(Target):
+    """A query in the dialect of SQLite, DuckDB, Postgres or BigQuery."""
+
+    name: ClassVar[str] = "sql"
+    suffixes: ClassVar[tuple[str, ...]] = (".sql",)
+    scorers: ClassVar[tuple[str, ...]] = ("forest", "linear")
+    exactness: ClassVar[str] = "1e-14; CASE in SQLite: raw outputs equal to the last bit"
+    missing: ClassVar[str] = "NULL (and NaN, where there is one) takes the side it took in training"
+
+    dialect: str = option(default="sqlite", choices=tuple(DIALECTS), help="whose SQL")
+    form: str = option(
+        default="auto",
+        choices=("auto", "case", "walk"),
+        help="one query of nested CASE, or a table of nodes and a view that walks it; auto by size",
+    )
+    source: str = option(default="documents", help="table of the rows, with a column for each feature")
+    key: str = option(default="id", help="column of that table that no two rows share")
+
+    def refuses(self, model: Exportable) -> str | None:
+        """What SQL has no word for, or one expression no room."""
+        scorer = model.scorer
+        if isinstance(scorer, Linear) and scorer.scaling.kind == "log":
+            return "SQL has no log1p, and log(1 + x) is wrong for small x"
+        if not self.source.strip() or not self.key.strip():
+            return "source and key must be names, and one is empty"
+        if isinstance(scorer, Forest) and self.form == "case" and _most_trees(scorer) > _MOST_TREES:
+            return f"form='case' takes at most {_MOST_TREES} trees an output; use form='walk'"
+        return None
+
+    def content(self, model: Exportable) -> bytes:
+        """Return the script: a query, or a table and a view."""
+        dialect = DIALECTS[self.dialect]
+        about = [f"-- A model of mcrank {model.version} (ranker {model.ranker}, {model.fingerprint}),"]
+        about.append(f"-- for {dialect.title}. Columns of the result: the key, score, raw_0 and so on.")
+        writer = _Writer(model, dialect, self.source, self.key)
+        if isinstance(model.scorer, Forest) and self._walks(model.scorer):
+            lines = list(writer.walk())
+        else:
+            lines = list(writer.query())
+        return ("\n".join([*about, *lines]) + "\n").encode()
+
+    def _walks(self, forest: Forest) -> bool:
+        if self.form != "auto":
+            return self.form == "walk" and forest.n_trees > 0
+        leaves = int((forest.feature < 0).sum())
+        return leaves > _MOST_LEAVES[self.dialect] or _most_trees(forest) > _MOST_TREES
+
+    def consume(self, model: Exportable, path: Path, X: FeatureArray) -> Consumed:
+        """Score with SQLite or DuckDB, in memory."""
+        dialect = DIALECTS[self.dialect]
+        if self.dialect == "sqlite":
+            connection: Any = sqlite3.connect(":memory:")
+            version = f"SQLite {sqlite3.sqlite_version}"
+        elif self.dialect == "duckdb":
+            try:
+                import duckdb
+            except ImportError:
+                raise ConsumerMissing("duckdb is not installed (pip install duckdb).") from None
+            connection = duckdb.connect()
+            version = f"DuckDB {duckdb.__version__}"
+        else:
+            raise ConsumerMissing(f"there is no {dialect.title} here.")
+        names = [dialect.quoted(name) for name in (self.key, *model.feature_names)]
+        kinds = ["INTEGER", *[dialect.double] * len(model.feature_names)]
+        columns = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
+        connection.execute(f"CREATE TABLE {dialect.quoted(self.source)} ({columns})")
+        rows = [[i, *(None if v != v else v for v in row)] for i, row in enumerate(X.tolist())]
+        marks = ", ".join("?" * len(names))
+        connection.executemany(f"INSERT INTO {dialect.quoted(self.source)} VALUES ({marks})", rows)
+        script = path.read_text()
+        for statement in script.split(";\n")[:-1]:
+            found = connection.execute(statement)
+        if "CREATE VIEW" in script:
+            found = connection.execute("SELECT * FROM mcrank_scores")
+        scored = np.array(sorted(found.fetchall()), dtype=np.float64)
+        connection.close()
+        return Consumed(scored[:, 1], version, scored[:, 2:].T)
+
+
+def _most_trees(forest: Forest) -> int:
+    return int(np.bincount(forest.tree_output, minlength=1).max())
+
+
+class _Writer:
+    """Writes the parts of a query: features as they are tested, raw outputs, the score."""
+
+    def __init__(self, model: Exportable, dialect: Dialect, source: str, key: str) -> None:
+        self.model, self.dialect = model, dialect
+        self.source, self.key = dialect.quoted(source), dialect.quoted(key)
+        self.n_outputs = model.scorer.n_outputs
+
+    def query(self) -> Iterator[str]:
+        """One query that says all."""
+        cases = _Cases(self.dialect)
+        raw = [f"{self._raw(k, cases)} AS raw_{k}" for k in range(self.n_outputs)]
+        yield "WITH"
+        yield from self._features(self._used())
+        before = "features"
+        for stage, columns in enumerate(cases.columns):
+            yield from self._step(f"subtrees_{stage}", before, columns)
+            before = f"subtrees_{stage}"
+        yield "outputs AS ("
+        yield ",\n".join([f"  SELECT {self.key}", *raw])
+        yield f"  FROM {before}"
+        yield f"){',' if self._steps() else ''}"
+        yield from self._score()
+
+    def walk(self) -> Iterator[str]:
+        """A table of nodes, and a view whose rows are walked through it."""
+        forest, d = self.model.forest, self.dialect
+        yield (
+            f"CREATE TABLE mcrank_nodes (node {d.integer} {d.primary}, output {d.integer}, "
+            f"feature {d.integer}, threshold {d.double}, missing {d.integer}, next_node {d.integer}, "
+            f"leaf {d.double}, root {d.integer});"
+        )
+        rows = list(self._node_rows(forest))
+        for first in range(0, len(rows), _ROWS_A_STATEMENT):
+            yield "INSERT INTO mcrank_nodes VALUES"
+            yield ",\n".join(rows[first : first + _ROWS_A_STATEMENT]) + ";"
+        yield "CREATE VIEW mcrank_scores AS"
+        yield "WITH RECURSIVE"
+        used = self._used()
+        yield from self._features(used)
+        yield "known AS ("
+        values = [f"  SELECT {self.key}, {f} AS feature, f{f} AS v FROM features" for f in used]
+        yield "\n  UNION ALL\n".join(values or [f"  SELECT {self.key}, 0 AS feature, 0 AS v FROM features"])
+        yield "),"
+        yield f"walk ({self.key}, node) AS ("
+        yield f"  SELECT {self.key}, node FROM features CROSS JOIN mcrank_nodes WHERE root = 1"
+        yield "  UNION ALL"
+        yield f"  SELECT walk.{self.key}, n.next_node + CASE WHEN known.v <= n.threshold THEN 0"
+        yield "    WHEN known.v > n.threshold THEN 1 ELSE n.missing END"
+        yield "  FROM walk JOIN mcrank_nodes n ON n.node = walk.node"
+        yield f"  JOIN known ON known.{self.key} = walk.{self.key} AND known.feature = n.feature"
+        yield "),"
+        yield "outputs AS ("
+        yield f"  SELECT walk.{self.key},"
+        for k, base in enumerate(forest.base.tolist()):
+            added = f"SUM(CASE WHEN n.output = {k} THEN n.leaf ELSE {d.number(0.0)} END)"
+            yield f"    {d.number(base)} + {added} AS raw_{k}{',' if k < self.n_outputs - 1 else ''}"
+        yield "  FROM walk JOIN mcrank_nodes n ON n.node = walk.node"
+        yield f"  WHERE n.feature < 0 GROUP BY walk.{self.key}"
+        yield f"){',' if self._steps() else ''}"
+        yield from self._score()
+
+    def _used(self) -> list[int]:
+        """Features that are looked at."""
+        scorer = self.model.scorer
+        if isinstance(scorer, Forest):
+            return [int(f) for f in np.unique(scorer.feature[scorer.feature >= 0])]
+        assert isinstance(scorer, Linear)  # nothing else is taken
+        return [int(f) for f in np.flatnonzero(scorer.weights * scorer.scaling.factor)]
+
+    def _features(self, used: list[int]) -> Iterator[str]:
+        """Columns as numbers, NULL where missing, then rounded to float32 by Veltkamp's splitting: a product
+        and two differences leave the upper 24 bits, and no dialect fails on what is beyond a type.
+        """
+        names = self.model.feature_names
+        given = [f"    {self.dialect.known(self.dialect.quoted(names[f]))} AS f{f}" for f in used]
+        yield "given AS ("
+        yield ",\n".join([f"  SELECT {self.key}", *given])
+        yield f"  FROM {self.source}"
+        yield "),"
+        rounded = [f"    f{f} * 536870913.0 - (f{f} * 536870913.0 - f{f}) AS f{f}" for f in used]
+        yield "features AS ("
+        yield ",\n".join([f"  SELECT {self.key}", *rounded])
+        yield "  FROM given"
+        yield "),"
+
+    def _raw(self, output: int, cases: _Cases) -> str:
+        scorer, number = self.model.scorer, self.dialect.number
+        if isinstance(scorer, Forest):
+            trees = [cases.text(tree) for tree in trees_of(scorer) if tree.output == output]
+            return "\n".join([f"    {number(scorer.base[output])}", *(f"    + {tree}" for tree in trees)])
+        assert isinstance(scorer, Linear)
+        s = scorer.scaling
+        terms = [number(0.0)]
+        for f in self._used():
+            scaled = f"COALESCE((f{f} - {number(s.shift[f])}) * {number(s.factor[f])}, {number(s.fill[f])})"
+            terms.append(f"{scaled} * {number(scorer.weights[f])}")
+        return "    " + "\n    + ".join(terms)
+
+    def _node_rows(self, forest: Forest) -> Iterator[str]:
+        start, number = 0, self.dialect.number
+        for tree in map(breadth_first, trees_of(forest)):
+            for node, feature in enumerate(tree.feature.tolist()):
+                inner = feature >= 0
+                yield (
+                    f"({start + node}, {tree.output}, {feature}, {number(tree.threshold[node])}, "
+                    f"{1 - int(tree.missing_left[node])}, {start + int(tree.left[node]) if inner else -1}, "
+                    f"{number(tree.value[node])}, {int(node == 0)})"
+                )
+            start += len(tree.feature)
+
+    def _steps(self) -> bool:
+        return self.model.values is not None
+
+    def _score(self) -> Iterator[str]:
+        """From raw outputs to the score; exponents are kept where no dialect fails on them."""
+        raw = [f"raw_{k}" for k in range(self.n_outputs)]
+        kind, values = self.model.head.kind, self.model.values
+        d = self.dialect
+        if values is None:
+            score = d.exp("raw_0") if kind == "exp" else "raw_0"
+            yield f"SELECT {self.key}, {score} AS score, {', '.join(raw)} FROM outputs;"
+            return
+        chances = [f"c{k}" for k in range(len(values))]
+        if kind == "cumulative":
+            steps = [f"{d.sigmoid(name)} AS c{k + 1}" for k, name in enumerate(raw)]
+            yield from self._step("chances", "outputs", steps)
+            score = _sum(d, values[0], zip(np.diff(values).tolist(), chances[1:], strict=True))
+            yield f"SELECT {self.key}, {score} AS score, {', '.join(raw)} FROM chances;"
+            return
+        names = raw
+        if kind == "base-pairs":
+            n = len(values)
+            sums = []
+            for k in range(n):
+                added = [f"raw_{k * (n - 1) + j}" for j in range(n - 1)]
+                taken = [f"raw_{i * (n - 1) + k - (k > i)}" for i in range(n) if i != k]
+                sums.append(f"{' + '.join(added)} - {' - '.join(taken)} AS class_{k}")
+            yield from self._step("classes", "outputs", sums)
+            names = [f"class_{k}" for k in range(n)]
+        before = "classes" if kind == "base-pairs" else "outputs"
+        if kind == "one-each":
+            powers = [f"{d.sigmoid(name)} AS c{k}" for k, name in enumerate(names)]
+        else:
+            yield from self._step("tops", before, [f"{d.greatest}({', '.join(names)}) AS top"])
+            before = "tops"
+            powers = [f"{d.exp(f'{name} - top')} AS c{k}" for k, name in enumerate(names)]
+        yield from self._step("chances", before, powers)
+        total = " + ".join(chances)
+        score = _sum(d, 0.0, zip(values.tolist(), chances, strict=True))
+        yield f"SELECT {self.key}, ({score}) / ({total}) AS score, {', '.join(raw)} FROM chances;"
+
+    def _step(self, name: str, before: str, columns: list[str]) -> Iterator[str]:
+        yield f"{name} AS ("
+        yield ",\n".join([f"  SELECT {before}.*", *(f"    {column}" for column in columns)])
+        yield f"  FROM {before}"
+        yield f"){'' if name == 'chances' else ','}"
+
+
+def _sum(dialect: Dialect, first: float, terms: Any) -> str:
+    return " + ".join([dialect.number(first), *(f"{dialect.number(a)} * {b}" for a, b in terms)])
+
+
+class _Cases:
+    """Trees as nested CASE; what would be nested too deep is a column of an earlier query.
+
+    A test of NULL is not true and falls to ELSE, so the child that stands there is the one of missing values.
+    """
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.number = dialect.number
+        self.columns: list[list[str]] = []  # of each query before, the first one first
+        self._count = 0
+
+    def text(self, tree: Tree) -> str:
+        """Return the value of a row's leaf."""
+        text, height, stage = [""] * len(tree.feature), [0] * len(tree.feature), [0] * len(tree.feature)
+        for node in range(len(text) - 1, -1, -1):  # children come after their parents
+            if tree.feature[node] < 0:
+                text[node] = self.number(tree.value[node])
+                continue
+            left, right = int(tree.left[node]), int(tree.right[node])
+            sign, then, otherwise = (">", right, left) if tree.missing_left[node] else ("<=", left, right)
+            test = f"f{tree.feature[node]} {sign} {float(tree.threshold[node])!r}"
+            text[node] = f"CASE WHEN {test} THEN {text[then]} ELSE {text[otherwise]} END"
+            height[node] = 1 + max(height[left], height[right])
+            stage[node] = max(stage[left], stage[right])
+            if height[node] == _DEEPEST and node:
+                self.columns += [[]] * (stage[node] + 1 - len(self.columns))
+                self.columns[stage[node]] = [*self.columns[stage[node]], f"{text[node]} AS s{self._count}"]
+                text[node], height[node], stage[node] = f"s{self._count}", 0, stage[node] + 1
+                self._count += 1
+        return text[0]

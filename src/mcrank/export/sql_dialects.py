@@ -1,0 +1,80 @@
+"""What SQL engines say differently: quotes, types, numbers, NaN."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Dialect(NamedTuple):
+    """One engine's words.
+
+    Attributes
+    ----------
+    title : str
+        Its name.
+    quote : str
+        What stands around names.
+    double, integer, primary : str
+        Types of columns, and what makes one the key of its table.
+    greatest, least : str
+        Functions of several values.
+    literal : str
+        How a number of double precision is written; ``{}`` is the number.
+    nan : str
+        A column as a number, NULL where it is NaN; ``{}`` is the column.
+    """
+
+    title: str
+    quote: str
+    double: str
+    integer: str
+    primary: str
+    greatest: str
+    least: str
+    literal: str
+    nan: str
+
+    def quoted(self, name: str) -> str:
+        """Return a name of a table or column, which may be any text."""
+        if self.quote == "`":
+            return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
+        return self.quote + name.replace(self.quote, 2 * self.quote) + self.quote
+
+    def number(self, value: float) -> str:
+        """Return a number that reads back exactly, in double precision."""
+        text = repr(float(value))
+        # With an exponent it is no decimal number to those who have such.
+        text = text if "e" in text else f"{text}e0"
+        return self.literal.format(text)
+
+    def known(self, column: str) -> str:
+        """Return a column as a number of double precision, NULL where missing."""
+        return self.nan.format(column)
+
+    def exp(self, text: str) -> str:
+        """Return the exponential, of what can have one: Postgres fails where it is 0 or infinite."""
+        return f"EXP({self.greatest}({self.least}({text}, {self.number(709.0)}), {self.number(-700.0)}))"
+
+    def sigmoid(self, text: str) -> str:
+        """Return 1 / (1 + exp(-x)), of small x without loss."""
+        small = self.exp(f"-ABS({text})")
+        return f"CASE WHEN {text} >= 0 THEN 1 / (1 + {small}) ELSE {small} / (1 + {small}) END"
+
+
+DIALECTS = {
+    "sqlite": Dialect(
+        "SQLite", '"', "REAL", "INTEGER", "PRIMARY KEY", "MAX", "MIN", "{}", "CAST({} AS REAL)"
+    ),
+    "duckdb": Dialect(
+        "DuckDB", '"', "DOUBLE", "INTEGER", "PRIMARY KEY", "GREATEST", "LEAST", "{}",
+        "NULLIF(CAST({} AS DOUBLE), CAST('NaN' AS DOUBLE))",
+    ),
+    "postgres": Dialect(
+        "Postgres", '"', "DOUBLE PRECISION", "INTEGER", "PRIMARY KEY", "GREATEST", "LEAST", "FLOAT8 '{}'",
+        "NULLIF(CAST({} AS FLOAT8), FLOAT8 'NaN')",
+    ),
+    "bigquery": Dialect(
+        "BigQuery", "`", "FLOAT64", "INT64", "", "GREATEST", "LEAST", "{}",
+        "IF(IS_NAN(CAST({0} AS FLOAT64)), NULL, CAST({0} AS FLOAT64))",
+    ),
+}  # fmt: skip
