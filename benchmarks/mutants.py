@@ -48,8 +48,8 @@ MUTANTS = [
     Mutant(
         "histogram: the larger child without the subtraction of the smaller",
         "boosting/grow.py",
-        "other[i] -= hist[i]",
-        "other[i] -= 0",
+        "larger[i] -= hist[i]",
+        "larger[i] -= 0",
         "boosting/test_grow.py::test_trees_equal_the_naive_best_first_tree",
     ),
     Mutant(
@@ -76,15 +76,15 @@ MUTANTS = [
     Mutant(
         "split: the centre cut, a value exactly in the middle",
         "boosting/split.py",
-        "np.float64(grounds.highest[at + node.bin + 1]) <= middle",
-        "np.float64(grounds.highest[at + node.bin + 1]) < middle",
+        "np.float64(binned.highest[at + node.bin + 1]) <= middle",
+        "np.float64(binned.highest[at + node.bin + 1]) < middle",
         "boosting/test_split.py::test_a_value_in_the_very_middle_of_the_gap_goes_left",
     ),
     Mutant(
-        "partition: the bin of the cut itself",
-        "boosting/partition.py",
-        "uint64(skip) <= uint64(cut - skip)",
-        "uint64(skip) < uint64(cut - skip)",
+        "split: the bin of the cut itself, of more than 256",
+        "boosting/split.py",
+        "table[b] = b <= node.bin",
+        "table[b] = b < node.bin",
         "boosting/test_partition.py::test_wide_partitions",
     ),
     Mutant(
@@ -97,8 +97,8 @@ MUTANTS = [
     Mutant(
         "leaves: a value equal to the threshold",
         "boosting/leaves.py",
-        "goes_left = x <= threshold[node]",
-        "goes_left = x < threshold[node]",
+        "goes_left = x <= tree.threshold[node]",
+        "goes_left = x < tree.threshold[node]",
         "boosting/test_leaves.py::test_a_value_equal_to_the_threshold_goes_left",
     ),
     Mutant(

@@ -63,6 +63,25 @@ def run_all(task: Callable[[Item], object], items: Sequence[Item], n_jobs: int) 
             work.take()
 
 
+def call_helpers(work: Callable[[], None], count: int, n_jobs: int) -> None:
+    """Have up to ``count`` other threads do some work, whenever they come to it; nobody waits for them.
+
+    The work must keep its errors to itself, and what it does must be done if no helper ever comes.
+
+    Examples
+    --------
+    >>> import threading
+    >>> from mcrank.threads import call_helpers
+    >>> came = threading.Event()
+    >>> call_helpers(came.set, 1, n_jobs=2)
+    >>> came.wait(60)
+    True
+    """
+    for _ in range(count):
+        if not _kept.call(work, n_jobs - 1):
+            return
+
+
 class InOrder(Generic[Result]):
     """Tasks that up to ``n_jobs`` threads, this one among them, run; their results in the order of adding.
 

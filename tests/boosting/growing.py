@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from mcrank import Dataset
 from mcrank.boosting.binning import BinnedDataset, bin_dataset, find_bins
-from mcrank.boosting.grow import Grounds, Rules, Workspace, grow
+from mcrank.boosting.grow import grow
 from mcrank.boosting.packing import Packing
+from mcrank.boosting.tickets import new_board
+from mcrank.boosting.workspace import BinnedArrays, Rules, Scratch, TreeInput, Workspace
 from mcrank.losses.quantize import GRADIENT_BITS
 from tests.reference.packing import narrow
 
@@ -24,7 +26,7 @@ class Plot:
 
     X: np.ndarray
     binned: BinnedDataset
-    grounds: Grounds
+    arrays: BinnedArrays
     q: np.ndarray
     lane: np.ndarray
 
@@ -57,9 +59,18 @@ class Plot:
     ) -> tuple[np.ndarray, Workspace, Rules]:
         """Grow a tree: its nodes, the workspace it was grown in, and the rules."""
         rules = self.rules(num_leaves, min_rows, derived, many)
-        ws = Workspace.allocate(self.grounds, self.rows, rules)
-        n = grow(self.grounds, rules, self.q, rows, self.lane, self.chosen(features), False, ws)
+        ws = Workspace.allocate(self.arrays, self.rows, rules)
+        n = self.grow_in(ws, rules, self.input(rows, features))
         return ws.nodes[:n], ws, rules
+
+    def grow_in(self, ws: Workspace, rules: Rules, tree: TreeInput) -> int:
+        scratch = Scratch.allocate(self.arrays, rules.packing)
+        return grow(self.arrays, rules, tree, ws, scratch, new_board(), 1)
+
+    def input(
+        self, rows: np.ndarray = NONE, features: Any = None, ready: bool = False, threads: int = 1
+    ) -> TreeInput:
+        return TreeInput.of(self.arrays, self.q, rows, self.lane, self.chosen(features), ready, threads)
 
     def chosen(self, features: Any = None) -> np.ndarray:
         every = np.arange(self.X.shape[1]) if features is None else np.asarray(features)
@@ -85,7 +96,7 @@ def plot(X, q, lane=None, max_bins=256, binning="adaptive") -> Plot:
     data = Dataset(X, np.zeros(len(X)), np.zeros(len(X)))
     binned = bin_dataset(data, find_bins(data.X, max_bins, binning))
     lane = NONE if lane is None else np.asarray(lane, dtype=np.int64)
-    return Plot(data.X, binned, Grounds.of(binned), np.asarray(q, dtype=np.int32), lane)
+    return Plot(data.X, binned, BinnedArrays.of(binned), np.asarray(q, dtype=np.int32), lane)
 
 
 def random_plot(seed, rows, features, values=6, missing=0.0, lane=False, max_bins=256, grain=None) -> Plot:

@@ -66,7 +66,7 @@ def test_trees_shared_by_threads(loss, n_jobs, changed, monkeypatch):
     """As on large data: trees left over when all threads have as many are grown by all of them together."""
     data, classes = noisy(2, 600, 35, 5, values=290 if "max_bins" in changed else 12)
     alone = boost(data, LOSSES[loss](classes, 5), options(**changed))
-    monkeypatch.setattr("mcrank.boosting.boost._SHARED_ROWS", 1)
+    monkeypatch.setattr("mcrank.boosting.trees._SHARED_ROWS", 1)
     shared = boost(data, LOSSES[loss](classes, 5), options(n_jobs=n_jobs, **changed))
     for name, array in alone.forest.to_arrays().items():
         assert np.array_equal(array, shared.forest.to_arrays()[name]), name
@@ -77,7 +77,7 @@ def test_a_single_tree_shared_by_threads(monkeypatch):
     weight = np.random.default_rng(0).uniform(0, 2, 600)
     for w in (None, weight):
         alone = boost(data, RegressionLoss(classes.astype(float), "l2", w), options())
-        monkeypatch.setattr("mcrank.boosting.boost._SHARED_ROWS", 1)
+        monkeypatch.setattr("mcrank.boosting.trees._SHARED_ROWS", 1)
         shared = boost(data, RegressionLoss(classes.astype(float), "l2", w), options(n_jobs=3))
         assert np.array_equal(alone.forest.threshold, shared.forest.threshold)
         assert np.array_equal(alone.forest.value, shared.forest.value)

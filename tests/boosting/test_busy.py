@@ -18,8 +18,8 @@ import json, os, time
 os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
 import numpy as np
 import mcrank
-from mcrank.boosting import boost
-boost.available_cores = lambda: 2
+from mcrank.boosting import trees
+trees.available_cores = lambda: 2
 
 stream = np.random.default_rng(1)
 X = stream.normal(size=(20_000, 40)).astype(np.float32)

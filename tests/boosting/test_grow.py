@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcrank.boosting.grow import Scratch, Workspace, grow, tree_arrays
-from mcrank.boosting.team import Team
+from mcrank.boosting.grow import grow
+from mcrank.boosting.leaves import tree_arrays
+from mcrank.boosting.tickets import new_board
+from mcrank.boosting.workspace import Scratch, Workspace
 from tests.boosting.growing import CASES, NONE, plot, random_plot, rows_of, rows_under
 from tests.reference import grow as naive
 
@@ -87,32 +89,38 @@ def test_trees_on_some_rows_and_features(case, num_leaves, min_rows):
         check_nodes(nodes, wanted, ws)
 
 
-def same_trees(p, num_leaves, min_rows, *, rows=NONE, features=None, derived=False, ready=False, n_jobs=3):
-    rules = p.rules(num_leaves, min_rows, derived)
-    spaces = [Workspace.allocate(p.grounds, p.rows, rules) for _ in range(2)]
-    arguments = (p.grounds, rules, p.q, rows, p.lane, p.chosen(features), ready)
+def same_trees(
+    p, num_leaves, min_rows, *, rows=NONE, features=None, derived=False, many=False, ready=False, n_jobs=3
+):
+    rules = p.rules(num_leaves, min_rows, derived, many)
+    spaces = [Workspace.allocate(p.arrays, p.rows, rules, threads) for threads in (1, n_jobs)]
     if ready:
-        root, made, _ = p.grow(2, p.rows)
+        root, made, _ = p.grow(2, p.rows, derived=derived, many=many)
         assert len(root) == 1
         for ws in spaces:
             ws.hists[0] = made.hists[0]
-    n = grow(*arguments, spaces[0])
-    team = Team(n_jobs, *arguments, spaces[1])
-    scratches = [Scratch.allocate(p.grounds, rules.packing) for _ in range(n_jobs - 1)]
-    helpers = [Thread(target=team.help, args=[scratch]) for scratch in scratches]
+    n = p.grow_in(spaces[0], rules, p.input(rows, features, ready))
+    tree, board = p.input(rows, features, ready, n_jobs), new_board()
+
+    def work(threads):
+        return grow(
+            p.arrays, rules, tree, spaces[1], Scratch.allocate(p.arrays, rules.packing), board, threads
+        )
+
+    helpers = [Thread(target=work, args=[0]) for _ in range(n_jobs - 1)]
     for helper in helpers:
         helper.start()
-    assert team.lead() == n
+    assert work(n_jobs) == n
     for helper in helpers:
         helper.join()
-    one, many = (ws.nodes[:n] for ws in spaces)
+    one, others = (ws.nodes[:n] for ws in spaces)
     for name in ("left", "right", "total", "weight", "count", "gain"):
-        assert np.array_equal(one[name], many[name]), name
+        assert np.array_equal(one[name], others[name]), name
     inner = one["left"] >= 0
-    for name in ("feature", "bin", "missing_left"):
-        assert np.array_equal(one[name][inner], many[name][inner]), name
+    for name in ("feature", "bin", "missing_left", "left_bins"):
+        assert np.array_equal(one[name][inner], others[name][inner]), name
     for leaf in np.flatnonzero(~inner):
-        assert rows_under(one, spaces[0], leaf) == rows_under(many, spaces[1], leaf)
+        assert np.array_equal(rows_of(spaces[0], leaf), rows_of(spaces[1], leaf))
     return n
 
 
@@ -126,6 +134,27 @@ def test_shared_growth_gives_the_same_tree(features):
     same_trees(random_plot(features, 800, features, values=2, grain=1), 16, 1, n_jobs=2)
     some = np.arange(0, 800, 3)
     same_trees(plain, 16, 5, rows=some, features=np.arange(0, features, 5))
+
+
+@pytest.mark.parametrize("n_jobs", [2, 4])
+@pytest.mark.parametrize("features", [1, 6, 35])
+def test_large_nodes_are_cut_into_chunks_of_rows(features, n_jobs):
+    """Rows enough for several chunks, in partitions and in histograms."""
+    plain = random_plot(features, 70_000, features, values=90, missing=0.05)
+    for ready in (False, True):
+        assert same_trees(plain, 8, 50, ready=ready, n_jobs=n_jobs) == 15
+        same_trees(plain, 8, 50, ready=ready, derived=True, n_jobs=n_jobs)
+    same_trees(plain, 6, 50, rows=np.flatnonzero(np.arange(70_000) % 7), many=True, n_jobs=n_jobs)
+    weighted = random_plot(features + 1, 70_000, features, values=90, lane=True)
+    same_trees(weighted, 6, 50, n_jobs=n_jobs)
+    same_trees(weighted, 6, 50, many=True, n_jobs=n_jobs)
+
+
+def test_large_nodes_of_wide_bins():
+    stream = np.random.default_rng(2)
+    p = plot(stream.normal(size=(40_000, 3)), stream.integers(-999, 999, 40_000), max_bins=500)
+    assert p.binned.bins.wide
+    same_trees(p, 6, 50, n_jobs=4)
 
 
 def test_shared_growth_on_wide_bins():
@@ -144,9 +173,9 @@ def test_a_root_histogram_made_before_gives_the_same_tree():
     p = random_plot(2, 500, 19, missing=0.2)
     rules = p.rules(12, 4)
     nodes, made, _ = p.grow(12, 4)
-    ws = Workspace.allocate(p.grounds, p.rows, rules)
+    ws = Workspace.allocate(p.arrays, p.rows, rules)
     ws.hists[0] = p.grow(2, p.rows)[1].hists[0]
-    n = grow(p.grounds, rules, p.q, NONE, p.lane, p.chosen(), True, ws)
+    n = p.grow_in(ws, rules, p.input(ready=True))
     assert np.array_equal(ws.nodes[:n], nodes)
     for leaf in np.flatnonzero(nodes["left"] < 0):
         assert rows_under(nodes, ws, leaf) == rows_under(nodes, made, leaf)
@@ -157,7 +186,7 @@ def test_a_root_histogram_made_before_gives_the_same_tree():
 def test_tree_arrays_send_raw_rows_where_bins_go(case, num_leaves):
     p = random_plot(*case)
     nodes, ws, _ = p.grow(num_leaves)
-    tree = tree_arrays(nodes, p.grounds, p.binned.bins.edges, 0.5)
+    tree = tree_arrays(nodes, p.arrays, p.binned.bins.edges, 0.5)
     for leaf in np.flatnonzero(nodes["left"] < 0):
         for row in rows_of(ws, leaf):
             at = 0
@@ -176,6 +205,6 @@ def test_a_cut_between_known_and_missing_sends_every_number_left():
     X = np.array([[1.0], [2.0], [np.nan], [np.nan]])
     p = plot(X, [5, 5, -5, -5])
     nodes, _, _ = p.grow(2)
-    tree = tree_arrays(nodes, p.grounds, p.binned.bins.edges, 1.0)
+    tree = tree_arrays(nodes, p.arrays, p.binned.bins.edges, 1.0)
     assert tree["threshold"][0] == np.finfo(np.float32).max
     assert tree["missing_left"][0] == 0

@@ -14,7 +14,7 @@ from tests.reference import histogram as naive
 def check(hist, p, rules, rows, lane=None, q=None):
     """Compare counters of all features, one after the other as the engine lays them out, with plain sums."""
     columns = p.binned.wide_columns if p.binned.bins.wide else p.binned.columns
-    width = np.diff(p.grounds.bin_start)
+    width = np.diff(p.arrays.bin_start)
     parts = [
         naive.packed(columns[f], rows, p.q if q is None else q, int(width[f]), rules.packing.count_bits, lane)
         for f in range(len(columns))

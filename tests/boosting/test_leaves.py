@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcrank.boosting.grow import tree_arrays
-from mcrank.boosting.leaves import leaf_values, move_rows, walk_rows
+from mcrank.boosting.leaves import leaf_values, move_rows, tree_arrays, walk_rows
+from mcrank.boosting.routing import TreeNodes
 from mcrank.losses.base import LeafRule
 from mcrank.losses.multiclass import MulticlassLoss
 from mcrank.losses.ordinal import OrdinalLoss
@@ -32,6 +32,10 @@ def grown(seed, loss, scores, rows=300, split="mse"):
     p = plot(X, gradients.q[0], lane)
     nodes, ws, _ = p.grow(8, 5)
     return gradients, nodes, ws
+
+
+def walked(tree, values):
+    return TreeNodes.of({**tree, "value": values})
 
 
 def leaves_of(nodes, ws):
@@ -122,14 +126,11 @@ def test_walking_raw_rows_moves_scores_as_partitions_do(case, num_leaves):
     move_rows(left, ws.places, ws.entries, values, by_partition)
     for i, rows in leaves_of(nodes, ws):
         assert (by_partition[rows] == 0.5 + values[i]).all()
-    tree = tree_arrays(nodes, p.grounds, p.binned.bins.edges, 1.0)
+    tree = tree_arrays(nodes, p.arrays, p.binned.bins.edges, 1.0)
 
     def walk(rows):
         scores = np.full(p.rows, 0.5)
-        walk_rows(
-            p.X, rows, tree["feature"], tree["threshold"], tree["missing_left"], tree["left"], tree["right"],
-            values, scores,
-        )  # fmt: skip
+        walk_rows(p.X, rows, walked(tree, values), scores)
         return scores
 
     assert np.array_equal(walk(NONE), by_partition)
@@ -146,12 +147,9 @@ def test_a_value_equal_to_the_threshold_goes_left():
     X = np.repeat([low, np.nextafter(low, np.float32(2))], 3)[:, None]
     p = plot(X, [5, 5, 5, -5, -5, -5])
     nodes, ws, _ = p.grow(2)
-    tree = tree_arrays(nodes, p.grounds, p.binned.bins.edges, 1.0)
+    tree = tree_arrays(nodes, p.arrays, p.binned.bins.edges, 1.0)
     assert tree["threshold"][0] == low
     scores = np.zeros(6)
-    walk_rows(
-        p.X, NONE, tree["feature"], tree["threshold"], tree["missing_left"], tree["left"], tree["right"],
-        np.array([0.0, 1.0, 2.0]), scores,
-    )  # fmt: skip
+    walk_rows(p.X, NONE, walked(tree, np.array([0.0, 1.0, 2.0])), scores)
     assert scores.tolist() == [1, 1, 1, 2, 2, 2]
     assert np.sort(rows_of(ws, 1)).tolist() == [0, 1, 2]

@@ -57,7 +57,7 @@ def test_wide_partitions():
 def test_entries_hold_row_and_gradient(rows):
     q = np.array([-5, 2**30, -(2**31), 7, -1], dtype=np.int32)
     entries = np.zeros(len(rows) or 5, dtype=np.int64)
-    fill_entries(q, np.array(rows, dtype=np.int64), entries)
+    fill_entries(q, np.array(rows, dtype=np.int64), 0, len(entries), entries)
     chosen = rows or range(5)
     assert (entries >> 32).tolist() == list(chosen)
     assert entries.astype(np.int32).tolist() == q[list(chosen)].tolist()

@@ -41,7 +41,7 @@ def test_roots_equal_plain_sums(features, outputs, parts, derived):
     one = 1 << GRADIENT_BITS
     for balanced, many in ((False, False), (True, False), (True, True)):
         packing = Packing.of(10**9 if many else rows, derived=derived)
-        roots = SharedRoots(p.grounds, packing, outputs, balanced)
+        roots = SharedRoots(p.arrays, packing, outputs, balanced)
         for _ in range(2):  # nothing stays behind from the round before
             q = stream.integers(-one // outputs, one // outputs, (outputs, rows)).astype(np.int32)
             if balanced:
@@ -61,7 +61,7 @@ def test_many_rows(derived):
     q = np.concatenate([q, stream.integers(-one, one, (1, rows))]).astype(np.int32)
     p = plot(X, np.zeros(rows))
     packing = Packing.of(rows, derived=derived)
-    roots = SharedRoots(p.grounds, packing, 5, False)
+    roots = SharedRoots(p.arrays, packing, 5, False)
     roots.fill(q, 1, everything)
     columns = p.binned.columns
     for k in range(5):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +25,12 @@ from mcrank.kernels.memory import (
     load_u64,
     match_any,
     match_range,
+    nap,
     prefetch,
     product_of_chosen,
     select_greater,
     store_release,
+    ticks,
     trailing_zeros,
     vector_add2,
     vector_add4,
@@ -314,3 +317,23 @@ def test_product_of_chosen(add):
         expected[3 + i] = (expected[3 + i] if add else 0.0) + values[16 + i] * factor
     multiply_lines(add, values, masks, factors, 2, out)
     np.testing.assert_array_equal(out, expected)
+
+
+@njit(nogil=True)
+def slept(microseconds):
+    before = ticks()
+    nap(microseconds)
+    return ticks() - before
+
+
+def test_a_nap_takes_its_time_and_the_clock_tells():
+    slept(1)
+    began = time.perf_counter_ns()
+    told = slept(20_000)
+    assert 20_000_000 <= told <= time.perf_counter_ns() - began  # POSIX: nanoseconds
+
+
+def test_calls_the_system_does_not_have_do_nothing():
+    call, name = memory._system_call((None, "mcrank_has_no_such_name"), ("no such library", "usleep"))
+    assert name == ""
+    assert call() == 1  # "the interpreter is there": no arguments, no effect

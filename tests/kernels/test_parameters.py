@@ -10,13 +10,6 @@ import mcrank
 SOURCE = Path(mcrank.__file__).parent
 MOST = 8
 COMPILED = ("kernel", "step", "njit", "intrinsic")
-# Those of the tree engine that are still to be grouped; the list only shrinks.
-KNOWN = {
-    "boosting/grow.py:search_part", "boosting/growth.py:search_owned", "boosting/histogram.py:_eight",
-    "boosting/histogram.py:_some", "boosting/histogram.py:node_histogram", "boosting/leaves.py:walk_rows",
-    "boosting/roots.py:root_histograms", "boosting/roots.py:_sum_rows", "boosting/split.py:_fill_gains",
-    "boosting/team.py:_search", "boosting/team.py:follow", "boosting/team.py:lead",
-}  # fmt: skip
 
 
 def compiled_functions():
@@ -34,4 +27,4 @@ def compiled_functions():
 def test_kernels_and_steps_take_at_most_eight_parameters():
     found = dict(compiled_functions())
     assert len(found) > 100
-    assert {name: count for name, count in found.items() if count > MOST and name not in KNOWN} == {}
+    assert {name: count for name, count in found.items() if count > MOST} == {}

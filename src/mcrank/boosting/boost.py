@@ -7,7 +7,6 @@ last ones. The forest is the same, to the last bit, for any number of threads.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,17 +17,16 @@ import numpy.typing as npt
 from mcrank.arrays import FloatArray, IntArray
 from mcrank.boosting.bin_cache import BINS
 from mcrank.boosting.binning import BinnedDataset, Bins, bin_dataset, find_bins
-from mcrank.boosting.grow import Grounds, Rules, Scratch, Workspace, grow, tree_arrays
 from mcrank.boosting.growth import Growth
-from mcrank.boosting.leaves import leaf_values, move_rows
+from mcrank.boosting.leaves import leaf_values, move_rows, tree_arrays
 from mcrank.boosting.packing import Packing
 from mcrank.boosting.roots import SharedRoots
 from mcrank.boosting.routing import BinColumns, TreeNodes, route
 from mcrank.boosting.rows import MemoryRows
 from mcrank.boosting.sampling import AllRows, Queries, draw
 from mcrank.boosting.start import NOTHING, Start, Tree, rounds_of, walk
-from mcrank.boosting.team import Team
-from mcrank.cores import available_cores
+from mcrank.boosting.trees import TreeGrower
+from mcrank.boosting.workspace import BinnedArrays, Rules, TreeInput, Workspace
 from mcrank.data.dataset import Dataset
 from mcrank.losses.base import Loss
 from mcrank.metrics.measure import Measure
@@ -37,8 +35,6 @@ from mcrank.scorers.forest.forest import Forest, ForestBuilder
 from mcrank.sums import Sums, count_all
 from mcrank.threads import run_all
 
-# Below this many rows a node is done before a second thread has woken up.
-_SHARED_ROWS = 20_000
 _PART = 16384  # validation rows worked on at a time
 _NONE = np.empty(0, dtype=np.int64)
 
@@ -198,7 +194,7 @@ class Booster:
         self.data, self.loss, self.options, self.sequential = data, loss, options, sequential
         sums = loss.sums
         binned = _binned(data, options, sums)
-        self.bins, self.grounds = binned.bins, Grounds.of(binned)
+        self.bins, self.binned = binned.bins, BinnedArrays.of(binned)
         self.rate = options.learning_rate
         self.sampling = _sampling(data, loss, options)
         self.gradients = self.sampling.gradients
@@ -217,16 +213,12 @@ class Booster:
         self.roots: SharedRoots | None = None
         self.rows: MemoryRows | None = None
         if sums.size > 1:
-            self.rows = MemoryRows(self.grounds, self.rules, self.gradients, loss.trees_per_round)
-            self.growth = Growth(self.grounds, self.rules, sums)
+            self.rows = MemoryRows(self.binned, self.rules, self.gradients, loss.trees_per_round)
+            self.growth = Growth(self.binned, self.rules, sums)
             return
-        self.spaces = [
-            Workspace.allocate(self.grounds, data.n_rows, self.rules)
-            for _ in range(min(options.n_jobs, max(1, loss.trees_per_round)))
-        ]
-        self.scratches = [Scratch.allocate(self.grounds, packing) for _ in range(self._sharing())]
+        self.grower = TreeGrower(self.binned, self.rules, data.n_rows, loss.trees_per_round, options.n_jobs)
         if not (sequential or given or self.bins.wide) and loss.trees_per_round - loss.balanced > 1:
-            self.roots = SharedRoots(self.grounds, packing, loss.trees_per_round, loss.balanced)
+            self.roots = SharedRoots(self.binned, packing, loss.trees_per_round, loss.balanced)
 
     def _begin(self, start: Start) -> FloatArray:
         """Scores before the first new round, which trees move."""
@@ -267,63 +259,28 @@ class Booster:
         """Grow a tree for each row of the gradients, and move the scores."""
         ready = self.roots is not None and len(rows) == 0
         if self.roots is not None and ready:
-            self.roots.fill(self.gradients.q, self._sharing(), self.run)
+            self.roots.fill(self.gradients.q, self.grower.sharing, self.run)
         return self._grow_trees(range(self.loss.trees_per_round), number, rows, rest, ready)
-
-    def _sharing(self) -> int:
-        """Threads that may share a tree: no more than cores, as they look for work before they sleep."""
-        return min(self.options.n_jobs, available_cores()) if self.data.n_rows >= _SHARED_ROWS else 1
 
     def _grow_trees(
         self, outputs: Sequence[int], number: int, rows: Any, rest: Any, ready: bool
     ) -> list[dict[str, Any]]:
-        """Grow the trees of some outputs; threads that find no tree left help with those under way."""
+        """Grow the trees of some outputs, and move the scores."""
         if self.rows is not None:
             return self._grow_together(self.rows, outputs, number, rows, rest)
-        n_trees = len(outputs)
-        # A tree is grown quickest alone, while every thread has one. Those that do not fill a last turn of
-        # all threads are shared.
-        shared = n_trees % self.options.n_jobs if len(self.scratches) > 1 else 0
-        grown: list[dict[str, Any]] = [{}] * n_trees
-        waiting = iter(range(n_trees))  # trees differ in size: a free thread takes the next one
-        spaces, scratches, teams = [*self.spaces], [*self.scratches], list[Team]()
-        lock = threading.Lock()
+        grown: list[dict[str, Any]] = [{}] * len(outputs)
 
-        def begin(led: list[Team]) -> tuple[int, Workspace, tuple[Any, ...]] | None:
-            with lock:
-                at = next(waiting, None)
-                if at is None:
-                    return None
-                ws = spaces.pop()
-                arguments = self._arguments(outputs[at], number, rows, ready, ws)
-                led[:] = [Team(len(self.scratches), *arguments)] if at >= n_trees - shared else []
-                teams.extend(led)
-                return at, ws, arguments
+        def begin(at: int, ws: Workspace, threads: int) -> TreeInput:
+            k = outputs[at]
+            if self.roots is not None and ready:
+                self.roots.copy(k, ws.hists[0])
+            q, weights = self.gradients.q[k], self.gradients.weights_of(k)
+            return TreeInput.of(self.binned, q, rows, weights, self._features(number, k), ready, threads)
 
-        def lead(led: list[Team]) -> None:
-            while (begun := begin(led)) is not None:
-                at, ws, arguments = begun
-                if self.roots is not None and ready:
-                    self.roots.copy(outputs[at], ws.hists[0])
-                n = led[0].lead() if led else grow(*arguments)
-                grown[at] = self._finish(outputs[at], ws.nodes[:n].copy(), rest, ws.places, ws.entries)
-                spaces.append(ws)
+        def finish(at: int, nodes: npt.NDArray[Any], ws: Workspace) -> None:
+            grown[at] = self._finish(outputs[at], nodes, rest, ws.places, ws.entries)
 
-        def work(_: int) -> None:
-            led: list[Team] = []
-            try:
-                lead(led)
-            finally:
-                for team in led:
-                    team.end()
-            with lock:
-                scratch = scratches.pop() if scratches else None
-                helped = teams[len(scratches) % max(1, len(teams)) :] + teams
-            if scratch is not None:
-                for team in helped:
-                    team.help(scratch)
-
-        self.run(work, range(max(len(spaces), len(scratches))))
+        self.grower.trees(len(outputs), begin, finish)
         return grown
 
     def _grow_together(
@@ -336,11 +293,6 @@ class Booster:
             self._finish(output, nodes, rest, rows.places[tree], rows.entries[tree])
             for tree, (output, nodes) in enumerate(zip(outputs, grown, strict=True))
         ]
-
-    def _arguments(self, output: int, number: int, rows: Any, ready: bool, ws: Workspace) -> tuple[Any, ...]:
-        """What `grow` and `Team` take."""
-        q, weights = self.gradients.q[output], self.gradients.weights_of(output)
-        return self.grounds, self.rules, q, rows, weights, self._features(number, output), ready, ws
 
     def _finish(
         self, k: int, nodes: npt.NDArray[Any], rest: Any, places: IntArray, entries: IntArray
@@ -362,7 +314,7 @@ class Booster:
             nodes["left"].astype(np.int64), places, entries, values, self.scores[k],
         )  # fmt: skip
         unit = self.rules.packing.gain_unit(gradients.unit, gradients.lane_unit)
-        tree = tree_arrays(nodes, self.grounds, self.bins.edges, unit)
+        tree = tree_arrays(nodes, self.binned, self.bins.edges, unit)
         tree["value"] = values
         if len(rest):
             walk(self.data.X, tree, self.scores[k], rest)

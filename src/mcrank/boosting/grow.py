@@ -1,348 +1,340 @@
 """Best-first growth of one tree: always split the leaf whose split gains most, until there are J leaves.
 
-A tree is grown inside one kernel, or by a team of threads (`mcrank.boosting.team`). Both give the same tree:
-histograms are exact integers.
+A whole tree is grown inside one kernel, by one thread or several. One leads, and gives out what takes time in
+items that all of them claim (`mcrank.boosting.tickets`): chunks of rows where a large node is divided, and
+parts of the features, of large nodes by chunks of rows as well, where children are counted and searched.
+Histograms are exact integers and equal gains go to the lower feature, so it does not matter who did what:
+the tree is the same, to the last bit.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-from numba import njit
+from numba import int64, njit, uint64
 
-from mcrank.boosting.binning import BLOCK, BinnedDataset
-from mcrank.boosting.histogram import node_histogram
-from mcrank.boosting.packing import Packing, fill_packs
-from mcrank.boosting.partition import fill_entries, partition, partition_root
-from mcrank.boosting.split import NODE, best_split, bin_sums
-from mcrank.kernels import kernel, step
-from mcrank.kernels.memory import aligned
+from mcrank.arrays import IntArray
+from mcrank.boosting.histogram import RowRun, node_histogram
+from mcrank.boosting.nodes import best_leaf, start_children, start_node, worth_searching
+from mcrank.boosting.packing import bin_sums, fill_packs, pack_lanes
+from mcrank.boosting.partition import count_left, count_root_left, fill_entries, scatter, scatter_root
+from mcrank.boosting.split import best_split, fill_left_table, finish_split
+from mcrank.boosting.tickets import (
+    ABOUT,
+    begin,
+    claim,
+    give_out,
+    is_over,
+    join,
+    say_done,
+    say_over,
+    threads_there,
+    wait_a_little,
+    wait_for,
+)
+from mcrank.boosting.workspace import (
+    ITEMS_PER_THREAD,
+    BinnedArrays,
+    Rules,
+    Scratch,
+    TreeInput,
+    Workspace,
+)
+from mcrank.kernels import kernel
+from mcrank.kernels.memory import fetch_add
 
-FLOAT32_MAX = np.finfo(np.float32).max
-
-
-class Grounds(NamedTuple):
-    """What a tree grows on: the binned rows and the bins, as the kernels take them."""
-
-    columns: npt.NDArray[np.uint8]
-    wide_columns: npt.NDArray[np.uint16]
-    blocks: npt.NDArray[np.uint64]
-    bin_start: npt.NDArray[np.int64]
-    n_bins: npt.NDArray[np.int64]
-    missing: npt.NDArray[np.uint8]
-    lowest: npt.NDArray[np.float32]
-    highest: npt.NDArray[np.float32]
-    value_start: npt.NDArray[np.int64]
-
-    @classmethod
-    def of(cls, binned: BinnedDataset) -> Grounds:
-        """Return the grounds of a binned dataset."""
-        bins = binned.bins
-        counts = bins.counts
-        # 8-bit features get 256 counters each, so that a kernel knows their places at compile time.
-        width = counts if bins.wide else np.full(bins.n_features, 256)
-        return cls(
-            binned.columns,
-            binned.wide_columns,
-            binned.blocks,
-            np.r_[0, np.cumsum(width)].astype(np.int64),
-            counts.astype(np.int64),
-            bins.missing,
-            bins.lowest,
-            bins.highest,
-            bins.offsets[:-1] + np.arange(bins.n_features),
-        )
+# What the items on the board are about: their kind and number, the node and its smaller side (or -1), the
+# larger one, into how many chunks the rows are cut, and which parts of the features they are.
+_KIND, _ITEMS, _NODE, _SMALL, _LARGE, _CHUNKS, _PARTS = range(ABOUT, ABOUT + 7)
+_ENTRIES, _COUNT_LEFT, _SCATTER, _SEARCH = range(4)
+_WHOLE, _BLOCKS, _PIECES = range(3)
+# Rows of a chunk: with fewer the adding up of chunks, or the calling of helpers, would show.
+_CHUNK_ROWS = 8192
 
 
-class Rules(NamedTuple):
-    """Numbers that rule growth: leaves, rows per leaf, and how gradients are packed."""
+class Growing(NamedTuple):
+    """A tree that grows, as one of its threads sees it: the scratch is its own."""
 
-    num_leaves: int
-    min_rows: int
-    packing: Packing
-
-
-class Scratch(NamedTuple):
-    """Memory one thread needs for a node: prefix sums of a feature, and the counters of a chunk of rows."""
-
-    work: npt.NDArray[np.float64]
-    chunk: npt.NDArray[np.int64]
-
-    @classmethod
-    def allocate(cls, grounds: Grounds, packing: Packing) -> Scratch:
-        """Return memory for nodes on these grounds."""
-        longest = int(grounds.n_bins.max())
-        counters = BLOCK * 256 * packing.pack_lanes if packing.chunk_bits else 0
-        return cls(np.empty((4, longest)), aligned(counters))
-
-
-class Workspace(NamedTuple):
-    """Memory one growing tree needs, allocated once per thread.
-
-    ``places`` tells where the rows of each node are: entries from the first number up to the second are its
-    own, and as many from the third on are room for them (`mcrank.boosting.partition`).
-    """
-
-    nodes: npt.NDArray[Any]
-    places: npt.NDArray[np.int64]
-    hists: npt.NDArray[np.int64]
-    entries: npt.NDArray[np.int64]
-    packs: npt.NDArray[np.int64]
+    binned: BinnedArrays
+    rules: Rules
+    tree: TreeInput
+    ws: Workspace
     scratch: Scratch
-
-    @classmethod
-    def allocate(cls, grounds: Grounds, rows: int, rules: Rules) -> Workspace:
-        """Return memory for trees on ``rows`` rows."""
-        packing = rules.packing
-        counters = cls.counters(grounds)
-        return cls(
-            np.zeros(2 * rules.num_leaves - 1, dtype=NODE),
-            np.zeros((2 * rules.num_leaves - 1, 3), dtype=np.int64),
-            aligned(max(1, rules.num_leaves - 1), counters * packing.lanes),
-            np.empty(2 * rows, dtype=np.int64),
-            np.empty(packing.pack_lanes * rows, dtype=np.int64),
-            Scratch.allocate(grounds, packing),
-        )
-
-    @staticmethod
-    def counters(grounds: Grounds) -> int:
-        """Bins of a histogram, with room for the padding of a last block."""
-        return int(grounds.bin_start[-1]) + (0 if grounds.wide_columns.shape[0] else 4 * 256)
-
-
-@step()
-def start_node(nodes, at, total, weight, count, slot):  # type: ignore[no-untyped-def]
-    """Begin the record of a node that has no split yet."""
-    node = nodes[at]
-    node.total = total
-    node.weight = weight
-    node.count = count
-    node.slot = slot
-    node.gain = 0.0
-    node.terms = 0.0
-    node.feature = -1
-    node.left = -1
-    node.right = -1
+    board: IntArray
 
 
 @kernel()
-def start_root(rules, gradients, rows, weights, ready, ws):  # type: ignore[no-untyped-def]
-    """Set up the root node; unless its histogram is ``ready``, also its entries."""
-    # IN: rules, gradients, rows, weights, ready  OUT: ws
-    n = len(rows) if len(rows) > 0 else len(gradients)
-    none = np.int64(0)
-    if not ready:
-        fill_entries(gradients, rows, ws.entries)
-        fill_packs(ws.entries, none, n, rules.packing, weights, ws.packs)
-    ws.places[0, 0] = 0
-    ws.places[0, 1] = n
-    ws.places[0, 2] = n
-    start_node(ws.nodes, none, none, none, n, none)
+def grow(binned, rules, tree, ws, scratch, board, threads):  # type: ignore[no-untyped-def]
+    """Grow a tree, with whoever helps; return its number of nodes.
+
+    ``threads`` is how many are expected; with 0 this one helps, until the tree is grown, and 0 is returned.
+    """
+    # IN: binned, rules, tree, threads  OUT: ws, scratch, board
+    g = Growing(binned, rules, tree, ws, scratch, board)
+    if threads > 0:
+        begin(board)
+        n_nodes = _lead(g, threads)
+        say_over(board)
+        return n_nodes
+    join(board)
+    looks = 0
+    while not is_over(board):
+        looks = 0 if _work(g, False) > 0 else wait_a_little(looks)
+    return int64(0)
+
+
+@njit(nogil=True)
+def _work(g, leads):  # type: ignore[no-untyped-def]
+    """Do items as long as there are any; return how many."""
+    done = 0
+    item = claim(g.board, leads)
+    while item >= 0:
+        _do(g, item)
+        say_done(g.board)
+        done += 1
+        item = claim(g.board, leads)
+    return done
+
+
+@njit(nogil=True)
+def _do(g, item):  # type: ignore[no-untyped-def]
+    """Do an item."""
+    if g.board[_KIND] == _SEARCH:
+        _search_item(g, item)
+    else:
+        _chunk_item(g, item)
+
+
+@njit(nogil=True)
+def _share(g, kind, node, items):  # type: ignore[no-untyped-def]
+    """Have items done, by this thread and whoever helps."""
+    g.board[_KIND] = kind
+    g.board[_NODE] = node
+    g.board[_ITEMS] = items
+    if give_out(g.board, items):
+        wait_for(g.board, items, _work(g, True))
+    else:
+        for item in range(items):
+            _do(g, item)
 
 
 @njit(inline="always")
-def sum_root(grounds, rules, f, hist, root):  # type: ignore[no-untyped-def]
+def _lead(g, threads):  # type: ignore[no-untyped-def]
+    """Grow the tree."""
+    nodes, places = g.ws.nodes, g.ws.places
+    n = len(g.tree.rows) if len(g.tree.rows) > 0 else len(g.tree.gradients)
+    root = int64(0)  # typed: Numba would compile again for a literal's own type
+    places[root, 0], places[root, 1], places[root, 2] = 0, n, n
+    start_node(nodes, root, int64(0), int64(0), n, root)
+    if not g.tree.ready:
+        _share(g, int64(_ENTRIES), root, _chunks(g, n, threads))
+    _search(g, root, root, threads)
+    n_nodes = int64(1)
+    while n_nodes < 2 * g.rules.num_leaves - 1:
+        at = best_leaf(nodes, n_nodes)
+        if at < 0:
+            break
+        small = start_children(nodes, at, n_nodes)
+        large = 2 * n_nodes + 1 - small
+        worth = worth_searching(g.rules, n_nodes + 2, nodes[large])
+        _divide(g, at, n_nodes, small if worth else int64(-1), threads)
+        n_nodes += 2
+        if worth:
+            _search(g, small, large, threads)
+    if n_nodes == 1 and g.tree.ready:
+        fill_entries(g.tree.gradients, g.tree.rows, int64(0), n, g.ws.entries)
+    return n_nodes
+
+
+@njit(inline="always")
+def _chunks(g, n, threads):  # type: ignore[no-untyped-def]
+    """Chunks into which ``n`` rows are cut: one for one thread, and for few rows."""
+    if threads_there(g.board, threads) == 1:
+        return int64(1)
+    return max(int64(1), min(n // int64(_CHUNK_ROWS), len(g.ws.chunk_places)))
+
+
+@njit(inline="always")
+def _divide(g, at, left, small, threads):  # type: ignore[no-untyped-def]
+    """Send the rows of leaf ``at`` to nodes ``left`` and the next; write out what those of ``small`` add."""
+    ws = g.ws
+    fill_left_table(g.binned, ws.nodes[at], ws.left_table)
+    begin, end, room = ws.places[at, 0], ws.places[at, 1], ws.places[at, 2]
+    g.board[_SMALL] = small
+    chunks = _chunks(g, end - begin, threads)
+    to = ws.chunk_places
+    if chunks == 1:
+        to[0, 0], to[0, 1] = begin, room
+        _scatter_chunk(g, at, int64(0), (begin, end))
+        stay = to[0, 2]
+        go = end - begin - stay
+        place_children(ws.places, left, (begin, begin + stay, room + go), (room, room + go, begin + stay))
+    else:
+        _share(g, int64(_COUNT_LEFT), at, chunks)
+        stay = int64(0)
+        for i in range(chunks):
+            stay += to[i, 2]
+        to_left, to_right = room, room + stay
+        for i in range(chunks):
+            low, high = chunk_of(begin, end, i, chunks)
+            to[i, 0], to[i, 1] = to_left, to_right
+            to_left += to[i, 2]
+            to_right += high - low - to[i, 2]
+        halves = (room, room + stay, begin), (room + stay, room + end - begin, begin + stay)
+        place_children(ws.places, left, halves[0], halves[1])
+        _share(g, int64(_SCATTER), at, chunks)
+    if chunks == 1 and small >= 0:
+        low, high = ws.places[small, 0], ws.places[small, 1]
+        fill_packs(ws.entries, low, high, g.rules.packing, g.tree.weights, ws.packs)
+
+
+@njit(inline="always")
+def place_children(places, left, own, other):  # type: ignore[no-untyped-def]
+    """Note where the rows of two children are: begin, end, room."""
+    for i in range(3):
+        places[left, i] = own[i]
+        places[left + 1, i] = other[i]
+
+
+@njit(inline="always")
+def chunk_of(begin, end, item, items):  # type: ignore[no-untyped-def]
+    """Where one of several chunks of rows begins and ends."""
+    n = end - begin
+    return begin + n * item // items, begin + n * (item + 1) // items
+
+
+@njit(nogil=True)
+def _chunk_item(g, item):  # type: ignore[no-untyped-def]
+    """A chunk of the rows of a node: entries of the root, or its share of a partition."""
+    ws, packing = g.ws, g.rules.packing
+    at = g.board[_NODE]
+    span = chunk_of(ws.places[at, 0], ws.places[at, 1], item, g.board[_ITEMS])
+    if g.board[_KIND] == _ENTRIES:
+        fill_entries(g.tree.gradients, g.tree.rows, span[0], span[1], ws.entries)
+        own = ws.packs[span[0] * pack_lanes(packing) :]
+        fill_packs(ws.entries, span[0], span[1], packing, g.tree.weights, own)
+    elif g.board[_KIND] == _COUNT_LEFT:
+        f = ws.nodes[at].feature
+        if g.binned.wide_columns.shape[0] > 0:
+            ws.chunk_places[item, 2] = count_left(g.binned.wide_columns[f], ws.left_table, ws.entries, span)
+        elif g.tree.ready and at == 0:
+            ws.chunk_places[item, 2] = count_root_left(g.binned.columns[f], ws.left_table, span)
+        else:
+            ws.chunk_places[item, 2] = count_left(g.binned.columns[f], ws.left_table, ws.entries, span)
+    else:
+        _scatter_chunk(g, at, item, span)
+        small = g.board[_SMALL]
+        if small >= 0:
+            left = ws.nodes[at].left
+            low = ws.chunk_places[item, 0] if small == left else ws.chunk_places[item, 1]
+            stay = ws.chunk_places[item, 2]
+            high = low + (stay if small == left else span[1] - span[0] - stay)
+            own = ws.packs[(low - ws.places[small, 0]) * pack_lanes(packing) :]
+            fill_packs(ws.entries, low, high, packing, g.tree.weights, own)
+
+
+@njit(nogil=True)
+def _scatter_chunk(g, at, item, span):  # type: ignore[no-untyped-def]
+    """Send a chunk of the rows of leaf ``at`` to its sides; note how many went left."""
+    ws = g.ws
+    f = ws.nodes[at].feature
+    to = (ws.chunk_places[item, 0], ws.chunk_places[item, 1])
+    if g.binned.wide_columns.shape[0] > 0:
+        stay = scatter(g.binned.wide_columns[f], ws.left_table, ws.entries, span, to)
+    elif g.tree.ready and at == 0:
+        stay = scatter_root(g.binned.columns[f], ws.left_table, g.tree.gradients, span, to, ws.entries)
+    else:
+        stay = scatter(g.binned.columns[f], ws.left_table, ws.entries, span, to)
+    ws.chunk_places[item, 2] = stay
+
+
+@njit(inline="always")
+def _search(g, small, large, threads):  # type: ignore[no-untyped-def]
+    """Histograms and best splits of two new siblings (or of the root, when they are equal)."""
+    ws, board = g.ws, g.board
+    threads = threads_there(board, threads)
+    counts = small != large or not g.tree.ready
+    rows = ws.places[small, 1] - ws.places[small, 0]
+    board[_SMALL], board[_LARGE], board[_CHUNKS] = small, large, 1
+    if threads == 1:
+        board[_PARTS] = _WHOLE
+        parts = 1
+    elif counts and rows >= 2 * _CHUNK_ROWS:
+        board[_PARTS] = _BLOCKS
+        parts = len(g.tree.blocks)
+        wanted = -(-ITEMS_PER_THREAD * threads // parts)
+        board[_CHUNKS] = min(wanted, rows // _CHUNK_ROWS, len(ws.partial_hists) + 1)
+        for part in range(parts):
+            ws.arrived[part] = 0
+    else:
+        board[_PARTS] = _PIECES
+        parts = len(g.tree.pieces)
+    _share(g, int64(_SEARCH), small, parts * board[_CHUNKS])
+    for i in range(1 if small == large else 2):
+        best = 0
+        for part in range(1, parts):
+            if ws.found[part, i].terms > ws.found[best, i].terms:  # of equals the lower features
+                best = part
+        child = small if i == 0 else large
+        ws.nodes[child] = ws.found[best, i]
+        finish_split(ws.hists[ws.nodes[child].slot], g.binned, g.rules.packing, ws.nodes[child])
+
+
+@njit(nogil=True)
+def _search_item(g, item):  # type: ignore[no-untyped-def]
+    """A part of the features: count them, or a chunk of their rows; the last chunk of a part adds up all,
+    subtracts the smaller sibling from what was the parent's, and searches both.
+    """
+    ws, lanes = g.ws, g.rules.packing.lanes
+    small, large, chunks = g.board[_SMALL], g.board[_LARGE], g.board[_CHUNKS]
+    at = item // chunks
+    low, high, first, last = int64(0), len(g.binned.n_bins), int64(0), len(g.tree.features)
+    if g.board[_PARTS] != _WHOLE:
+        part = g.tree.blocks[at] if g.board[_PARTS] == _BLOCKS else g.tree.pieces[at]
+        low, high, first, last = part[0], part[1], part[2], part[3]
+    hist = ws.hists[ws.nodes[small].slot]
+    begin, end = g.binned.bin_start[low] * lanes, g.binned.bin_start[high] * lanes
+    if small != large or not g.tree.ready:
+        chunk = item - at * chunks
+        node = (ws.places[small, 0], ws.places[small, 1])
+        span = chunk_of(node[0], node[1], chunk, chunks)
+        run = RowRun(ws.entries, ws.packs, node[0], span[0], span[1])
+        own = hist if chunk == 0 else ws.partial_hists[chunk - 1]
+        node_histogram(g.binned, low, high, run, g.rules.packing, g.scratch.chunk, own)
+        if chunks > 1:
+            if fetch_add(ws.arrived, uint64(at), int64(1)) < chunks - 1:
+                return
+            for other in range(chunks - 1):
+                add = ws.partial_hists[other]
+                for i in range(begin, end):
+                    hist[i] += add[i]
+        if small != large:
+            subtract(ws.hists[ws.nodes[large].slot], hist, begin, end)
+    for i in range(1 if small == large else 2):
+        child = small if i == 0 else large
+        found = ws.found[at, i]
+        ws.found[at, i] = ws.nodes[child]
+        own = ws.hists[ws.nodes[child].slot]
+        if small == large:
+            sum_root(g.binned, g.rules.packing, low, own, found)
+        best_split(own, g.binned, g.tree.features, (first, last), g.rules, g.scratch.work, found)
+
+
+@njit(inline="always")
+def subtract(larger, hist, begin, end):  # type: ignore[no-untyped-def]
+    """Counters of the larger sibling from those of the parent."""
+    for i in range(begin, end):
+        larger[i] -= hist[i]
+
+
+@njit(inline="always")
+def sum_root(binned, packing, f, hist, root):  # type: ignore[no-untyped-def]
     """Sums of the root's rows: those of the bins of any feature."""
     root.total = 0
     root.weight = 0
     root.count = 0
-    for b in range(grounds.bin_start[f], grounds.bin_start[f + 1]):
-        total, weight, count = bin_sums(hist, b * rules.packing.lanes, rules.packing)
+    for b in range(binned.bin_start[f], binned.bin_start[f + 1]):
+        total, weight, count = bin_sums(hist, b * packing.lanes, packing)
         root.total += total
         root.weight += weight
         root.count += count
-
-
-@njit(inline="always")
-def best_leaf(nodes, n_nodes):  # type: ignore[no-untyped-def]
-    """Leaf with the largest gain, the earliest among equals; -1 when no split is worth making."""
-    best = -1
-    gain = 0.0
-    for i in range(n_nodes):
-        if nodes[i].left < 0 and nodes[i].gain > gain:
-            gain = nodes[i].gain
-            best = i
-    return best
-
-
-# Steps with a caller or two are written into these: compiled on their own as well they would take seconds of
-# a first run.
-
-
-@step()
-def start_children(nodes, at, n_nodes, slot):  # type: ignore[no-untyped-def]
-    """Begin the records of the two sides of a split, ``n_nodes`` and the next; return the smaller of them.
-
-    The larger child takes over the parent's histogram (from which the smaller one's is then subtracted).
-    """
-    node = nodes[at]
-    node.left = n_nodes
-    node.right = n_nodes + 1
-    left_is_small = 2 * node.left_count <= node.count
-    start_node(
-        nodes, n_nodes, node.left_total, node.left_weight, node.left_count,
-        slot if left_is_small else node.slot,
-    )  # fmt: skip
-    start_node(
-        nodes, n_nodes + 1, node.total - node.left_total, node.weight - node.left_weight,
-        node.count - node.left_count, node.slot if left_is_small else slot,
-    )  # fmt: skip
-    return n_nodes if left_is_small else n_nodes + 1
-
-
-@njit(inline="always")
-def divide_rows(grounds, node, places, at, n_nodes, gradients, from_root, entries):  # type: ignore[no-untyped-def]
-    """Send the rows of leaf ``at`` to nodes ``n_nodes`` and ``n_nodes + 1``."""
-    f = node.feature
-    skip = 1 if grounds.missing[f] and not node.missing_left else 0
-    begin, end, other = places[at, 0], places[at, 1], places[at, 2]
-    if from_root:
-        stay = partition_root(grounds.columns[f], node.bin, skip, gradients, other, entries)
-    elif grounds.wide_columns.shape[0] > 0:
-        stay = partition(grounds.wide_columns[f], node.bin, skip, begin, end, other, entries)
-    else:
-        stay = partition(grounds.columns[f], node.bin, skip, begin, end, other, entries)
-    go = end - begin - stay
-    left, right = places[n_nodes], places[n_nodes + 1]
-    left[0], left[1], left[2] = begin, begin + stay, other + go
-    right[0], right[1], right[2] = other, other + go, begin + stay
-
-
-@njit(inline="always")
-def _count(grounds, rules, at, low, high, scratch, ws):  # type: ignore[no-untyped-def]
-    """Histogram of a node for features ``low`` up to ``high``."""
-    node_histogram(
-        grounds, low, high, ws.entries, ws.places[at, 0], ws.places[at, 1], rules.packing, ws.packs,
-        scratch.chunk, ws.hists[ws.nodes[at].slot],
-    )  # fmt: skip
-
-
-@njit(inline="always")
-def _child_histograms(grounds, rules, small, large, low, high, scratch, ws):  # type: ignore[no-untyped-def]
-    """Histograms of two siblings for some features: count the smaller, subtract it for the larger."""
-    _count(grounds, rules, small, low, high, scratch, ws)
-    hist = ws.hists[ws.nodes[small].slot]
-    other = ws.hists[ws.nodes[large].slot]
-    lanes = rules.packing.lanes
-    for i in range(grounds.bin_start[low] * lanes, grounds.bin_start[high] * lanes):
-        other[i] -= hist[i]
-
-
-@njit(inline="always")
-def find_split(grounds, rules, features, first, last, hist, work, node):  # type: ignore[no-untyped-def]
-    """Find the best split of a node that has the rows for one."""
-    if node.count >= 2 * rules.min_rows:
-        best_split(hist, grounds, features, first, last, rules, work, node)
-
-
-@kernel()
-def search_part(grounds, rules, features, part, small, large, ready, ws, scratch, found):  # type: ignore[no-untyped-def]
-    """One thread's share of two new siblings (or of the root, when they are equal): histograms and splits.
-
-    ``part`` is (low, high, first, last): count features ``low`` up to ``high``, among which are those of
-    ``features[first:last]``, which may split. ``found`` gets a record for each of the two nodes.
-    """
-    # IN: all but ws, scratch and found  OUT: ws (histograms), found
-    low, high, first, last = part
-    if small != large:
-        _child_histograms(grounds, rules, small, large, low, high, scratch, ws)
-    elif not ready:
-        _count(grounds, rules, small, low, high, scratch, ws)
-    for i in range(1 if small == large else 2):
-        child = small if i == 0 else large
-        found[i] = ws.nodes[child]
-        hist = ws.hists[ws.nodes[child].slot]
-        if small == large:
-            sum_root(grounds, rules, low, hist, found[i])
-        find_split(grounds, rules, features, first, last, hist, scratch.work, found[i])
-
-
-@kernel()
-def grow(grounds, rules, gradients, rows, weights, features, ready, ws):  # type: ignore[no-untyped-def]
-    """Grow a whole tree; return its number of nodes.
-
-    Parameters
-    ----------
-    gradients : int32[rows of the data]
-        Rounded gradients q of this output.
-    rows : int64[]
-        Rows to grow on, ascending; empty for all.
-    weights : int64[]
-        Second lane by row; empty when there is none or it is derived from q.
-    features : int32[]
-        Features that may split, ascending.
-    ready : bool
-        Whether ``ws.hists[0]`` already holds the root's histogram; then ``rows`` must be empty.
-    """
-    # IN: grounds, rules, gradients, rows, weights, features, ready  OUT: ws
-    start_root(rules, gradients, rows, weights, ready, ws)
-    # Typed, not literal: Numba would compile everything below a second time for the literal's own type.
-    part = (np.int64(0), len(grounds.n_bins), np.int64(0), len(features))
-    found = np.empty(2, ws.nodes.dtype)
-    n_nodes = np.int64(1)
-    search_part(grounds, rules, features, part, n_nodes - 1, n_nodes - 1, ready, ws, ws.scratch, found)
-    ws.nodes[0] = found[0]
-    while True:
-        small = split_best(grounds, rules, n_nodes, gradients, weights, ready, ws)
-        if small < 0:
-            break
-        large = 2 * n_nodes + 1 - small
-        n_nodes += 2
-        if worth_searching(rules, n_nodes, ws.nodes[large]):
-            search_part(grounds, rules, features, part, small, large, ready, ws, ws.scratch, found)
-            ws.nodes[small] = found[0]
-            ws.nodes[large] = found[1]
-    if n_nodes == 1 and ready:
-        fill_entries(gradients, rows, ws.entries)
-    return n_nodes
-
-
-@kernel()
-def worth_searching(rules, n_nodes, large):  # type: ignore[no-untyped-def]
-    """Whether children may be split further: there is a leaf to spend and the larger one has the rows."""
-    return n_nodes < 2 * rules.num_leaves - 1 and large.count >= 2 * rules.min_rows
-
-
-@kernel()
-def split_best(grounds, rules, n_nodes, gradients, weights, ready, ws):  # type: ignore[no-untyped-def]
-    """Split the best leaf into two new nodes; return the smaller, or -1 when the tree is done."""
-    # IN: grounds, rules, n_nodes, gradients, weights, ready  OUT: ws
-    if n_nodes >= 2 * rules.num_leaves - 1:
-        return -1
-    at = best_leaf(ws.nodes, n_nodes)
-    if at < 0:
-        return -1
-    small = start_children(ws.nodes, at, n_nodes, (n_nodes + 1) // 2)
-    divide_rows(grounds, ws.nodes[at], ws.places, at, n_nodes, gradients, ready and at == 0, ws.entries)
-    fill_packs(ws.entries, ws.places[small, 0], ws.places[small, 1], rules.packing, weights, ws.packs)
-    return small
-
-
-def tree_arrays(
-    nodes: npt.NDArray[Any], grounds: Grounds, edges: npt.NDArray[np.float32], unit: float
-) -> dict[str, npt.NDArray[Any]]:
-    """Node arrays of a grown tree as `ForestBuilder.append` takes them, all but the values.
-
-    ``unit`` turns an integer gain into the loss's own scale.
-    """
-    inner = nodes["left"] >= 0
-    feature = np.where(inner, nodes["feature"], -1).astype(np.int32)
-    threshold = np.zeros(len(nodes), dtype=np.float32)
-    f = feature[inner]
-    value_bin = nodes["bin"][inner] - grounds.missing[f]
-    last = value_bin == grounds.n_bins[f] - 1 - grounds.missing[f]
-    place = grounds.value_start[f] - f + np.where(last, 0, value_bin)
-    # A cut after the last value bin parts known from missing values: every number is below it.
-    padded = edges if len(edges) else np.zeros(1, dtype=np.float32)
-    threshold[inner] = np.where(last, FLOAT32_MAX, padded[np.minimum(place, len(padded) - 1)])
-    return {
-        "feature": feature,
-        "threshold": threshold,
-        "missing_left": np.where(inner, nodes["missing_left"], 0).astype(np.uint8),
-        "left": np.ascontiguousarray(nodes["left"]),
-        "right": np.ascontiguousarray(nodes["right"]),
-        "gain": np.where(inner, nodes["gain"] * unit, 0.0),
-        "rows": nodes["count"].copy(),
-    }

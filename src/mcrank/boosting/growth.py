@@ -5,7 +5,7 @@ places of a training counted, and chooses splits from the sums. All places do so
 records of nodes. Each searches some of the features; of the splits found the best is taken, of equals that of
 the lowest feature, so nothing hangs on who searched what.
 
-With all rows in one place and memory, `grow` does the same in one compiled call; a test holds the two equal.
+With all rows in one place and memory, `grow` does the same in one compiled call; tests hold the two equal.
 """
 
 from __future__ import annotations
@@ -17,20 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.arrays import IntArray
-from mcrank.boosting.grow import (
-    Grounds,
-    Rules,
-    Scratch,
-    Workspace,
-    best_leaf,
-    find_split,
-    start_children,
-    start_node,
-    sum_root,
-    worth_searching,
-)
+from mcrank.boosting.grow import subtract, sum_root
+from mcrank.boosting.nodes import NODE, best_leaf, start_children, start_node, worth_searching
 from mcrank.boosting.rows import Job, Rows
-from mcrank.boosting.split import NODE
+from mcrank.boosting.split import best_split, finish_split
+from mcrank.boosting.workspace import BinnedArrays, Rules, Scratch
 from mcrank.kernels import kernel
 from mcrank.kernels.memory import aligned
 from mcrank.sums import Sums
@@ -49,7 +40,7 @@ class Growth:
 
     Parameters
     ----------
-    grounds : Grounds
+    binned : BinnedArrays
         The bins of the features; growth reads no rows.
     rules : Rules
         Leaves, rows of a leaf, and how gradients are packed.
@@ -57,14 +48,14 @@ class Growth:
         Who adds up.
     """
 
-    def __init__(self, grounds: Grounds, rules: Rules, sums: Sums) -> None:
-        self._grounds, self._rules, self._sums = grounds, rules, sums
-        self._scratch = Scratch.allocate(grounds, rules.packing)
+    def __init__(self, binned: BinnedArrays, rules: Rules, sums: Sums) -> None:
+        self._binned, self._rules, self._sums = binned, rules, sums
+        self._scratch = Scratch.allocate(binned, rules.packing)
         lanes = rules.packing.lanes
-        features = len(grounds.n_bins)
+        features = len(binned.n_bins)
         # Everybody searches a run of the features; the first runs of more places than features are not empty.
         self._owned = [min(features, -(-features * r // sums.size)) for r in range(sums.size + 1)]
-        self._cuts = [int(grounds.bin_start[f]) * lanes for f in self._owned]
+        self._cuts = [int(binned.bin_start[f]) * lanes for f in self._owned]
 
     def trees(self, rows: Rows, features: Sequence[npt.NDArray[np.int32]]) -> list[npt.NDArray[Any]]:
         """Grow a tree for each of the features that may split it; return their nodes.
@@ -86,13 +77,13 @@ class Growth:
 
     def _start(self, features: npt.NDArray[np.int32]) -> _Tree:
         leaves = self._rules.num_leaves
-        counters = Workspace.counters(self._grounds) * self._rules.packing.lanes
+        counters = self._binned.counters * self._rules.packing.lanes
         return _Tree(np.zeros(2 * leaves - 1, dtype=NODE), aligned(max(1, leaves - 1), counters), features)
 
     def _root_sums(self, hists: IntArray) -> IntArray:
         out = np.zeros((len(hists), 3), dtype=np.int64)
         for hist, sums in zip(hists, out, strict=True):
-            root_sums(self._grounds, self._rules, hist, sums)
+            root_sums(self._binned, self._rules, hist, sums)
         return out
 
     def _next(self, trees: Sequence[_Tree], sizes: list[int]) -> list[Job]:
@@ -105,10 +96,8 @@ class Growth:
             if at < 0:
                 continue
             left = sizes[t]
-            small = int(split_records(tree.nodes, at, left))
+            small, worth = split_records(self._rules, tree.nodes, at, left)
             sizes[t] += 2
-            large = tree.nodes[2 * left + 1 - small]
-            worth = worth_searching(self._rules, sizes[t], large)
             jobs.append(Job(t, at, left, small if worth else -1))
         return jobs
 
@@ -124,7 +113,7 @@ class Growth:
             tree = trees[t]
             first, last = np.searchsorted(tree.features, part).tolist()
             search_owned(
-                self._grounds, self._rules, tree.features, (*part, first, last), hist, (small, large), tree,
+                self._binned, self._rules, (*part, first, last), hist, (small, large), tree,
                 self._scratch.work, records,
             )  # fmt: skip
         agreed = self._sums.agree(found.reshape(-1)).reshape(found.shape)
@@ -134,11 +123,11 @@ class Growth:
 
 
 @kernel()
-def root_sums(grounds, rules, hist, out):  # type: ignore[no-untyped-def]
+def root_sums(binned, rules, hist, out):  # type: ignore[no-untyped-def]
     """Sums of gradients, second lane and rows of a root, from the bins of its first feature."""
-    # IN: grounds, rules, hist  OUT: out
+    # IN: binned, rules, hist  OUT: out
     root = np.zeros(1, NODE)
-    sum_root(grounds, rules, np.int64(0), hist, root[0])
+    sum_root(binned, rules.packing, np.int64(0), hist, root[0])
     out[0], out[1], out[2] = root[0].total, root[0].weight, root[0].count
 
 
@@ -157,28 +146,29 @@ def next_leaf(nodes, n_nodes):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def split_records(nodes, at, n_nodes):  # type: ignore[no-untyped-def]
-    """Begin the records of the two sides of a leaf; return the smaller."""
-    # IN: at, n_nodes  OUT: nodes
-    return start_children(nodes, at, n_nodes, (n_nodes + 1) // 2)
+def split_records(rules, nodes, at, n_nodes):  # type: ignore[no-untyped-def]
+    """Begin the records of the two sides of a leaf; return the smaller, and whether to search them."""
+    # IN: rules, at, n_nodes  OUT: nodes
+    small = start_children(nodes, at, n_nodes)
+    return small, worth_searching(rules, n_nodes + 2, nodes[2 * n_nodes + 1 - small])
 
 
 @kernel()
-def search_owned(grounds, rules, features, part, hist, pair, tree, work, found):  # type: ignore[no-untyped-def]
+def search_owned(binned, rules, part, hist, pair, tree, work, found):  # type: ignore[no-untyped-def]
     """Histograms of two sides (or of a root) from that of the smaller, and their best splits."""
-    # IN: grounds, rules, features, part (low, high, first, last), hist, pair
+    # IN: binned, rules, part (low, high, first, last), hist, pair
     # OUT: tree (histograms), work, found
     low, high, first, last = part
     small, large = pair
     lanes = rules.packing.lanes
-    begin, end = grounds.bin_start[low] * lanes, grounds.bin_start[high] * lanes
+    begin, end = binned.bin_start[low] * lanes, binned.bin_start[high] * lanes
     own = tree.hists[tree.nodes[small].slot]
     own[begin:end] = hist[begin:end]
     if small != large:
-        other = tree.hists[tree.nodes[large].slot]
-        for i in range(begin, end):
-            other[i] -= hist[i]
+        subtract(tree.hists[tree.nodes[large].slot], hist, begin, end)
     for i in range(1 if small == large else 2):
         child = small if i == 0 else large
         found[i] = tree.nodes[child]
-        find_split(grounds, rules, features, first, last, tree.hists[tree.nodes[child].slot], work, found[i])
+        own = tree.hists[tree.nodes[child].slot]
+        best_split(own, binned, tree.features, (first, last), rules, work, found[i])
+        finish_split(own, binned, rules.packing, found[i])

@@ -1,4 +1,4 @@
-"""Leaf values, and scores moved by a tree."""
+"""What becomes of a grown tree: its arrays in the forest, leaf values, and scores moved by it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy.typing as npt
 from numba import int32, int64, types, uint64
 
 from mcrank.arrays import FloatArray
+from mcrank.boosting.workspace import BinnedArrays
 from mcrank.kernels import kernel
 from mcrank.losses.base import LeafRule, Loss
 from mcrank.losses.quantize import READ_ONLY, Gradients
@@ -17,6 +18,35 @@ from mcrank.losses.regression import gathered, weighted_median
 _SCALE = types.containers.UniTuple(types.int64, 2)  # type: ignore[no-untyped-call]
 # Added to a leaf's curvature, so that a leaf of certain rows (p = 0 or 1) divides by something.
 _TINY = 1e-12
+FLOAT32_MAX = np.finfo(np.float32).max
+
+
+def tree_arrays(
+    nodes: npt.NDArray[Any], binned: BinnedArrays, edges: npt.NDArray[np.float32], unit: float
+) -> dict[str, npt.NDArray[Any]]:
+    """Node arrays of a grown tree as `ForestBuilder.append` takes them, all but the values.
+
+    ``unit`` turns an integer gain into the loss's own scale.
+    """
+    inner = nodes["left"] >= 0
+    feature = np.where(inner, nodes["feature"], -1).astype(np.int32)
+    threshold = np.zeros(len(nodes), dtype=np.float32)
+    f = feature[inner]
+    value_bin = nodes["bin"][inner] - binned.missing[f]
+    last = value_bin == binned.n_bins[f] - 1 - binned.missing[f]
+    place = binned.value_start[f] - f + np.where(last, 0, value_bin)
+    # A cut after the last value bin parts known from missing values: every number is below it.
+    padded = edges if len(edges) else np.zeros(1, dtype=np.float32)
+    threshold[inner] = np.where(last, FLOAT32_MAX, padded[np.minimum(place, len(padded) - 1)])
+    return {
+        "feature": feature,
+        "threshold": threshold,
+        "missing_left": np.where(inner, nodes["missing_left"], 0).astype(np.uint8),
+        "left": np.ascontiguousarray(nodes["left"]),
+        "right": np.ascontiguousarray(nodes["right"]),
+        "gain": np.where(inner, nodes["gain"] * unit, 0.0),
+        "rows": nodes["count"].copy(),
+    }
 
 
 def leaf_values(
@@ -115,22 +145,16 @@ def move_rows(left, places, entries, values, scores):  # type: ignore[no-untyped
                 scores[uint64(entries[i]) >> uint64(32)] += value
 
 
-_WALK = types.void(
-    types.Array(types.float32, 2, "C", readonly=True), types.int64[::1], types.int32[::1], types.float32[::1],
-    types.uint8[::1], types.int32[::1], types.int32[::1], types.float64[::1], types.float64[::1],
-)  # fmt: skip
-
-
-@kernel(_WALK)
-def walk_rows(X, rows, feature, threshold, missing_left, left, right, values, scores):  # type: ignore[no-untyped-def]
-    """Send raw ``rows`` (all when empty) down a tree and add the values of their leaves to ``scores``."""
-    # IN: X, rows, feature, threshold, missing_left, left, right, values  OUT: scores
+@kernel()
+def walk_rows(X, rows, tree, scores):  # type: ignore[no-untyped-def]
+    """Send raw ``rows`` (all when empty) down a tree (`TreeNodes`) and add its values to ``scores``."""
+    # IN: X, rows, tree  OUT: scores
     chosen = len(rows) > 0
     for i in range(len(rows) if chosen else X.shape[0]):
         row = uint64(rows[i]) if chosen else uint64(i)
         node = uint64(0)
-        while feature[node] >= 0:
-            x = X[row, uint64(feature[node])]
-            goes_left = x <= threshold[node] or (x != x and missing_left[node] == 1)
-            node = uint64(left[node]) if goes_left else uint64(right[node])
-        scores[row] += values[node]
+        while tree.feature[node] >= 0:
+            x = X[row, uint64(tree.feature[node])]
+            goes_left = x <= tree.threshold[node] or (x != x and tree.missing_left[node] == 1)
+            node = uint64(tree.left[node]) if goes_left else uint64(tree.right[node])
+        scores[row] += tree.value[node]

@@ -106,6 +106,14 @@ def chunk_rows(packing):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
+def pack_lanes(packing):  # type: ignore[no-untyped-def]
+    """`Packing.pack_lanes`, for kernels."""
+    if packing.chunk_bits > 0:
+        return 1 if packing.bits > 0 else 1 + packing.second
+    return packing.lanes
+
+
+@njit(inline="always")
 def narrow(q, packing):  # type: ignore[no-untyped-def]
     """Gradient q in fewer bits, and its curvature |r|(1 - |r|) = p(1 - p), whichever side of the class."""
     one = int32(1) << int32(packing.bits)
@@ -220,3 +228,13 @@ def counted(hist, at, packing):  # type: ignore[no-untyped-def]
     if packing.count_bits > 0:
         return hist[at] & ((int64(1) << packing.count_bits) - int64(1))
     return hist[at + packing.lanes - 1]
+
+
+@njit(inline="always")
+def bin_sums(hist, at, packing):  # type: ignore[no-untyped-def]
+    """Sum of gradients, of the second lane, and number of rows of a bin; ``at`` is its first lane's place."""
+    second = hist[at + 1] if packing.second else int64(0)
+    if packing.count_bits > 0:
+        mask = (int64(1) << packing.count_bits) - int64(1)
+        return hist[at] >> packing.count_bits, second, hist[at] & mask
+    return hist[at], second, hist[at + packing.lanes - 1]

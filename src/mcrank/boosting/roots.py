@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 from numba import int64, njit, uint64
 
-from mcrank.boosting.grow import Grounds
+from mcrank.arrays import IntArray
 from mcrank.boosting.packing import Packing, narrow
+from mcrank.boosting.workspace import BinnedArrays
 from mcrank.kernels import kernel, step
 from mcrank.kernels.memory import aligned, vector_add4
 from mcrank.losses.quantize import Run
@@ -16,12 +19,26 @@ _CHUNK = 4096  # rows whose gradients stay in cache while all features pass over
 _TOGETHER = 4  # outputs that share one vector add
 
 
+class RootArrays(NamedTuple):
+    """What root histograms are summed from and into.
+
+    ``counts`` are the rows of every bin of every feature; ``sums`` and ``fifth`` room for the sums of outputs
+    under way.
+    """
+
+    columns: npt.NDArray[np.uint8]
+    counts: IntArray
+    sums: IntArray
+    fifth: IntArray
+    hists: IntArray
+
+
 class SharedRoots:
     """Root histograms of several outputs, four or five outputs summed at once.
 
     Parameters
     ----------
-    grounds : Grounds
+    binned : BinnedArrays
         Rows with 8-bit bins.
     packing : Packing
         How gradients are packed; a second lane must be a derived one.
@@ -32,35 +49,36 @@ class SharedRoots:
         the others'.
     """
 
-    def __init__(self, grounds: Grounds, packing: Packing, outputs: int, balanced: bool) -> None:
-        self._columns = grounds.columns
+    def __init__(self, binned: BinnedArrays, packing: Packing, outputs: int, balanced: bool) -> None:
         self._packing = packing
         self._balanced = balanced and not packing.second
         # Features the kernel takes in turn: with a fifth output two.
         self._turn = 2 if (outputs - self._balanced) % _TOGETHER == 1 else 4
-        features = len(grounds.columns)
-        self._counts = np.empty((features, 256), dtype=np.int64)  # rows per bin never change
-        root_counts(grounds.columns, self._counts)
-        self._sums = aligned(features, _TOGETHER * 256)
-        self._fifth = aligned(features, 256)
-        self._hists = aligned(outputs, features * 256 * packing.lanes)
+        features = len(binned.columns)
+        self._arrays = RootArrays(
+            binned.columns,
+            np.empty((features, 256), dtype=np.int64),
+            aligned(features, _TOGETHER * 256),
+            aligned(features, 256),
+            aligned(outputs, features * 256 * packing.lanes),
+        )
+        root_counts(binned.columns, self._arrays.counts)  # which never change
 
     def fill(self, q: npt.NDArray[np.int32], parts: int, run: Run) -> None:
         """Sum the rounded gradients of a round, the features cut into ``parts``."""
-        features = len(self._columns)
+        features = len(self._arrays.columns)
         step = -(-features // (self._turn * parts)) * self._turn
 
-        def part(first: int) -> None:
-            root_histograms(
-                self._columns, self._counts, first, min(first + step, features), q, self._packing,
-                self._balanced, self._sums, self._fifth, self._hists,
-            )  # fmt: skip
+        def fill_part(first: int) -> None:
+            part = (first, min(first + step, features))
+            root_histograms(self._arrays, part, q, self._packing, self._balanced)
 
-        run(part, range(0, features, step))
+        run(fill_part, range(0, features, step))
 
     def copy(self, output: int, hist: npt.NDArray[np.int64]) -> None:
         """Write the root histogram of one output."""
-        hist[: self._hists.shape[1]] = self._hists[output]
+        hists = self._arrays.hists
+        hist[: hists.shape[1]] = hists[output]
 
 
 @kernel("void(uint8[:, ::1], int64[:, ::1])")
@@ -75,19 +93,19 @@ def root_counts(columns, counts):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def root_histograms(  # type: ignore[no-untyped-def]
-    columns, counts, first, last, q, packing, balanced, sums, fifth, hists
-):
-    """Root histograms of all outputs, for features ``first`` up to ``last``.
+def root_histograms(arrays, part, q, packing, balanced):  # type: ignore[no-untyped-def]
+    """Root histograms of all outputs, for features ``part[0]`` up to ``part[1]``.
 
     Every output's tree starts from the same rows, so four of their sums share one vector add and the counts
     need none: they never change. A fifth output is added beside them, rather than in a pass of its own. With
     a derived second lane one 64-bit word holds both lanes, gradient in the upper half, for as many rows as
     fit.
     """
-    # IN: columns, counts, first, last, q, packing, balanced  OUT: sums, fifth (scratch), hists
+    # IN: columns and counts of arrays, part, q, packing, balanced  OUT: the other arrays
+    counts, sums, fifth, hists = arrays.counts, arrays.sums, arrays.fifth, arrays.hists
+    first, last = part
     outputs = q.shape[0] - (1 if balanced else 0)
-    rows = columns.shape[1]
+    rows = arrays.columns.shape[1]
     lanes = packing.lanes
     step = rows if packing.bits == 0 else int64(1) << int64(30 - packing.bits)
     output = int64(0)  # typed: Numba would compile again for a literal's own type
@@ -97,7 +115,7 @@ def root_histograms(  # type: ignore[no-untyped-def]
         for low in range(0, rows, step):
             sums[first:last] = 0
             fifth[first:last] = 0
-            _sum_rows(columns, first, last, low, min(low + step, rows), q, output, n, packing, sums, fifth)
+            _sum_rows(arrays, part, (low, min(low + step, rows)), q[output : output + n], packing)
             for k in range(n):
                 hist = hists[output + k]
                 for f in range(first, last):
@@ -132,19 +150,23 @@ def root_histograms(  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _sum_rows(columns, first, last, start, end, q, output, n, packing, sums, fifth):  # type: ignore[no-untyped-def]
-    """Add the words of rows ``start`` up to ``end``; lane k of a bin is for output ``output + k``.
+def _sum_rows(arrays, part, span, q, packing):  # type: ignore[no-untyped-def]
+    """Add the words of rows ``span[0]`` up to ``span[1]``; lane k of a bin is for row k of ``q``.
 
     Features take turns: rows of a sparse feature hit one counter again and again, and each add would wait
     for the one before it. Four fit the L1 cache, or two with a fifth output.
     """
+    columns, sums, fifth = arrays.columns, arrays.sums, arrays.fifth
+    first, last = part
+    start, end = span
+    n = len(q)
     words = np.zeros((_TOGETHER + 1, _CHUNK), np.int64)
     vectors = np.empty(_TOGETHER * _CHUNK, np.int64)
     singles = words[_TOGETHER]
     for low in range(start, end, _CHUNK):
         high = min(low + _CHUNK, end)
         for k in range(n):
-            _fill_words(q[output + k, low:high], packing, words[k])
+            _fill_words(q[k, low:high], packing, words[k])
         _weave(words, high - low, vectors)
         f = first
         while f + 4 <= last and n <= _TOGETHER:

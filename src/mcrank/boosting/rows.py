@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.arrays import IntArray
-from mcrank.boosting.grow import Grounds, Rules, Scratch, Workspace, divide_rows
-from mcrank.boosting.histogram import node_histogram
+from mcrank.boosting.grow import place_children
+from mcrank.boosting.histogram import RowRun, node_histogram
 from mcrank.boosting.packing import fill_packs
-from mcrank.boosting.partition import fill_entries
+from mcrank.boosting.partition import fill_entries, scatter
+from mcrank.boosting.split import fill_left_table
+from mcrank.boosting.workspace import BinnedArrays, Rules, Scratch
 from mcrank.kernels import kernel
 from mcrank.kernels.memory import aligned
 from mcrank.losses.quantize import Gradients
@@ -47,7 +49,7 @@ class MemoryRows:
 
     Parameters
     ----------
-    grounds : Grounds
+    binned : BinnedArrays
         Binned rows.
     rules : Rules
         How their gradients are packed.
@@ -57,15 +59,16 @@ class MemoryRows:
         Trees of a round.
     """
 
-    def __init__(self, grounds: Grounds, rules: Rules, gradients: Gradients, trees: int) -> None:
-        self._grounds, self._rules, self._gradients = grounds, rules, gradients
+    def __init__(self, binned: BinnedArrays, rules: Rules, gradients: Gradients, trees: int) -> None:
+        self._binned, self._rules, self._gradients = binned, rules, gradients
         self._rows = gradients.q.shape[1]
         most = 2 * rules.num_leaves - 1
         self.places = [np.zeros((most, 3), dtype=np.int64) for _ in range(trees)]
         self.entries = [np.empty(2 * self._rows, dtype=np.int64) for _ in range(trees)]
         self._packs = np.empty(rules.packing.pack_lanes * self._rows, dtype=np.int64)
-        self._scratch = Scratch.allocate(grounds, rules.packing)
-        self._counters = Workspace.counters(grounds) * rules.packing.lanes
+        self._scratch = Scratch.allocate(binned, rules.packing)
+        self._counters = binned.counters * rules.packing.lanes
+        self._left_table = np.zeros(max(256, binned.most_bins), dtype=np.uint8)
         self._outputs: Sequence[int] = ()
 
     def begin(self, outputs: Sequence[int], drawn: IntArray) -> None:
@@ -73,7 +76,7 @@ class MemoryRows:
         self._outputs = outputs
         n = len(drawn) if len(drawn) else self._rows
         for tree, output in enumerate(outputs):
-            fill_entries(self._gradients.q[output], drawn, self.entries[tree])
+            fill_entries(self._gradients.q[output], drawn, 0, n, self.entries[tree])
             self.places[tree][0] = (0, n, n)
 
     def roots(self) -> IntArray:
@@ -88,8 +91,8 @@ class MemoryRows:
         out = aligned(sum(job.small >= 0 for job in jobs), self._counters)
         at = 0
         for job in jobs:
-            places, entries = self.places[job.tree], self.entries[job.tree]
-            divide_node(self._grounds, nodes[job.tree], places, job.node, job.left, entries)
+            tree = (nodes[job.tree], self.places[job.tree], self.entries[job.tree])
+            divide_node(self._binned, *tree, (job.node, job.left), self._left_table)
             if job.small >= 0:
                 self._count(job.tree, job.small, out[at])
                 at += 1
@@ -98,33 +101,29 @@ class MemoryRows:
     def _count(self, tree: int, node: int, hist: IntArray) -> None:
         weights = self._gradients.weights_of(self._outputs[tree])
         begin, end, _ = self.places[tree][node].tolist()
-        count_node(
-            self._grounds,
-            self._rules,
-            self.entries[tree],
-            (begin, end),
-            weights,
-            self._packs,
-            self._scratch,
-            hist,
-        )
+        run = RowRun(self.entries[tree], self._packs, begin, begin, end)
+        count_node(self._binned, self._rules, run, weights, self._scratch, hist)
 
 
 @kernel()
-def divide_node(grounds, nodes, places, at, left, entries):  # type: ignore[no-untyped-def]
-    """Send the rows of a leaf to its two sides."""
-    # IN: grounds, nodes, at, left  OUT: places, entries
-    none = np.empty(0, np.int32)
-    divide_rows(grounds, nodes[at], places, at, left, none, False, entries)
+def divide_node(binned, nodes, places, entries, pair, table):  # type: ignore[no-untyped-def]
+    """Send the rows of a leaf to its two sides; ``pair`` is the leaf and the left side."""
+    # IN: binned, nodes, pair  OUT: places, entries, table
+    at, left = pair
+    node = nodes[at]
+    fill_left_table(binned, node, table)
+    begin, end, room = places[at, 0], places[at, 1], places[at, 2]
+    if binned.wide_columns.shape[0] > 0:
+        stay = scatter(binned.wide_columns[node.feature], table, entries, (begin, end), (begin, room))
+    else:
+        stay = scatter(binned.columns[node.feature], table, entries, (begin, end), (begin, room))
+    go = end - begin - stay
+    place_children(places, left, (begin, begin + stay, room + go), (room, room + go, begin + stay))
 
 
 @kernel()
-def count_node(grounds, rules, entries, span, weights, packs, scratch, hist):  # type: ignore[no-untyped-def]
+def count_node(binned, rules, run, weights, scratch, hist):  # type: ignore[no-untyped-def]
     """Histogram of the rows of a node."""
-    # IN: grounds, rules, entries, span, weights  OUT: packs, scratch, hist
-    begin, end = span
-    fill_packs(entries, begin, end, rules.packing, weights, packs)
-    features = len(grounds.n_bins)
-    node_histogram(
-        grounds, np.int64(0), features, entries, begin, end, rules.packing, packs, scratch.chunk, hist
-    )
+    # IN: binned, rules, weights  OUT: run (its packs), scratch, hist
+    fill_packs(run.entries, run.begin, run.end, rules.packing, weights, run.packs)
+    node_histogram(binned, np.int64(0), len(binned.n_bins), run, rules.packing, scratch.chunk, hist)

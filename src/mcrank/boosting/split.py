@@ -9,43 +9,10 @@ a float, so equal histograms give equal splits. Ties go to the lowest feature, t
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import njit, uint64
 
-from mcrank.boosting.packing import counted
+from mcrank.boosting.packing import bin_sums, counted
 from mcrank.kernels import step
-
-# One record per node while its tree grows, the same wherever its rows lie: `total`, `weight` and `count` are
-# the sums of gradients and of the second lane over the node's rows, and their number; `left_*` those of its
-# best split's left side. `gain` is 0 when no split is worth making; `terms` is the gain before the node's own
-# S²/n is taken off: what two splits of one node are compared by. `slot` is where its histogram is.
-_FIELDS = np.dtype(
-    [
-        ("total", np.int64),
-        ("weight", np.int64),
-        ("count", np.int64),
-        ("left_total", np.int64),
-        ("left_weight", np.int64),
-        ("left_count", np.int64),
-        ("gain", np.float64),
-        ("terms", np.float64),
-        ("slot", np.int32),
-        ("feature", np.int32),
-        ("bin", np.int32),
-        ("missing_left", np.int32),
-        ("left", np.int32),
-        ("right", np.int32),
-    ],
-    align=True,
-)
-# Two of them fill whole cache lines: threads that write neighbours do not wait for each other.
-NODE = np.dtype(
-    {
-        "names": list(_FIELDS.names or ()),
-        "formats": [_FIELDS[name] for name in _FIELDS.names or ()],
-        "itemsize": 96,
-    },
-    align=True,
-)
 
 # Gains below this share of the node's own S²/n are rounding, not signal.
 _NOISE = 1e-12
@@ -61,8 +28,14 @@ def _largest(gains, n):  # type: ignore[no-untyped-def]
 
 
 @step(error_model="numpy")
-def _fill_gains(sums, masses, rows, n, total, mass, count, min_rows, gains):  # type: ignore[no-untyped-def]
-    """Gain terms of cutting after each of ``n`` bins, from prefix sums; -1 where a side is too small."""
+def _fill_gains(work, n, whole, rules):  # type: ignore[no-untyped-def]
+    """Gain terms of cutting after each of ``n`` bins, from prefix sums; -1 where a side is too small.
+
+    ``whole`` has the node's sums: gradients, mass (what is divided by) and rows.
+    """
+    sums, masses, rows, gains = work[0], work[1], work[2], work[3]
+    total, mass, count = whole
+    min_rows = rules.min_rows
     for i in range(n):
         left = masses[i]
         right = mass - left
@@ -75,8 +48,9 @@ def _fill_gains(sums, masses, rows, n, total, mass, count, min_rows, gains):  # 
 
 
 @step()
-def _prefix(hist, low, high, packing, first, sums, masses, rows):  # type: ignore[no-untyped-def]
+def _prefix(hist, low, high, packing, first, work):  # type: ignore[no-untyped-def]
     """Prefix sums over bins ``low`` up to ``high``, as floats, starting from ``first`` (three sums)."""
+    sums, masses, rows = work[0], work[1], work[2]
     total, mass, count = first
     lanes = packing.lanes
     if packing.count_bits > 0:
@@ -106,40 +80,29 @@ def _prefix(hist, low, high, packing, first, sums, masses, rows):  # type: ignor
             masses[i] = count
 
 
-@njit(inline="always")
-def bin_sums(hist, at, packing):  # type: ignore[no-untyped-def]
-    """Sum of gradients, of the second lane, and number of rows of a bin; ``at`` is its first lane's place."""
-    second = hist[at + 1] if packing.second else np.int64(0)
-    if packing.count_bits > 0:
-        mask = (np.int64(1) << packing.count_bits) - 1
-        return hist[at] >> packing.count_bits, second, hist[at] & mask
-    return hist[at], second, hist[at + packing.lanes - 1]
-
-
-@step(error_model="numpy")
-def best_split(hist, grounds, features, first, last, rules, work, node):  # type: ignore[no-untyped-def]
-    """Put the best split over ``features[first:last]`` into the record ``node``.
+@njit(nogil=True, error_model="numpy")
+def best_split(hist, binned, features, span, rules, work, node):  # type: ignore[no-untyped-def]
+    """Put the best split over ``features[span[0]:span[1]]`` into the record ``node``, as far as its feature
+    and cut; `finish_split` does the rest for the best of all features.
 
     ``work`` has four rows of scratch as long as the longest feature.
     """
-    # IN: all but node (its total, weight and count are read)  OUT: node's gain, feature, bin, missing_left,
-    # left sums
+    # IN: all but node (its total, weight and count are read)  OUT: node's gain, feature, bin, missing_left
     packing = rules.packing
-    bin_start, n_bins, missing = grounds.bin_start, grounds.n_bins, grounds.missing
-    count = float(node.count)
-    total = float(node.total)
-    mass = float(node.weight) if packing.second else count
-    sums = work[0]
-    masses = work[1]
-    rows = work[2]
-    gains = work[3]
-    none = (np.int64(0), np.int64(0), np.int64(0))
-    own = total * total / mass if mass > 0 else 0.0
-    best = own * (1 + _NOISE)
     node.gain = 0.0
     node.terms = 0.0
     node.feature = -1
-    for j in range(first, last):
+    if node.count < 2 * rules.min_rows:
+        return
+    bin_start, n_bins, missing = binned.bin_start, binned.n_bins, binned.missing
+    count = float(node.count)
+    total = float(node.total)
+    mass = float(node.weight) if packing.second else count
+    rows, gains = work[2], work[3]
+    none = (np.int64(0), np.int64(0), np.int64(0))
+    own = total * total / mass if mass > 0 else 0.0
+    best = own * (1 + _NOISE)
+    for j in range(span[0], span[1]):
         f = features[j]
         start = bin_start[f] + missing[f]
         stop = bin_start[f] + n_bins[f]
@@ -150,8 +113,8 @@ def best_split(hist, grounds, features, first, last, rules, work, node):  # type
             n = stop - start - (0 if some_missing and side == 0 else 1)
             if n <= 0:
                 continue
-            _prefix(hist, start, start + n, packing, gone if side == 1 else none, sums, masses, rows)
-            _fill_gains(sums, masses, rows, n, total, mass, count, rules.min_rows, gains)
+            _prefix(hist, start, start + n, packing, gone if side == 1 else none, work)
+            _fill_gains(work, n, (total, mass, count), rules)
             found = _largest(gains, n)
             if found > best:
                 best = found
@@ -164,38 +127,66 @@ def best_split(hist, grounds, features, first, last, rules, work, node):  # type
                 node.bin = start - bin_start[f] + cut
                 # Missing values never seen here follow the larger side.
                 node.missing_left = side if some_missing else np.int32(2 * rows[cut] >= count)
+
+
+@step()
+def finish_split(hist, binned, packing, node):  # type: ignore[no-untyped-def]
+    """The rest of a split that was found: sums of its left side, the place of its cut, its set of bins."""
+    # IN: hist, binned, packing  OUT: node
     if node.feature >= 0:
-        _sum_left(hist, grounds, packing, node)
-        _centre_cut(hist, grounds, packing, node)
+        _sum_left(hist, binned, packing, node)
+        _centre_cut(hist, binned, packing, node)
+        _fill_left_bins(binned, node)
 
 
 @njit(inline="always")
-def _sum_left(hist, grounds, packing, node):  # type: ignore[no-untyped-def]
+def _sum_left(hist, binned, packing, node):  # type: ignore[no-untyped-def]
     """Sums of the left side, in integers again: floats hold no more than 53 bits of them."""
     f = node.feature
     node.left_total = 0
     node.left_weight = 0
     node.left_count = 0
     for b in range(node.bin + 1):
-        if b > 0 or not grounds.missing[f] or node.missing_left:
-            total, weight, count = bin_sums(hist, (grounds.bin_start[f] + b) * packing.lanes, packing)
+        if b > 0 or not binned.missing[f] or node.missing_left:
+            total, weight, count = bin_sums(hist, (binned.bin_start[f] + b) * packing.lanes, packing)
             node.left_total += total
             node.left_weight += weight
             node.left_count += count
 
 
 @njit(inline="always")
-def _centre_cut(hist, grounds, packing, node):  # type: ignore[no-untyped-def]
+def _centre_cut(hist, binned, packing, node):  # type: ignore[no-untyped-def]
     """Move the cut to the middle of the raw gap when bins after it hold no row of this node."""
     f = node.feature
-    base = grounds.bin_start[f]
+    base = binned.bin_start[f]
     following = node.bin + 1
-    while following < grounds.n_bins[f] and counted(hist, (base + following) * packing.lanes, packing) == 0:
+    while following < binned.n_bins[f] and counted(hist, (base + following) * packing.lanes, packing) == 0:
         following += 1
-    if following == grounds.n_bins[f]:
-        node.bin = grounds.n_bins[f] - 1  # known values left, missing ones right
+    if following == binned.n_bins[f]:
+        node.bin = binned.n_bins[f] - 1  # known values left, missing ones right
         return
-    at = grounds.value_start[f] - grounds.missing[f]
-    middle = (np.float64(grounds.highest[at + node.bin]) + np.float64(grounds.lowest[at + following])) / 2
-    while node.bin + 1 < following and np.float64(grounds.highest[at + node.bin + 1]) <= middle:
+    at = binned.value_start[f] - binned.missing[f]
+    middle = (np.float64(binned.highest[at + node.bin]) + np.float64(binned.lowest[at + following])) / 2
+    while node.bin + 1 < following and np.float64(binned.highest[at + node.bin + 1]) <= middle:
         node.bin += 1
+
+
+@njit(inline="always")
+def _fill_left_bins(binned, node):  # type: ignore[no-untyped-def]
+    """The set of bins of a cut: those up to it, but for that of missing values if they go right."""
+    for word in range(4):
+        node.left_bins[word] = uint64(0)
+    first = 1 if binned.missing[node.feature] and not node.missing_left else 0
+    for b in range(first, min(node.bin + 1, 256)):
+        node.left_bins[b >> 6] |= uint64(1) << uint64(b & 63)
+
+
+@step()
+def fill_left_table(binned, node, table):  # type: ignore[no-untyped-def]
+    """The set of bins of a node's split as a table: 1 for each bin that goes left."""
+    # IN: binned, node  OUT: table (the bins of the split's feature)
+    n = binned.n_bins[node.feature]
+    for b in range(min(n, 256)):
+        table[b] = (node.left_bins[b >> 6] >> uint64(b & 63)) & uint64(1)
+    for b in range(256, n):
+        table[b] = b <= node.bin

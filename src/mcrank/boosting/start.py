@@ -14,6 +14,7 @@ import numpy as np
 
 from mcrank.arrays import FeatureArray, FloatArray, IntArray
 from mcrank.boosting.leaves import walk_rows
+from mcrank.boosting.routing import TreeNodes
 from mcrank.losses.base import Loss
 from mcrank.losses.quantize import ROWS_PER_TASK, Run, starts
 from mcrank.scorers.forest.forest import NODE_DTYPES, Forest
@@ -85,10 +86,7 @@ def tree_of(forest: Forest, t: int) -> Tree:
 
 def walk(X: FeatureArray, tree: Tree, scores: FloatArray, rows: IntArray = _NONE) -> None:
     """Add to the scores of some rows (none: all) the values of the leaves they fall into."""
-    walk_rows(
-        X, rows, tree["feature"], tree["threshold"], tree["missing_left"], tree["left"], tree["right"],
-        tree["value"], scores,
-    )  # fmt: skip
+    walk_rows(X, rows, TreeNodes.of(tree), scores)
 
 
 def walk_all(X: FeatureArray, tree: Tree, scores: FloatArray, run: Run) -> None:

@@ -24,8 +24,6 @@ from mcrank.cli.volume import is_quiet
 from mcrank.cores import available_cores
 from mcrank.errors import KernelError
 
-# From this many rows on, all threads grow one tree together.
-_SHARED_ROWS = 20_000
 # Threads would be longer in starting than in working.
 _SMALL: dict[str, Any] = {"n_estimators": 2, "num_leaves": 3, "min_samples_leaf": 2, "n_jobs": 1}
 
@@ -122,7 +120,6 @@ def use_trees() -> None:
     Without validation data: measures are compiled beside it.
     """
     from mcrank import Dataset, McRank, OrdinalMcRank, RegressionRanker, make_artificial
-    from mcrank.boosting.team import compile_helpers
 
     train, _, _ = make_artificial(n_train=20, n_valid=1, n_test=1, docs_per_query=10, n_features=3)
     weighted = Dataset(train.X, train.y, train.qid, weight=train.y + 1)
@@ -134,11 +131,6 @@ def use_trees() -> None:
     McRank(**_SMALL, sequential=True).fit(train)
     McRank(**_SMALL, base_class="adaptive").fit(weighted)
     RegressionRanker(**_SMALL, loss="lad").fit(train).refit(train)
-    compile_helpers(train)
-    many = train.X.repeat(_SHARED_ROWS // train.n_rows + 1, axis=0)
-    grades, queries = train.y.repeat(len(many) // train.n_rows), train.qid.repeat(len(many) // train.n_rows)
-    for way in ways[:3]:
-        McRank(**{**_SMALL, **way, "n_jobs": 2}).fit(many, grades, qid=queries)
 
 
 def use_pairwise_trees() -> None:

@@ -1,6 +1,6 @@
 """Machine operations that Numba has no words for, as LLVM written by hand: all of it is in this file.
 
-* Between threads: `load_acquire`, `store_release`, `fetch_add`, `cpu_pause`; and `prefetch`.
+* Between threads: `load_acquire`, `store_release`, `fetch_add`, `cpu_pause`, `nap`, `ticks`; and `prefetch`.
 * On vectors of fixed width, where LLVM does not find them by itself: `vector_add2`, `vector_add4`,
   `select_greater`, `product_of_chosen`, `count_below`, `lambda_block`, and `match_any` and `match_range` for
   characters.
@@ -12,12 +12,15 @@ Each emits a few lines that are correct (if slower) on any machine LLVM knows, a
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import platform
+import time
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -128,6 +131,59 @@ def _cpu_pause(typing_context: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(), generate
+
+
+def _system_call(*choices: tuple[str | None, str]) -> tuple[Any, str]:
+    """The first of some functions of the system's libraries that exists, and its name.
+
+    Where there is none, one that does nothing whatever it is given.
+    """
+    for library, name in choices:
+        with contextlib.suppress(OSError, AttributeError, TypeError):
+            return getattr(ctypes.CDLL(library), name), name
+    return ctypes.pythonapi.Py_IsInitialized, ""
+
+
+# By names of our own, so that a kernel can be kept on disk: addresses are others in the next process.
+_SLEEP, _CLOCK = "mcrank_sleep", "mcrank_clock"
+_sleep, _SLEEP_NAME = _system_call((None, "usleep"), ("kernel32", "Sleep"))
+_clock, _CLOCK_NAME = _system_call((None, "clock_gettime"), ("kernel32", "QueryPerformanceCounter"))
+for _name, _function in ((_SLEEP, _sleep), (_CLOCK, _clock)):
+    binding.add_symbol(_name, ctypes.cast(_function, ctypes.c_void_p).value)
+
+
+@intrinsic
+def _ticks(typing_context: Any) -> Any:
+    """``ticks()``: time in some unit; always 0 where the system does not tell."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        room: Any = cgutils.alloca_once_value
+        place = room(builder, ir.Constant(ir.ArrayType(_LONG, 2), [0, 0]))
+        first = builder.gep(place, [_WORD(0), _WORD(0)])
+        if _CLOCK_NAME == "clock_gettime":
+            _call(builder, _CLOCK, [_WORD, _LONG.as_pointer()], [_WORD(time.CLOCK_MONOTONIC), first])
+            fraction = builder.load(builder.gep(place, [_WORD(0), _WORD(1)]))
+            return builder.add(builder.mul(builder.load(first), _LONG(10**9)), fraction)
+        if _CLOCK_NAME:
+            _call(builder, _CLOCK, [_LONG.as_pointer()], [first])
+        return builder.load(first)
+
+    return types.int64(), generate
+
+
+@intrinsic
+def _nap(typing_context: Any, microseconds: Any) -> Any:
+    """``nap(microseconds)``: sleep so long, so that others can have the core.
+
+    Rather than yield it: on a busy machine who yields is put behind everybody else for milliseconds.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        unit = 1000 if _SLEEP_NAME == "Sleep" else 1
+        _call(builder, _SLEEP, [_WORD], [builder.trunc(builder.udiv(args[0], _LONG(unit)), _WORD)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
 
 
 @intrinsic
@@ -363,6 +419,8 @@ load_acquire: Any = _load_acquire
 store_release: Any = _store_release
 fetch_add: Any = _fetch_add
 cpu_pause: Any = _cpu_pause
+nap: Any = _nap
+ticks: Any = _ticks
 float_to_bits: Any = _float_to_bits
 bits_to_float: Any = _bits_to_float
 trailing_zeros: Any = _trailing_zeros

@@ -1,0 +1,206 @@
+"""What a tree is grown on, by which rules, and in which memory: the arrays that kernels take together."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.arrays import IntArray
+from mcrank.boosting.binning import BLOCK, BinnedDataset
+from mcrank.boosting.nodes import NODE
+from mcrank.boosting.packing import Packing
+from mcrank.kernels.memory import aligned
+
+# Items of a lot that each thread may expect: who is done first then waits for a small part of the whole.
+ITEMS_PER_THREAD = 8
+
+
+class BinnedArrays(NamedTuple):
+    """Binned rows and their bins, as the kernels take them."""
+
+    columns: npt.NDArray[np.uint8]
+    wide_columns: npt.NDArray[np.uint16]
+    blocks: npt.NDArray[np.uint64]
+    bin_start: IntArray
+    n_bins: IntArray
+    missing: npt.NDArray[np.uint8]
+    lowest: npt.NDArray[np.float32]
+    highest: npt.NDArray[np.float32]
+    value_start: IntArray
+
+    @classmethod
+    def of(cls, binned: BinnedDataset) -> BinnedArrays:
+        """Return the arrays of a binned dataset."""
+        bins = binned.bins
+        counts = bins.counts
+        # 8-bit features get 256 counters each, so that a kernel knows their places at compile time.
+        width = counts if bins.wide else np.full(bins.n_features, 256)
+        return cls(
+            binned.columns,
+            binned.wide_columns,
+            binned.blocks,
+            np.r_[0, np.cumsum(width)].astype(np.int64),
+            counts.astype(np.int64),
+            bins.missing,
+            bins.lowest,
+            bins.highest,
+            bins.offsets[:-1] + np.arange(bins.n_features),
+        )
+
+    @property
+    def wide(self) -> bool:
+        """Whether bins have 16 bits."""
+        return len(self.wide_columns) > 0
+
+    @property
+    def counters(self) -> int:
+        """Bins of a histogram, with room for the padding of a last block."""
+        return int(self.bin_start[-1]) + (0 if self.wide else 4 * 256)
+
+    @property
+    def most_bins(self) -> int:
+        """Bins of the feature that has most."""
+        return int(self.n_bins.max())
+
+
+class Rules(NamedTuple):
+    """What rules growth: leaves, rows per leaf, and how gradients are packed.
+
+    The split search gets all of it: terms of the gain and conditions on a split are fields here.
+    """
+
+    num_leaves: int
+    min_rows: int
+    packing: Packing
+
+
+class TreeInput(NamedTuple):
+    """What one tree learns from.
+
+    Attributes
+    ----------
+    gradients : int32[rows of the data]
+        Rounded gradients q of this output.
+    rows : int64[]
+        Rows to grow on, ascending; empty for all.
+    weights : int64[]
+        Second lane by row; empty when there is none or it is derived from q.
+    features : int32[]
+        Features that may split, ascending.
+    ready : bool
+        Whether ``hists[0]`` of the workspace holds the root's histogram; then ``rows`` must be empty.
+    blocks, pieces : int64[parts, 4]
+        The features in parts, whole blocks and smaller pieces: low, high, first, last. Features ``low`` up to
+        ``high`` are counted together, and of those ``features[first:last]`` may split.
+    """
+
+    gradients: npt.NDArray[np.int32]
+    rows: IntArray
+    weights: IntArray
+    features: npt.NDArray[np.int32]
+    ready: bool
+    blocks: IntArray
+    pieces: IntArray
+
+    @classmethod
+    def of(
+        cls,
+        binned: BinnedArrays,
+        gradients: npt.NDArray[np.int32],
+        rows: IntArray,
+        weights: IntArray,
+        features: npt.NDArray[np.int32],
+        ready: bool,
+        threads: int = 1,
+    ) -> TreeInput:
+        """Return the input of a tree, the features in parts for this many threads."""
+        n = len(binned.n_bins)
+        if binned.wide:  # no blocks: features are counted one by one
+            blocks = pieces = np.r_[np.arange(0, n, max(1, n // (4 * threads))), n]
+        else:
+            # Whole blocks are quicker to count than halves. The last ones are halved in the pieces: who is
+            # done first then does not wait for long.
+            halved = max(0, n // BLOCK + 1 - threads) * BLOCK
+            blocks = np.r_[np.arange(0, n, BLOCK), n]
+            pieces = np.r_[np.arange(0, halved, BLOCK), np.arange(halved, n, BLOCK // 2), n]
+        return cls(
+            gradients, rows, weights, features, ready, *(_parts(c, features) for c in (blocks, pieces))
+        )
+
+
+def _parts(cuts: IntArray, features: npt.NDArray[np.int32]) -> IntArray:
+    return np.column_stack((cuts[:-1], cuts[1:], *np.searchsorted(features, (cuts[:-1], cuts[1:]))))
+
+
+class Scratch(NamedTuple):
+    """Memory one thread needs for a node: prefix sums of a feature, and the counters of a chunk of rows."""
+
+    work: npt.NDArray[np.float64]
+    chunk: IntArray
+
+    @classmethod
+    def allocate(cls, binned: BinnedArrays, packing: Packing) -> Scratch:
+        """Return memory for nodes on these rows."""
+        counters = BLOCK * 256 * packing.pack_lanes if packing.chunk_bits else 0
+        return cls(np.empty((4, binned.most_bins)), aligned(counters))
+
+
+class Workspace(NamedTuple):
+    """Memory one growing tree needs, whoever grows it.
+
+    Attributes
+    ----------
+    nodes : NODE[]
+        Records of the nodes.
+    places : int64[nodes, 3]
+        Where the rows of each node are: entries from the first number up to the second are its own, and as
+        many from the third on are room for them (`mcrank.boosting.partition`).
+    hists : int64[slots, counters]
+        Histograms.
+    entries, packs : int64[]
+        Rows with their gradients, and what those of the node under way add to counters.
+    left_table : uint8[bins]
+        Of the split under way, which bins go left.
+    chunk_places : int64[chunks, 3]
+        Of a partition under way, by chunk of rows: where its left rows go, its right ones, and how many left.
+    partial_hists : int64[chunks - 1, counters]
+        Histograms of all chunks of rows but the first, where a node is counted in several.
+    arrived : int64[parts]
+        Of these chunks, how many are counted.
+    found : NODE[parts, 2]
+        Best splits of each part of the features, for two siblings.
+    """
+
+    nodes: npt.NDArray[Any]
+    places: IntArray
+    hists: IntArray
+    entries: IntArray
+    packs: IntArray
+    left_table: npt.NDArray[np.uint8]
+    chunk_places: IntArray
+    partial_hists: IntArray
+    arrived: IntArray
+    found: npt.NDArray[Any]
+
+    @classmethod
+    def allocate(cls, binned: BinnedArrays, rows: int, rules: Rules, threads: int = 1) -> Workspace:
+        """Return memory for trees on ``rows`` rows that so many threads may share."""
+        packing = rules.packing
+        counters = binned.counters * packing.lanes
+        parts = max(2, len(binned.n_bins)) if binned.wide else -(-len(binned.n_bins) // BLOCK) * 2
+        items = ITEMS_PER_THREAD * threads if threads > 1 else 1
+        chunks = 1 if binned.wide else -(-items * 2 // parts)
+        return cls(
+            np.zeros(2 * rules.num_leaves - 1, dtype=NODE),
+            np.zeros((2 * rules.num_leaves - 1, 3), dtype=np.int64),
+            aligned(max(1, rules.num_leaves - 1), counters),
+            np.empty(2 * rows, dtype=np.int64),
+            np.empty(packing.pack_lanes * rows, dtype=np.int64),
+            np.zeros(max(256, binned.most_bins), dtype=np.uint8),
+            np.zeros((items, 3), dtype=np.int64),
+            aligned(chunks - 1, counters),
+            np.zeros(parts, dtype=np.int64),
+            aligned(parts * 2 * NODE.itemsize // 8).view(NODE).reshape(parts, 2),
+        )

@@ -1,0 +1,113 @@
+"""Items claimed by tickets: each by one thread, none twice, none of a lot that is over."""
+
+from __future__ import annotations
+
+import time
+from threading import Thread
+
+import numpy as np
+import pytest
+from numba import njit
+
+from mcrank.boosting import tickets
+from mcrank.boosting.tickets import claim, give_out, is_over, join, say_done, say_over, wait_for
+
+
+@njit(nogil=True)
+def lead(board, lots, did):
+    tickets.begin(board)
+    for lot in range(lots):
+        items = lot % 7
+        board[tickets.ABOUT] = lot
+        if not give_out(board, items):
+            for item in range(items):
+                did[lot, item] += 1
+            continue
+        own = 0
+        item = claim(board, True)
+        while item >= 0:
+            did[lot, item] += 1
+            say_done(board)
+            own += 1
+            item = claim(board, True)
+        wait_for(board, items, own)
+    say_over(board)
+
+
+@njit(nogil=True)
+def follow(board, did):
+    join(board)
+    while not is_over(board):
+        item = claim(board, False)
+        if item >= 0:
+            did[board[tickets.ABOUT], item] += 1
+            say_done(board)
+
+
+@pytest.mark.parametrize("helpers", [0, 1, 3])
+def test_every_item_is_done_once(helpers):
+    lots = 3000
+    board, did = tickets.new_board(), np.zeros((lots, 7), dtype=np.int64)
+    threads = [Thread(target=follow, args=[board, did]) for _ in range(helpers)]
+    for thread in threads:
+        thread.start()
+    lead(board, lots, did)
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert np.array_equal(did, np.arange(7) < np.arange(lots)[:, None] % 7)
+
+
+@njit
+def claimed(board, items, order):
+    give_out(board, items)
+    return [claim(board, leads) for leads in order]
+
+
+def test_the_leader_claims_from_the_front_and_helpers_from_the_back():
+    order = np.array([True, False, False, True, True, True, False])
+    assert claimed(tickets.new_board(), 5, order) == [0, 4, 3, 1, 2, -1, -1]
+
+
+def test_nobody_finds_an_item_when_all_is_over():
+    board = tickets.new_board()
+    tickets.end(board)
+    assert not tickets.was_alone(board)
+    did = np.zeros((1, 1), dtype=np.int64)
+    follow(board, did)  # ends
+    assert not did.any()
+
+
+@njit(nogil=True)
+def claim_one(board):
+    item = claim(board, False)
+    while item < 0 and not is_over(board):
+        item = claim(board, False)
+    return item
+
+
+@njit(nogil=True)
+def finish_one(board, did, item):
+    did[board[tickets.ABOUT], item] += 1
+    say_done(board)
+
+
+def test_helpers_that_do_not_pay_are_sent_home():
+    """One that is off its core for as long as many items take: the leader goes on alone."""
+    lots = 100_000
+    board, did = tickets.new_board(), np.zeros((lots, 7), dtype=np.int64)
+
+    def slow():
+        while (item := claim_one(board)) >= 0:
+            time.sleep(0.02)
+            finish_one(board, did, item)
+
+    over = tickets.new_board()
+    tickets.end(over)
+    finish_one(over, did.copy(), claim_one(over))  # compiled
+    helper = Thread(target=slow)
+    helper.start()
+    lead(board, lots, did)
+    helper.join(60)
+    assert np.array_equal(did, np.arange(7) < np.arange(lots)[:, None] % 7)
+    assert tickets.was_alone(board)
