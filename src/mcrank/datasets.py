@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mcrank.data.dataset import Dataset
 from mcrank.data.folds import Fold, Folds, find_folds, same_width
 from mcrank.data.sources import StrPath
 from mcrank.errors import DataError, OptionError
@@ -133,9 +134,9 @@ def _find(root: Path, file: str) -> Path | None:
 
 def _fold(
     known: KnownSet, files: dict[str, Path], check: bool, options: dict[str, Any]
-) -> Callable[[], Fold]:
-    def make() -> Fold:
-        fold = same_width({part: (path, options) for part, path in files.items()})
+) -> Callable[[], Fold[Dataset]]:
+    def make() -> Fold[Dataset]:
+        fold = Fold(**same_width(files, options))
         if check:
             # Every fold holds the whole set, cut differently.
             counts = (sum(part.n_queries for part in fold), sum(part.n_rows for part in fold))
@@ -145,7 +146,7 @@ def _fold(
     return make
 
 
-def _single(known: KnownSet, root: Path, check: bool, options: dict[str, Any]) -> Callable[[], Fold]:
+def _single(known: KnownSet, root: Path, check: bool, options: dict[str, Any]) -> Callable[[], Fold[Dataset]]:
     files = {}
     for part, (file, _) in known.files.items():
         path = _find(root, file)
@@ -153,7 +154,7 @@ def _single(known: KnownSet, root: Path, check: bool, options: dict[str, Any]) -
             raise DataError(f"{root} has no {file}; {known.name} has one.")
         files[part] = path
 
-    def make() -> Fold:
+    def make() -> Fold[Dataset]:
         from mcrank.data.folds import split
         from mcrank.data.read import read
 

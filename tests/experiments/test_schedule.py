@@ -8,8 +8,9 @@ from collections import Counter
 import pytest
 
 import mcrank
+from mcrank.data.folds import Fold
 from mcrank.experiments import fold_source
-from mcrank.experiments.fold_source import FoldData, KeptFolds, Source
+from mcrank.experiments.fold_source import KeptFolds, Source
 from mcrank.experiments.schedule import Schedule, Task
 from mcrank.experiments.trial import Trial
 
@@ -115,5 +116,5 @@ def test_folds_too_large_to_keep_are_made_again():
         made.clear()
         folds = KeptFolds(make, room)
         for number in (0, 1, 2, 2, 1, 0):
-            assert isinstance(folds[number], FoldData)
+            assert isinstance(folds[number], Fold)
         assert made == expected, room

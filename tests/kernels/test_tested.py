@@ -22,9 +22,10 @@ def test_the_bound_of_the_package_the_lock_and_the_check_agree():
     (bound,) = (line for line in project["dependencies"] if line.startswith("numba"))
     assert bound.endswith(f",<{NEWEST_TESTED[0]}.{NEWEST_TESTED[1] + 1}")
     lock = (TOP / "requirements" / "lock.txt").read_text().splitlines()
-    (locked,) = (line.partition("==")[2] for line in lock if line.startswith("numba=="))
-    assert untested(locked) is None
-    assert tuple(map(int, locked.split(".")[:2])) == NEWEST_TESTED
+    # One line, or one for each kind of machine: some of the extras need an older Numba on some of them.
+    locked = [line.partition("==")[2].split(" ")[0] for line in lock if line.startswith("numba==")]
+    assert [untested(version) for version in locked] == [None] * len(locked)
+    assert max(tuple(map(int, version.split(".")[:2])) for version in locked) == NEWEST_TESTED
 
 
 @pytest.mark.parametrize("version", ["0.61.0", "0.68.0rc1", "0.68.9", "0.9.1", "unknown", "0+unknown", ""])

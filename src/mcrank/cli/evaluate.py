@@ -9,7 +9,7 @@ import click
 from mcrank.cli.echo import echo
 from mcrank.cli.inputs import InputPath
 from mcrank.cli.main import json_option, print_json
-from mcrank.cli.options import MeasureName, jobs_option
+from mcrank.cli.options import MeasureName, jobs_option, rows_options
 
 
 @click.command()
@@ -22,10 +22,7 @@ from mcrank.cli.options import MeasureName, jobs_option
 )  # fmt: skip
 @click.option("-q", "--per-query", is_flag=True, help="Also print the value of every query.")
 @click.option("--band", is_flag=True, help="Also print each mean under the worst and the best order of ties.")
-@click.option(
-    "-c", "--complete", is_flag=True, help="Count judged queries missing from the run, as 0 (qrels)."
-)
-@click.option("-J", "--judged-only", is_flag=True, help="Take unjudged documents out of the run (qrels).")
+@rows_options
 @jobs_option()
 @json_option
 def command(

@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-from click.shell_completion import CompletionItem
 
 from mcrank.cli.declared import CHOSEN, DeclaredCommand, given_options
 from mcrank.cli.echo import echo, write_all
 from mcrank.cli.exits import CONDITION_MET, FINE
 from mcrank.cli.inputs import STANDARD, InputPath, local_file
 from mcrank.cli.main import json_option, print_facts, print_json
-from mcrank.cli.options import ParamType, jobs_option, relevance_option
+from mcrank.cli.options import Name, jobs_option, relevance_option
 from mcrank.cli.outputs import check_target
 from mcrank.cli.progress import announce_compilation
 from mcrank.cli.rankers import table
@@ -31,18 +30,11 @@ if TYPE_CHECKING:
     from mcrank.rankers.distil import Distilled
 
 
-class TargetName(ParamType):
-    """The name of an export target; the command itself says what is wrong with an unknown one."""
+class TargetName(Name):
+    """The name of an export target."""
 
     name = "target"
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Complete names of targets."""
-        from mcrank.export.registry import TARGETS
-
-        return [CompletionItem(name) for name in TARGETS if name.startswith(incomplete)]
+    listed = "mcrank.export.registry:TARGETS"
 
 
 class TargetCommand(DeclaredCommand):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -63,69 +64,78 @@ def relevance_option(function: Callable[..., Any]) -> Callable[..., Any]:
     )(function)
 
 
-class MeasureName(ParamType):
-    """The name of a measure; a wrong one is wrong usage, found before anything is read."""
+class Name(ParamType):
+    """A name out of a table, which the shell completes: ``listed`` as "module:table"."""
+
+    listed: ClassVar[str]
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return what is meant; a wrong name is wrong usage, found before anything is read."""
+        try:
+            return self.meant(value)
+        except McrankError as error:
+            self.fail(str(error), param, ctx)
+
+    def meant(self, value: Any) -> Any:
+        """Return what a name means, or raise `McrankError`; here itself: the command says what is wrong."""
+        return value
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete names of the table."""
+        module, _, table = self.listed.partition(":")
+        names = getattr(importlib.import_module(module), table)
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+class MeasureName(Name):
+    """The name of a measure."""
 
     name = "measure"
+    listed = "mcrank.metrics.measure:MEASURES"
 
     def __init__(self, *, functions: bool = False) -> None:
         self.functions = functions  # module:function is a measure too
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def meant(self, value: Any) -> Any:
         """Return the name as it was given, when it is one; of a function, its measure."""
         from mcrank.metrics.custom import named_measure
         from mcrank.metrics.measure import parse_measure
 
-        try:
-            if self.functions and isinstance(value, str):
-                value = named_measure(value)
-            parse_measure(value)
-        except McrankError as error:
-            self.fail(str(error), param, ctx)
+        if self.functions and isinstance(value, str):
+            value = named_measure(value)
+        parse_measure(value)
         return value
 
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Complete names of measures."""
-        from mcrank.metrics.measure import MEASURES
 
-        return [CompletionItem(name) for name in MEASURES if name.startswith(incomplete)]
-
-
-class DialectName(ParamType):
+class DialectName(Name):
     """The name of a dialect, with switches or without."""
 
     name = "dialect"
+    listed = "mcrank.metrics.tools:DIALECTS"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def meant(self, value: Any) -> Any:
         """Return the name as it was given, when it is one."""
         from mcrank.metrics.tools import find_dialect
 
-        try:
-            find_dialect(value)
-        except McrankError as error:
-            self.fail(str(error), param, ctx)
+        find_dialect(value)
         return value
 
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Complete names of dialects."""
-        from mcrank.metrics.tools import DIALECTS
 
-        return [CompletionItem(name) for name in DIALECTS if name.startswith(incomplete)]
-
-
-class RankerName(ParamType):
-    """The name of a ranker; the command itself says what is wrong with an unknown one."""
+class RankerName(Name):
+    """The name of a ranker."""
 
     name = "ranker"
+    listed = "mcrank.rankers.registry:RANKERS"
 
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Complete names of rankers."""
-        from mcrank.rankers.registry import RANKERS
 
-        return [CompletionItem(name) for name in RANKERS if name.startswith(incomplete)]
+def rows_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that say which rows of qrels and a run count."""
+    complete = click.option(
+        "-c", "--complete", is_flag=True, help="Count judged queries missing from the run, as 0 (qrels)."
+    )
+    judged = click.option(
+        "-J", "--judged-only", is_flag=True, help="Take unjudged documents out of the run (qrels)."
+    )
+    return complete(judged(command))

@@ -10,7 +10,7 @@ import click
 from mcrank.cli.echo import echo
 from mcrank.cli.inputs import InputPath
 from mcrank.cli.main import json_option, print_json
-from mcrank.cli.options import MeasureName, jobs_option
+from mcrank.cli.options import MeasureName, jobs_option, rows_options
 
 
 @click.command()
@@ -25,10 +25,7 @@ from mcrank.cli.options import MeasureName, jobs_option
     help="The measure to translate.",
 )
 @click.option("--value", help="A number someone printed: name the dialects that print it.")
-@click.option(
-    "-c", "--complete", is_flag=True, help="Count judged queries missing from the run, as 0 (qrels)."
-)
-@click.option("-J", "--judged-only", is_flag=True, help="Take unjudged documents out of the run (qrels).")
+@rows_options
 @jobs_option()
 @json_option
 def command(

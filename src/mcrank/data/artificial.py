@@ -12,12 +12,13 @@ import math
 import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
 from mcrank.arrays import FeatureArray, FloatArray
 from mcrank.data.dataset import Dataset
+from mcrank.data.folds import Fold
 from mcrank.errors import OptionError
 
 Degrees = Callable[[FloatArray], FloatArray]
@@ -61,14 +62,6 @@ VARIANTS: dict[str, Variant] = {
 DEFAULT_VARIANT = "calibrated"
 
 
-class Artificial(NamedTuple):
-    """The three parts that `make_artificial` returns; the query ids of no two parts meet."""
-
-    train: Dataset
-    valid: Dataset
-    test: Dataset
-
-
 def make_artificial(
     n_train: int = 1000,
     n_valid: int = 500,
@@ -82,7 +75,7 @@ def make_artificial(
     levels: Sequence[float] | None = None,
     scope: Literal["global", "per_query"] = "global",
     monomials: int = 300,
-) -> Artificial:
+) -> Fold[Dataset]:
     """Make noise-free ranking data from one random cubic polynomial.
 
     Features are uniform on [-1, 1]. The target is a weighted sum of a linear, a quadratic and a cubic part,
@@ -109,8 +102,8 @@ def make_artificial(
 
     Returns
     -------
-    Artificial
-        A named tuple ``(train, valid, test)`` of `Dataset`.
+    Fold
+        A named tuple ``(train, valid, test)`` of `Dataset`; the query ids of no two parts meet.
 
     Examples
     --------
@@ -158,7 +151,7 @@ def make_artificial(
         qid = np.repeat(np.arange(first_qid, first_qid + n), docs_per_query)
         parts.append(Dataset(X, y, qid))
         first_qid += n
-    return Artificial(*parts)
+    return Fold(*parts)
 
 
 def _uniform(stream: np.random.Generator, rows: int, features: int) -> FeatureArray:

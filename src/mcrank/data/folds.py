@@ -7,9 +7,9 @@ and size, so that every part sees the same mix.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -23,15 +23,23 @@ _PARTS = {"train": ("train",), "valid": ("vali", "valid", "validation", "dev"), 
 _FOLD_NAME = re.compile(r"(?i)^fold[-_ ]?(\d+)$")
 
 
-class Fold(NamedTuple):
-    """Training, validation and test data of one fold."""
+Part = TypeVar("Part", bound=Dataset | None)
 
-    train: Dataset
-    valid: Dataset
+
+class Fold(NamedTuple, Generic[Part]):
+    """Training, validation and test data; of ``Fold[Dataset | None]`` only the test data must be there."""
+
+    train: Part
+    valid: Part
     test: Dataset
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of the features, which is nearly all of it."""
+        return sum(part.X.nbytes for part in self if part is not None)
 
-class Folds(Sequence[Fold]):
+
+class Folds(Sequence[Fold[Dataset]]):
     """Folds made when asked for: ``folds[0].train``, ``for fold in folds``. Nothing is kept in memory here.
 
     Examples
@@ -42,22 +50,22 @@ class Folds(Sequence[Fold]):
     [1, 1, 1]
     """
 
-    def __init__(self, makers: Sequence[Callable[[], Fold]]) -> None:
+    def __init__(self, makers: Sequence[Callable[[], Fold[Dataset]]]) -> None:
         self._makers = list(makers)
 
     def __len__(self) -> int:
         return len(self._makers)
 
     @overload
-    def __getitem__(self, index: int) -> Fold: ...
+    def __getitem__(self, index: int) -> Fold[Dataset]: ...
     @overload
     def __getitem__(self, index: slice) -> Folds: ...
-    def __getitem__(self, index: int | slice) -> Fold | Folds:
+    def __getitem__(self, index: int | slice) -> Fold[Dataset] | Folds:
         if isinstance(index, slice):
             return Folds(self._makers[index])
         return self._makers[index]()
 
-    def __iter__(self) -> Iterator[Fold]:
+    def __iter__(self) -> Iterator[Fold[Dataset]]:
         for maker in self._makers:
             yield maker()
 
@@ -134,21 +142,18 @@ def _parts(folder: Path) -> dict[str, Path]:
     return files
 
 
-def _reader(files: dict[str, Path], options: dict[str, Any]) -> Callable[[], Fold]:
-    def make() -> Fold:
-        return same_width({part: (path, options) for part, path in files.items()})
-
-    return make
+def _reader(files: dict[str, Path], options: dict[str, Any]) -> Callable[[], Fold[Dataset]]:
+    return lambda: Fold(**same_width(files, options))
 
 
-def same_width(files: dict[str, tuple[Path, dict[str, Any]]]) -> Fold:
+def same_width(files: Mapping[str, StrPath], options: Mapping[str, Any]) -> dict[str, Dataset]:
     """Read the parts; sparse text may not mention the last features everywhere, then all get the widest."""
-    parts = {part: read(path, **options) for part, (path, options) in files.items()}
+    parts = {part: read(path, **options) for part, path in files.items()}
     width = max(data.n_features for data in parts.values())
-    for part, (path, options) in files.items():
-        if parts[part].n_features < width:
+    for part, path in files.items():
+        if parts[part].n_features < width and not parts[part].named:
             parts[part] = read(path, **{**options, "n_features": width})
-    return Fold(**parts)
+    return parts
 
 
 def split(data: Dataset, *shares: float, seed: int = 0) -> tuple[Dataset, ...]:
@@ -197,8 +202,8 @@ def kfold(data: Dataset, k: int = 5, *, seed: int = 0) -> Folds:
         raise DataError(f"kfold with k={k} needs as many queries, got {data.n_queries}.")
     part = _deal(data, np.full(k, 1.0 / k), seed)
 
-    def maker(fold: int) -> Callable[[], Fold]:
-        def make() -> Fold:
+    def maker(fold: int) -> Callable[[], Fold[Dataset]]:
+        def make() -> Fold[Dataset]:
             test, valid = part == fold, part == (fold + 1) % k
             return Fold(data.select(~(test | valid)), data.select(valid), data.select(test))
 

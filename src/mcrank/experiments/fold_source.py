@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from mcrank.data.dataset import Dataset
-from mcrank.data.folds import Folds, find_folds, kfold
+from mcrank.data.folds import Fold, Folds, find_folds, kfold, same_width
 from mcrank.data.read import read
 from mcrank.errors import DataError, OptionError
 
@@ -24,17 +24,7 @@ KEPT_BYTES = 1 << 28  # of folds kept between looking at them and training on th
 READ_OPTIONS = ("absent", "first_index", "n_features", "unjudged")
 
 
-class FoldData(NamedTuple):
-    """Data of one fold; a part may be missing where nothing needs it."""
-
-    train: Dataset | None
-    valid: Dataset | None
-    test: Dataset
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the features, which is nearly all of it."""
-        return sum(part.X.nbytes for part in self if part is not None)
+Parts = Fold[Dataset | None]  # a part may be missing where nothing needs it
 
 
 class KeptFolds:
@@ -50,13 +40,13 @@ class KeptFolds:
     (True, 2)
     """
 
-    def __init__(self, make: Callable[[int], FoldData], room: int = KEPT_BYTES) -> None:
+    def __init__(self, make: Callable[[int], Parts], room: int = KEPT_BYTES) -> None:
         self._make = make
         self._room = room
-        self._kept: dict[int, FoldData] = {}
+        self._kept: dict[int, Parts] = {}
         self._largest = 0
 
-    def __getitem__(self, number: int) -> FoldData:
+    def __getitem__(self, number: int) -> Parts:
         if number not in self._kept:
             # Let go of old ones before the new one takes memory; it will be about as large as they are.
             while (
@@ -90,7 +80,7 @@ class Source:
 
     names: tuple[str, ...]
     recipe: Mapping[str, Any] | None = None
-    memory: tuple[FoldData, ...] | Folds = ()
+    memory: tuple[Parts, ...] | Folds = ()
     description: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
@@ -121,11 +111,11 @@ class Source:
             f"Dataset or folds, got {type(data).__name__}."
         )
 
-    def fold(self, number: int) -> FoldData:
+    def fold(self, number: int) -> Parts:
         """Return the data of a fold, counted from 0."""
         if self.recipe is not None:
             return make_fold(self.recipe, number)
-        return FoldData(*self.memory[number])
+        return Fold(*self.memory[number])
 
     def handed_over(self, folder: str, folds: KeptFolds) -> dict[str, Any]:
         """Return a recipe for worker processes; folds in memory are put into ``folder`` for them.
@@ -146,32 +136,23 @@ class Source:
         return {"form": "pickles", "paths": paths}
 
 
-def make_fold(recipe: Mapping[str, Any], number: int) -> FoldData:
+def make_fold(recipe: Mapping[str, Any], number: int) -> Parts:
     """Make a fold as a recipe says."""
     if recipe["form"] == "files":
         files = {part: path for part, path in recipe["folds"][number].items() if path is not None}
-        return _same_width(files, recipe["read"])
+        parts = same_width(files, recipe["read"])
+        return Fold(parts.get("train"), parts.get("valid"), parts["test"])
     if recipe["form"] == "kfold":
-        return FoldData(
+        return Fold(
             *_cut(recipe["path"], recipe["folds"], recipe["seed"], tuple(recipe["read"].items()))[number]
         )
     with open(recipe["paths"][number], "rb") as file:  # written by `Source.handed_over` a moment ago
-        return FoldData(*pickle.load(file))
+        return Fold(*pickle.load(file))
 
 
 @lru_cache(maxsize=1)
 def _cut(path: str, folds: int, seed: int, options: tuple[tuple[str, Any], ...]) -> Folds:
     return kfold(read(path, **dict(options)), folds, seed=seed)
-
-
-def _same_width(files: Mapping[str, str], options: Mapping[str, Any]) -> FoldData:
-    """Read the parts; sparse text may not mention the last features everywhere, then all get the widest."""
-    parts = {part: read(path, **options) for part, path in files.items()}
-    width = max(data.n_features for data in parts.values())
-    for part, path in files.items():
-        if parts[part].n_features < width and not parts[part].named:
-            parts[part] = read(path, **{**options, "n_features": width})
-    return FoldData(parts.get("train"), parts.get("valid"), parts["test"])
 
 
 def _read_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -240,11 +221,11 @@ def _of_sequence(folds: list[Any]) -> Source:
     return Source(names, memory=parts, description={"form": "folds in memory"})
 
 
-def _parts(fold: Any, where: str) -> FoldData:
+def _parts(fold: Any, where: str) -> Parts:
     good = isinstance(fold, (tuple, list)) and len(fold) == 3 and isinstance(fold[2], Dataset)
     if not good or not all(part is None or isinstance(part, Dataset) for part in fold):
         raise OptionError(f"{where} must be train, valid and test as Dataset (train and valid may be None).")
-    return FoldData(*fold)
+    return Fold(*fold)
 
 
 def _numbered(count: int) -> tuple[str, ...]:

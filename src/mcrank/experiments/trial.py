@@ -23,7 +23,7 @@ import mcrank
 from mcrank.arrays import Array, Arrays
 from mcrank.container import pack, read_file
 from mcrank.errors import DataError, McrankError, ModelFileError
-from mcrank.experiments.fold_source import FoldData
+from mcrank.experiments.fold_source import Parts
 from mcrank.experiments.store import json_bytes, read_json, write_file
 from mcrank.models.file import load
 from mcrank.rankers.base import Ranker
@@ -60,7 +60,7 @@ class Finished:
     arrays: Mapping[str, Array]
 
 
-def facts_of(parts: FoldData) -> dict[str, dict[str, Any] | None]:
+def facts_of(parts: Parts) -> dict[str, dict[str, Any] | None]:
     """Sizes and fingerprints of the parts of a fold."""
     return {
         part: None if data is None else provenance(data)["data"] for part, data in parts._asdict().items()
@@ -129,7 +129,7 @@ def versions() -> dict[str, str]:
 
 def run_trial(
     trial: Trial,
-    parts: FoldData,
+    parts: Parts,
     target: Path,
     seconds: Path,
     callback: Callable[[Any], Any] | None = None,
@@ -165,7 +165,7 @@ def run_trial(
 
 
 def _ranker(
-    trial: Trial, parts: FoldData, callback: Callable[[Any], Any] | None
+    trial: Trial, parts: Parts, callback: Callable[[Any], Any] | None
 ) -> tuple[Ranker, float | None, float | None]:
     """A ranker that is fitted, and the seconds that took: on the clock, and of processor time."""
     if trial.ranker is None:
@@ -178,7 +178,7 @@ def _ranker(
     return ranker, time.perf_counter() - began, time.process_time() - used
 
 
-def _outcome(trial: Trial, ranker: Ranker, parts: FoldData) -> tuple[dict[str, Any], Arrays]:
+def _outcome(trial: Trial, ranker: Ranker, parts: Parts) -> tuple[dict[str, Any], Arrays]:
     test = parts.test
     arrays: Arrays = {"scores": np.ascontiguousarray(test.to_grouped(ranker.predict(test)))}
     if trial.ranker is not None:
@@ -209,7 +209,7 @@ def _outcome(trial: Trial, ranker: Ranker, parts: FoldData) -> tuple[dict[str, A
     return facts, arrays
 
 
-def _predict_seconds(ranker: Ranker, parts: FoldData) -> float:
+def _predict_seconds(ranker: Ranker, parts: Parts) -> float:
     """Best of a few predictions of the test part, on one thread."""
     best, spent = float("inf"), 0.0
     while spent < 0.02 or best == spent:  # twice at least: the first one may have had to warm up

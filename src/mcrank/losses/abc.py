@@ -24,6 +24,7 @@ from mcrank.kernels import kernel
 from mcrank.kernels.exp import exp_negative
 from mcrank.losses.base import Loss
 from mcrank.losses.classes import SMALLEST_SHARE
+from mcrank.losses.multiclass import softmax_powers
 from mcrank.losses.quantize import (
     GRADIENT_BITS,
     LANE_BITS,
@@ -53,13 +54,7 @@ def base_residuals(scores, classes, weight, base, rows, unit, q, curvature):  # 
     n_classes = scores.shape[0]
     p = np.empty(n_classes)
     for i in range(rows[0], rows[1]):
-        top = scores[0, i]
-        for k in range(1, n_classes):
-            top = max(top, scores[k, i])
-        total = 0.0
-        for k in range(n_classes):
-            p[k] = exp_negative(scores[k, i] - top)
-            total += p[k]
+        total = softmax_powers(scores, i, p)
         w = weight[i] if weight.shape[0] > 0 else 1.0
         at_base = p[base] / total
         base_residual = (1.0 if classes[i] == base else 0.0) - at_base

@@ -39,26 +39,23 @@ SMALLEST_SHARE = 1e-12  # of a class that has rows but no weight
 class ClassLoss(Loss):
     """A loss whose gradients are 1[.] - p of class codes 0..K-1.
 
-    A subclass gives its two kernels and sets `base`. Without weights p(1 - p) = |g|(1 - |g|) needs no
+    A subclass gives its two kernels. Without weights p(1 - p) = |g|(1 - |g|) needs no
     array; with them, curvatures w p(1 - p) are kept, and the second lane is the weight (``split="mse"``,
     shared by all outputs) or the curvature (``"newton"``).
     """
 
     plain_kernel: ClassVar[Callable[..., Any]]
     weighted_kernel: ClassVar[Callable[..., Any]]
+    fewer: ClassVar[int] = 0  # outputs than classes
 
     def __init__(
-        self,
-        classes: RowArray,
-        base: FloatArray,
-        weight: FloatArray | None,
-        sums: Sums = ALONE,
+        self, classes: RowArray, n_classes: int, weight: FloatArray | None = None, sums: Sums = ALONE
     ) -> None:
         self.classes = classes
         self.weight = weight
         self.sums = sums
         self._largest = 1.0 if weight is None else sums.most(float(weight.max(initial=0.0)))
-        self.base = base
+        self.base = np.zeros(n_classes - self.fewer)
         self.derived_curvature = weight is None
 
     def shares(self, n_classes: int) -> FloatArray:

@@ -14,11 +14,10 @@ import numpy.typing as npt
 from numba import njit
 
 from mcrank.arrays import FloatArray, IntArray
-from mcrank.kernels import kernel
 from mcrank.kernels.fenwick import add_at, sum_upto
 from mcrank.kernels.sort import merge_rows
 from mcrank.losses.pairs import Space
-from mcrank.losses.pairwise import PairArrays, QueryLoss, pair_arrays
+from mcrank.losses.pairwise import PairArrays, QueryLoss, over_queries, pair_arrays
 from mcrank.losses.quantize import Gradients, Run
 from mcrank.sums import ALONE, Sums
 
@@ -141,16 +140,7 @@ def hinge_query(order_by_worth, worth, scores, factor, margin, space, slopes, co
         counts[order[r]] = factor * count[r]
 
 
-@kernel()
-def fill_hinge(pairs, scores, queries, margin, space, slopes, counts):  # type: ignore[no-untyped-def]
-    """`hinge_query` for some queries."""
-    # IN: pairs, scores, queries, margin  OUT: space, slopes, counts
-    for q in queries:
-        s, e = pairs.starts[q], pairs.ends[q]
-        hinge_query(
-            pairs.order[s:e], pairs.worth[s:e], scores[s:e], pairs.factor[q], margin, space, slopes[s:e],
-            counts[s:e],
-        )  # fmt: skip
+fill_hinge = over_queries(hinge_query)
 
 
 class SquaredHinge(QueryLoss):

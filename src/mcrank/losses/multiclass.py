@@ -7,15 +7,16 @@ the sum of the others after rounding, so its root histogram is minus the sum of 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import int32
 
-from mcrank.arrays import FloatArray, RowArray
-from mcrank.kernels import kernel
+from mcrank.arrays import RowArray
+from mcrank.kernels import kernel, step
 from mcrank.kernels.exp import ROUND, exp_negative
 from mcrank.kernels.memory import float_to_bits
 from mcrank.losses.classes import PLAIN, SMALLEST_SHARE, WEIGHTED, ClassLoss
-from mcrank.sums import ALONE, Sums
 
 _CHUNK = 512  # rows worked on together: K x 512 floats stay in L1
 
@@ -65,21 +66,31 @@ def softmax_residuals(scores, classes, start, end, scale, q):  # type: ignore[no
             out[i] = -balance[i]
 
 
+@step()
+def softmax_powers(scores, i, powers):  # type: ignore[no-untyped-def]
+    """Exponentials of the scores of row ``i``, the largest being 1; returns their sum."""
+    # IN: scores, i  OUT: powers by class
+    top = scores[0, i]
+    for k in range(1, len(powers)):
+        top = max(top, scores[k, i])
+    total = 0.0
+    for k in range(len(powers)):
+        powers[k] = exp_negative(scores[k, i] - top)
+        total += powers[k]
+    return total
+
+
 @kernel(WEIGHTED, error_model="numpy")
 def weighted_softmax_residuals(scores, classes, weight, start, end, unit, q, curvature):  # type: ignore[no-untyped-def]
     """The same with row weights, and the curvatures w p (1 - p)."""
     # IN: scores, classes, weight, start, end, unit  OUT: q, curvature
     n_classes = scores.shape[0]
+    powers = np.empty(n_classes)
     for i in range(start, end):
-        top = scores[0, i]
-        for k in range(1, n_classes):
-            top = max(top, scores[k, i])
-        total = 0.0
-        for k in range(n_classes):
-            total += exp_negative(scores[k, i] - top)
+        total = softmax_powers(scores, i, powers)
         balance = int32(0)
         for k in range(n_classes):
-            p = exp_negative(scores[k, i] - top) / total
+            p = powers[k] / total
             curvature[k, i] = weight[i] * p * (1 - p)
             target = 1.0 if classes[i] == k else 0.0
             if k < n_classes - 1:
@@ -103,16 +114,11 @@ class MulticlassLoss(ClassLoss):
     plain_kernel = staticmethod(softmax_residuals)
     weighted_kernel = staticmethod(weighted_softmax_residuals)
 
-    def __init__(
-        self,
-        classes: RowArray,
-        n_classes: int,
-        weight: FloatArray | None = None,
-        sums: Sums = ALONE,
-    ) -> None:
-        super().__init__(classes, np.zeros(n_classes), weight, sums)
+    balanced = True
+
+    def __init__(self, classes: RowArray, n_classes: int, *rest: Any, **named: Any) -> None:
+        super().__init__(classes, n_classes, *rest, **named)
         self.leaf_factor = (n_classes - 1) / n_classes
-        self.balanced = True
 
     def start_from_prior(self) -> None:
         """Start from the logarithms of the shares; a class of no weight stays at what rounding calls none."""

@@ -11,12 +11,10 @@ from __future__ import annotations
 import numpy as np
 from numba import int32
 
-from mcrank.arrays import FloatArray, RowArray
 from mcrank.kernels import kernel
 from mcrank.kernels.exp import ROUND, exp_negative
 from mcrank.kernels.memory import float_to_bits
 from mcrank.losses.classes import PLAIN, SMALLEST_SHARE, WEIGHTED, ClassLoss
-from mcrank.sums import ALONE, Sums
 
 
 @kernel(PLAIN, error_model="numpy")
@@ -60,15 +58,7 @@ class OrdinalLoss(ClassLoss):
 
     plain_kernel = staticmethod(logistic_residuals)
     weighted_kernel = staticmethod(weighted_logistic_residuals)
-
-    def __init__(
-        self,
-        classes: RowArray,
-        n_classes: int,
-        weight: FloatArray | None = None,
-        sums: Sums = ALONE,
-    ) -> None:
-        super().__init__(classes, np.zeros(n_classes - 1), weight, sums)
+    fewer = 1
 
     def start_from_prior(self) -> None:
         """Start from the log-odds of the share above each boundary."""

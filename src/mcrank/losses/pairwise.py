@@ -143,28 +143,23 @@ def fidelity_query(order, worth, scores, factor, sigma, space, slopes, curves): 
     scatter(order, sigma, sigma * sigma, space, slopes, curves)
 
 
-@kernel()
-def fill_logistic(pairs, scores, queries, sigma, space, slopes, curves):  # type: ignore[no-untyped-def]
-    """`logistic_query` for some queries."""
-    # IN: pairs, scores, queries, sigma  OUT: space, slopes, curves
-    for q in queries:
-        s, e = pairs.starts[q], pairs.ends[q]
-        logistic_query(
-            pairs.order[s:e], pairs.worth[s:e], scores[s:e], pairs.factor[q], sigma, space, slopes[s:e],
-            curves[s:e],
-        )  # fmt: skip
+def over_queries(of_query: Any) -> Any:
+    """Return the kernel that fills slopes and curvatures of some queries by what does so for one."""
+
+    @kernel()
+    def fill(pairs, scores, queries, knob, space, slopes, curves):  # type: ignore[no-untyped-def]
+        # IN: pairs, scores, queries, knob (of ``of_query``)  OUT: space, slopes, curves
+        for q in queries:
+            s, e = pairs.starts[q], pairs.ends[q]
+            of_query(
+                pairs.order[s:e], pairs.worth[s:e], scores[s:e], pairs.factor[q], knob, space, slopes[s:e],
+                curves[s:e],
+            )  # fmt: skip
+
+    return fill
 
 
-@kernel()
-def fill_fidelity(pairs, scores, queries, sigma, space, slopes, curves):  # type: ignore[no-untyped-def]
-    """`fidelity_query` for some queries."""
-    # IN: pairs, scores, queries, sigma  OUT: space, slopes, curves
-    for q in queries:
-        s, e = pairs.starts[q], pairs.ends[q]
-        fidelity_query(
-            pairs.order[s:e], pairs.worth[s:e], scores[s:e], pairs.factor[q], sigma, space, slopes[s:e],
-            curves[s:e],
-        )  # fmt: skip
+fill_logistic, fill_fidelity = over_queries(logistic_query), over_queries(fidelity_query)
 
 
 class QueryLoss(Loss):

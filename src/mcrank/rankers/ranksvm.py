@@ -76,7 +76,7 @@ class RankSVM(LinearRanker):
         problem = None if paired is None else Problem(data, scaling, paired)
         path = (options["C"],) if options["C"] is not None else PATH
         if options["C"] is None and valid is None:
-            path = (1.0 if problem is None else len(problem.paired.n_levels) / problem.paired.total,)
+            path = (1.0 if problem is None else len(problem.paired.rows.n_levels) / problem.paired.total,)
         held_out = None if valid is None else scaling.apply(valid.X)
         rounds = Rounds(valid, options["measure"], len(path), callback)
         weights = np.zeros(data.n_features)

@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-from numba import types
+from numba import njit, types
 
 from mcrank.arrays import Array, Arrays, FeatureArray, FloatArray
 from mcrank.errors import ModelFileError
@@ -25,6 +25,17 @@ _READ = types.Array(types.float32, 2, "C", readonly=True)
 _F = types.float64[::1]
 
 
+@njit(inline="always")
+def curved_row(X, i, log, row):  # type: ignore[no-untyped-def]
+    """The values of a row, or sign(x) log(1 + |x|) of each."""
+    # IN: X, i, log  OUT: row
+    for f in range(X.shape[1]):
+        row[f] = X[i, f]
+    if log:
+        for f in range(X.shape[1]):
+            row[f] = np.copysign(np.log1p(abs(row[f])), row[f])
+
+
 @kernel(types.void(_READ, types.boolean, _F, _F, _F, types.int64[::1]))
 def feature_sums(X, log, total, low, high, count):  # type: ignore[no-untyped-def]
     """Sum, least, largest and number of the known values of each feature."""
@@ -35,11 +46,7 @@ def feature_sums(X, log, total, low, high, count):  # type: ignore[no-untyped-de
     count[:] = 0
     row = np.empty(X.shape[1])
     for i in range(X.shape[0]):
-        for f in range(X.shape[1]):
-            row[f] = X[i, f]
-        if log:
-            for f in range(X.shape[1]):
-                row[f] = np.copysign(np.log1p(abs(row[f])), row[f])
+        curved_row(X, i, log, row)
         for f in range(X.shape[1]):
             known = row[f] == row[f]
             total[f] += row[f] if known else 0.0
@@ -55,11 +62,7 @@ def feature_squares(X, log, mean, out):  # type: ignore[no-untyped-def]
     out[:] = 0.0
     row = np.empty(X.shape[1])
     for i in range(X.shape[0]):
-        for f in range(X.shape[1]):
-            row[f] = X[i, f]
-        if log:
-            for f in range(X.shape[1]):
-                row[f] = np.copysign(np.log1p(abs(row[f])), row[f])
+        curved_row(X, i, log, row)
         for f in range(X.shape[1]):
             off = row[f] - mean[f]
             out[f] += off * off if off == off else 0.0

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
+from numba import njit, types
 
 from mcrank.arrays import BoolArray, FloatArray, IntArray, RowArray
 from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel, step
 from mcrank.metrics.layout import Layout
 from mcrank.metrics.ranking import rank
+from mcrank.training.weights import relative
 
 _F = types.float64[::1]
 _I = types.int64[::1]
@@ -28,10 +29,10 @@ class HingeRows(NamedTuple):
     """Rows that have pairs, as kernels take them; see `PairedRows`."""
 
     offsets: IntArray
-    levels: IntArray
-    n_levels: IntArray
-    weight: FloatArray
-    pair_weight: FloatArray
+    levels: IntArray  # place of each row's grade among the grades of its query
+    n_levels: IntArray  # of each query
+    weight: FloatArray  # of rows; a pair weighs their product, so that a weight of 2 acts as two equal rows
+    pair_weight: FloatArray  # of the pairs of each query
 
 
 _ROWS = types.NamedTuple((_I, _I, _I, _F, _F), HingeRows)  # type: ignore[no-untyped-call]
@@ -78,6 +79,28 @@ def sums_above(key, level, weight, value, between, n_levels, trees, sums):  # ty
         sums[1, i] = sum_v
 
 
+@njit(inline="always")
+def room_for(rows):  # type: ignore[no-untyped-def]
+    """Most rows and most levels of any query."""
+    longest, most = 0, 0
+    for q in range(rows.offsets.shape[0] - 1):
+        longest = max(longest, rows.offsets[q + 1] - rows.offsets[q])
+        most = max(most, rows.n_levels[q])
+    return longest, most
+
+
+@njit(inline="always")
+def face(side, q, order, rows, scores, key, level, weight):  # type: ignore[no-untyped-def]
+    """Lay out a query as its rows are met; from below (side 1) the world is the same, turned round."""
+    # IN: side, q, order, rows, scores  OUT: key (falling), level, weight
+    s, n = rows.offsets[q], rows.offsets[q + 1] - rows.offsets[q]
+    for i in range(n):
+        row = order[s + i] if side == 0 else order[s + n - 1 - i]
+        key[i] = scores[row] if side == 0 else -scores[row]
+        level[i] = rows.levels[row] if side == 0 else rows.n_levels[q] - 1 - rows.levels[row]
+        weight[i] = rows.weight[row]
+
+
 @kernel(types.float64(_ORDER, _ROWS, _F, types.float64, types.float64, _F))
 def hinge(order, rows, scores, width, curve, gradient):  # type: ignore[no-untyped-def]
     """Return the loss of all pairs and fill its derivative by each score.
@@ -86,15 +109,10 @@ def hinge(order, rows, scores, width, curve, gradient):  # type: ignore[no-untyp
     line that continues it.
     """
     # IN: order (rows by falling score), rows, scores, width, curve  OUT: gradient
-    offsets, levels, n_levels, weight, pair_weight = rows
-    longest = 0
-    most = 0
-    for q in range(offsets.shape[0] - 1):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-        most = max(most, n_levels[q])
-    key_ = np.empty(longest)
+    offsets, _, n_levels, _, pair_weight = rows
+    longest, most = room_for(rows)
+    key_, weight_ = np.empty(longest), np.empty(longest)
     level_ = np.empty(longest, np.int64)
-    weight_ = np.empty(longest)
     near, far_off = np.empty((2, longest)), np.empty((2, longest))
     trees = np.empty((2, most))
     loss = 0.0
@@ -104,12 +122,7 @@ def hinge(order, rows, scores, width, curve, gradient):  # type: ignore[no-untyp
         n = offsets[q + 1] - s
         K = n_levels[q]
         for side in range(2):
-            # From below, the world is the same with scores and levels turned round.
-            for i in range(n):
-                row = order[s + i] if side == 0 else order[s + n - 1 - i]
-                key_[i] = scores[row] if side == 0 else -scores[row]
-                level_[i] = levels[row] if side == 0 else K - 1 - levels[row]
-                weight_[i] = weight[row]
+            face(side, q, order, rows, scores, key_, level_, weight_)
             key, level, wt = key_[:n], level_[:n], weight_[:n]
             sums_above(key, level, wt, key, (1.0 - width, 1.0), K, trees, near)
             if slope > 0.0:
@@ -137,12 +150,8 @@ def hinge(order, rows, scores, width, curve, gradient):  # type: ignore[no-untyp
 def hinge_curvature(order, rows, scores, width, curve, moved, out):  # type: ignore[no-untyped-def]
     """Fill ``out`` with the second derivative of `hinge` by the scores, times the vector ``moved``."""
     # IN: as `hinge`, and moved  OUT: out
-    offsets, levels, n_levels, weight, pair_weight = rows
-    longest = 0
-    most = 0
-    for q in range(offsets.shape[0] - 1):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-        most = max(most, n_levels[q])
+    offsets, _, n_levels, _, pair_weight = rows
+    longest, most = room_for(rows)
     key_ = np.empty(longest)
     level_ = np.empty(longest, np.int64)
     values, sums = np.empty((2, longest)), np.empty((2, longest))
@@ -152,12 +161,9 @@ def hinge_curvature(order, rows, scores, width, curve, moved, out):  # type: ign
         n = offsets[q + 1] - s
         K = n_levels[q]
         for side in range(2):
+            face(side, q, order, rows, scores, key_, level_, values[0])
             for i in range(n):
-                row = order[s + i] if side == 0 else order[s + n - 1 - i]
-                key_[i] = scores[row] if side == 0 else -scores[row]
-                level_[i] = levels[row] if side == 0 else K - 1 - levels[row]
-                values[0, i] = weight[row]
-                values[1, i] = moved[row]
+                values[1, i] = moved[order[s + i] if side == 0 else order[s + n - 1 - i]]
             wt, move = values[0, :n], values[1, :n]
             sums_above(key_[:n], level_[:n], wt, move, (1.0 - width, 1.0), K, trees, sums)
             for i in range(n):
@@ -174,25 +180,15 @@ class PairedRows:
     ----------
     queries : ndarray of bool
         Which queries of the data those are.
-    layout : Layout
+    layout, rows : Layout, HingeRows
         Their rows.
-    levels, n_levels : ndarray of int64
-        Place of each row's grade among the grades of its query, and how many there are.
-    weight : ndarray
-        Row weights: a pair weighs their product, so that a weight of 2 acts as two equal rows.
-    pair_weight : ndarray
-        Weight of the pairs of each query.
     total : float
         Weight of all pairs: the loss when all scores are equal.
     """
 
     queries: BoolArray
     layout: Layout
-    offsets: IntArray
-    levels: IntArray
-    n_levels: IntArray
-    weight: FloatArray
-    pair_weight: FloatArray
+    rows: HingeRows
     total: float
 
     @classmethod
@@ -203,20 +199,16 @@ class PairedRows:
         if not queries.any():
             return None
         chosen = data.select(queries)
-        weight = _relative(data.weight, data.n_rows)[np.repeat(queries, data.sizes)]
-        pair_weight = _relative(data.query_weight, data.n_queries)[queries]
+        weight = relative(data.weight, data.n_rows)[np.repeat(queries, data.sizes)]
+        pair_weight = relative(data.query_weight, data.n_queries)[queries]
         levels, n_levels, pairs = _levels(chosen, weight)
         if by_query:
             np.divide(pair_weight, pairs, out=pair_weight, where=pairs > 0)
         total = float(pairs @ pair_weight)
         if not total > 0:
             return None
-        offsets = np.array(chosen.offsets)
-        return cls(queries, Layout.of(chosen), offsets, levels, n_levels, weight, pair_weight, total)
-
-    @property
-    def _rows(self) -> HingeRows:
-        return HingeRows(self.offsets, self.levels, self.n_levels, self.weight, self.pair_weight)
+        rows = HingeRows(np.array(chosen.offsets), levels, n_levels, weight, pair_weight)
+        return cls(queries, Layout.of(chosen), rows, total)
 
     def order(self, scores: FloatArray) -> RowArray:
         """Rows of each query by falling score."""
@@ -227,7 +219,7 @@ class PairedRows:
     ) -> tuple[float, FloatArray]:
         """Return the loss of all pairs (see `hinge`) and its derivative by each score."""
         out = np.empty_like(scores)
-        value = hinge(order, self._rows, scores, width, curve, out)
+        value = hinge(order, self.rows, scores, width, curve, out)
         return float(value), out
 
     def curvature(
@@ -235,13 +227,8 @@ class PairedRows:
     ) -> FloatArray:
         """Return the second derivative of `loss` by the scores, times ``moved``."""
         out = np.empty_like(scores)
-        hinge_curvature(order, self._rows, scores, width, curve, moved, out)
+        hinge_curvature(order, self.rows, scores, width, curve, moved, out)
         return out
-
-
-def _relative(weight: FloatArray | None, count: int) -> FloatArray:
-    """Weights, the largest being 1: only their ratios matter."""
-    return np.ones(count) if weight is None else np.asarray(weight / weight.max())
 
 
 def _levels(data: Dataset, weight: FloatArray) -> tuple[Any, Any, FloatArray]:

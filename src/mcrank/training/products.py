@@ -12,7 +12,7 @@ from numba import types
 from mcrank.arrays import FeatureArray, FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel
-from mcrank.scorers.scaling import Scaling
+from mcrank.scorers.scaling import Scaling, curved_row
 
 Rows = FeatureArray
 
@@ -34,21 +34,13 @@ def centre_rows(X, log, shift, factor, fill, offsets, out):  # type: ignore[no-u
     for q in range(offsets.shape[0] - 1):
         mean[:] = 0.0
         for i in range(offsets[q], offsets[q + 1]):
-            for f in range(n_features):
-                row[f] = X[i, f]
-            if log:
-                for f in range(n_features):
-                    row[f] = np.copysign(np.log1p(abs(row[f])), row[f])
+            curved_row(X, i, log, row)
             for f in range(n_features):
                 mean[f] += (row[f] - shift[f]) * factor[f] if row[f] == row[f] else fill[f]
         for f in range(n_features):
             mean[f] /= offsets[q + 1] - offsets[q]
         for i in range(offsets[q], offsets[q + 1]):
-            for f in range(n_features):
-                row[f] = X[i, f]
-            if log:
-                for f in range(n_features):
-                    row[f] = np.copysign(np.log1p(abs(row[f])), row[f])
+            curved_row(X, i, log, row)
             for f in range(n_features):
                 value = (row[f] - shift[f]) * factor[f] if row[f] == row[f] else fill[f]
                 out[i, f] = np.float32(min(max(value - mean[f], -LARGEST), LARGEST))
@@ -82,7 +74,7 @@ def centred_rows(data: Dataset, scaling: Scaling) -> Rows:
     --------
     >>> from mcrank import Dataset
     >>> from mcrank.training.products import centred_rows
-    >>> from mcrank.scorers.scaling import Scaling
+    >>> from mcrank.scorers.scaling import Scaling, curved_row
     >>> data = Dataset([[1.0], [3.0], [9.0]], y=[0, 1, 0], qid=["a", "a", "b"])
     >>> centred_rows(data, Scaling.fit(data.X, "none")).ravel().tolist()
     [-1.0, 1.0, 0.0]

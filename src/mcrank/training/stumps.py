@@ -25,6 +25,7 @@ from mcrank.losses.pairwise import pair_arrays
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.forest.forest import ForestBuilder
 from mcrank.threads import run_all
+from mcrank.training.weights import relative
 
 # With less than this share of the first loss left there is nothing to learn, only rounding.
 NOTHING = 1e-12
@@ -140,10 +141,10 @@ class StumpBoosting(ABC):
         self.ground = StumpGround.of(data, options, options.get("thresholds"))
         self.net = self.ground.room()
         self.scores, self.pull, self.up, self.down = np.zeros((4, data.n_rows))
-        self.weight = np.ones(data.n_rows) if data.weight is None else _relative(data.weight)
-        query_weight = 1.0 if data.query_weight is None else _relative(data.query_weight)
+        self.weight = relative(data.weight, data.n_rows)
         pairs = pair_arrays(data.y, data.offsets, options["pairs"] == "query")
-        self.pairs = pairs._replace(factor=_relative(pairs.factor * query_weight))
+        factor = pairs.factor * relative(data.query_weight, data.n_queries)
+        self.pairs = pairs._replace(factor=relative(factor, data.n_queries))
         self.start()
         self.loss = self.first_loss = self.weigh()
 
@@ -176,10 +177,6 @@ class StumpBoosting(ABC):
             self.loss = self.weigh()
             if rounds.after(held_out, loss=self.loss / self.first_loss):
                 return
-
-
-def _relative(weight: FloatArray) -> FloatArray:
-    return np.asarray(weight / max(float(weight.max()), 1e-300))
 
 
 def boost_stumps(

@@ -22,3 +22,8 @@ def relative_weight(data: Dataset) -> FloatArray | None:
             "it must be positive and finite."
         )
     return np.asarray(weight / largest)
+
+
+def relative(weight: FloatArray | None, count: int) -> FloatArray:
+    """Weights, the largest being 1; all 1 where there are none."""
+    return np.ones(count) if weight is None else np.asarray(weight / max(float(weight.max()), 1e-300))
