@@ -12,6 +12,7 @@ file and the reference pages are all derived from that line; no option is ever d
 from __future__ import annotations
 
 import inspect
+import json
 import math
 import numbers
 import re
@@ -105,6 +106,26 @@ class Option:
                 bounds.append(f"<= {_short(self.high)}")
             words = " ".join(filter(None, [words, " and ".join(bounds)]))
         return f"{words} or None" if self.optional else words
+
+    def from_text(self, text: str) -> Any:
+        """Return the value that a text of the command line or of an entry stands for, as yet unchecked.
+
+        Examples
+        --------
+        >>> from mcrank.options import Option
+        >>> [Option(None, "cost", kind=float, optional=True).from_text(text) for text in ("none", "1e-3")]
+        [None, 0.001]
+        """
+        if self.optional and text.lower() == "none":
+            return None
+        if self.parse is not None:
+            return self.parse(text)
+        try:
+            if self.kind in (int, float, str):
+                return self.kind(text)
+            return json.loads(text.lower() if self.kind is bool else text)
+        except ValueError:
+            return text  # the check says what is wrong with it
 
     def check(self, value: Any, owner: str) -> Any:
         """Return ``value`` as this option's plain Python type, or raise `OptionError`."""

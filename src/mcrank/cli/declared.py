@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -41,23 +40,9 @@ class DeclaredValue(ParamType):
         if not isinstance(value, str):
             return value
         try:
-            return self.declared.check(self._value(value), self.owner)
+            return self.declared.check(self.declared.from_text(value), self.owner)
         except OptionError as error:
             self.fail(str(error), param, ctx)
-
-    def _value(self, text: str) -> Any:
-        if self.declared.optional and text.lower() == "none":
-            return None
-        if self.declared.parse is not None:
-            return self.declared.parse(text)
-        try:
-            if self.declared.kind is int:
-                return int(text)
-            if self.declared.kind is float:
-                return float(text)
-            return text if self.declared.kind is str else json.loads(text)
-        except ValueError:
-            return text
 
 
 class DeclaredCommand(click.Command):

@@ -22,7 +22,6 @@ from mcrank.experiments.names import check_name, same_name
 from mcrank.metrics.dialect import Dialect
 from mcrank.metrics.measure import Measure, parse_measure
 from mcrank.metrics.tools import find_dialect
-from mcrank.options import Option
 from mcrank.rankers.base import Ranker
 from mcrank.rankers.registry import ranker_class
 from mcrank.rankers.stored import measure_of
@@ -263,7 +262,7 @@ def _settings(ranker: type[Ranker], text: str) -> tuple[dict[str, Any], dict[str
         if name in options or name in grid:
             raise OptionError(f"{name} of {ranker.name} is given twice; separate values to try with |.")
         ranker._reject_unknown({name: None})
-        found = [_value(ranker.declared_options[name], one.strip()) for one in values.split("|")]
+        found = [ranker.declared_options[name].from_text(one.strip()) for one in values.split("|")]
         if len(found) == 1:
             options[name] = found[0]
         else:
@@ -274,21 +273,6 @@ def _settings(ranker: type[Ranker], text: str) -> tuple[dict[str, Any], dict[str
 def _split(text: str) -> list[str]:
     """Split at the commas before an option: ``hidden=20,10,epochs=5`` sets two."""
     return [part.strip() for part in re.split(r",(?=\s*[\w-]+\s*=)", text) if part.strip()]
-
-
-def _value(declared: Option, text: str) -> Any:
-    if declared.optional and text.lower() == "none":
-        return None
-    try:
-        if declared.kind is int:
-            return int(text)
-        if declared.kind is float:
-            return float(text)
-        if declared.kind is str or declared.name in ("measure", "dialect"):
-            return text
-        return json.loads(text)
-    except ValueError:
-        return text  # the option's own check says what is wrong with it
 
 
 def _is_file(text: str) -> bool:
