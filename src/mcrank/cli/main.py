@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "predict": ("mcrank.cli.predict", "Score every row of a data file with a model."),
     "evaluate": ("mcrank.cli.evaluate", "Measure scores or a run against the grades of a data file."),
     "export": ("mcrank.cli.export", "Write a model as another system scores with it."),
+    "explain": ("mcrank.cli.explain", "Say why documents of a query are ranked as a model ranks them."),
     "describe": ("mcrank.cli.describe", "Show what a model file holds."),
     "import": ("mcrank.cli.imports", "Take over a model of LightGBM, XGBoost, CatBoost or RankLib."),
     "rankers": ("mcrank.cli.rankers", "List every ranker, or tell all about one."),

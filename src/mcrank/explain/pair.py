@@ -46,7 +46,7 @@ class PairExplanation:
     >>> why.contributions
     {'f2': 2.0, 'f1': 0.0}
     >>> print(why.sentence())
-    A is above B by 2 (score -1 against -3): f2 (1.0 against 3.0) adds 2. B would be above A with f2 at \
+    A is above B by 2 (score -1 against -3): f2 (1 against 3) adds 2. B would be above A with f2 at \
 0.99999994 or less instead of 3.0.
     """
 
@@ -100,7 +100,8 @@ class PairExplanation:
 
     def _values(self, name: str, sign: float) -> str:
         ours, theirs = self.values[name] if sign > 0 else self.values[name][::-1]
-        return f"{printable(name)} ({value_text(ours)} against {value_text(theirs)})"
+        ours_text, theirs_text = ("missing" if math.isnan(v) else f"{v:.4g}" for v in (ours, theirs))
+        return f"{printable(name)} ({ours_text} against {theirs_text})"
 
     def _swap(self, above: str, below: str) -> str:
         change = self.smallest_change

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -85,8 +86,8 @@ class Explainable(Stored):
 
     def explain_pair(
         self,
-        a: npt.ArrayLike,
-        b: npt.ArrayLike,
+        a: npt.ArrayLike | int,
+        b: npt.ArrayLike | int,
         *,
         query: Dataset | npt.ArrayLike | None = None,
         names: tuple[str, str] = ("A", "B"),
@@ -97,10 +98,10 @@ class Explainable(Stored):
 
         Parameters
         ----------
-        a, b : array-like of shape (features,)
-            The rows; or mappings of feature names to values.
+        a, b : array-like of shape (features,), or int
+            The rows; or mappings of feature names to values; or, with ``query``, which of its rows.
         query : Dataset or array-like of shape (rows, features), optional
-            All rows of their query: only a `Blend` with ``standard="query"`` needs them.
+            All rows of their query; a `Blend` with ``standard="query"`` needs them.
         names : tuple of two str, default ("A", "B")
             What the rows are called in sentences.
 
@@ -118,14 +119,22 @@ class Explainable(Stored):
 
         self._check_fitted()
         where = f"{type(self).__name__}.explain_pair"
-        rows = [
-            self._features(_one_row(row, f"{what} of {where}"), "explain_pair")
-            for row, what in ((a, "a"), (b, "b"))
-        ]
-        scorer = self.scorer_
+        scorer, company = self.scorer_, None
         if query is not None:
-            scorer = with_scale_of(scorer, self._features(query, "explain_pair (query)"))
-        return explain_rows(scorer, self.head_, rows[0][0], rows[1][0], self.feature_names_, names)
+            company = self._features(query, "explain_pair (query)")
+            scorer = with_scale_of(scorer, company)
+        rows = []
+        given: list[tuple[Any, str]] = [(a, "a"), (b, "b")]
+        for row, word in given:
+            if company is not None and isinstance(row, Integral):
+                if not 0 <= int(row) < len(company):
+                    raise DataError(
+                        f"{word} of {where} must be below the {len(company)} rows of query, got {row}."
+                    )
+                rows.append(company[int(row)])
+            else:
+                rows.append(self._features(_one_row(row, f"{word} of {where}"), "explain_pair")[0])
+        return explain_rows(scorer, self.head_, rows[0], rows[1], self.feature_names_, names)
 
 
 def _one_row(row: Any, where: str) -> Any:
