@@ -2,7 +2,7 @@
 
 Layout before compression: the length of the JSON part (4 bytes, little end first), the JSON part, then arrays
 one after another, each at a multiple of 4 bytes. The JSON part says where each array lies and of what type
-it is; `templates/report.js` reads it.
+it is; `templates/payload.js` reads it.
 """
 
 from __future__ import annotations

@@ -3,54 +3,13 @@
 (() => {
   const $ = (id) => document.getElementById(id);
   const { element, fitLabels, named, scrollHints, setLabel, shortened } = labels;
+  const { minus, shown } = payload;
   const ROW = 30, HEAD = 34;
   const state = { measure: "", first: 0, second: 0, active: 0, open: -1, shown: [] };
   let facts = null;
   let arrays = null;
-  const values = new Map();
-
-  // ---- the data inside the page ------------------------------------------------------------------------
-  const TYPES = { uint8: Uint8Array, uint16: Uint16Array, int16: Int16Array, uint32: Uint32Array, float32: Float32Array };
-
-  async function unpack() {
-    const text = atob($("payload").textContent.trim());
-    const packed = new Uint8Array(text.length);
-    for (let i = 0; i < packed.length; i++) packed[i] = text.charCodeAt(i);
-    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-    const whole = await new Response(stream).arrayBuffer();
-    const length = new DataView(whole).getUint32(0, true);
-    const head = JSON.parse(new TextDecoder().decode(new Uint8Array(whole, 4, length)));
-    facts = head.facts;
-    arrays = {};
-    for (const [name, [type, at, count]] of Object.entries(head.arrays)) {
-      arrays[name] = new TYPES[type](whole, 4 + length + at, count);
-    }
-  }
-
-  // Values of a measure, systems x queries, as whole numbers of 10^-decimals; NaN where there is none.
-  function valuesOf(measure) {
-    if (!values.has(measure)) {
-      const cells = arrays["values " + measure];
-      if (!cells) return null;
-      const n = cells.length / 2, queries = facts.qids.length, found = new Float64Array(n), last = new Float64Array(queries);
-      for (let i = 0; i < n; i++) {
-        const folded = cells[i] | (cells[n + i] << 8);
-        if (folded === 65535) { found[i] = NaN; continue; }
-        last[i % queries] += folded % 2 ? -(folded + 1) / 2 : folded / 2;
-        found[i] = last[i % queries];
-      }
-      values.set(measure, found);
-    }
-    return values.get(measure);
-  }
-
+  const valuesOf = (measure) => payload.valuesOf(arrays, facts.qids.length, measure);
   const valueAt = (table, system, query) => table[system * facts.qids.length + query];
-  const minus = (text) => text.replace("-", "−");
-  function shown(value, decimals, sign = false) {
-    if (Number.isNaN(value)) return "–";
-    const text = (value / 10 ** decimals).toFixed(decimals);
-    return minus(sign && value > 0 ? "+" + text : text);
-  }
 
   // ---- leaderboard -------------------------------------------------------------------------------------
   function sortBoard(header, direction) {
@@ -399,7 +358,7 @@
     printing();
     sortable();
     try {
-      await unpack();
+      ({ facts, arrays } = await payload.unpack($("payload").textContent));
     } catch (error) {
       $("failed").hidden = false;
       return;
