@@ -7,6 +7,8 @@ EXTRAS_BENCH := $(VENV)/.installed-bench
 EXTRAS_HOOKS := $(VENV)/.installed-hooks
 EXTRAS_EXPORT := $(VENV)/.installed-export
 EXTRAS_BROWSER := $(VENV)/.installed-browser
+# Environments of the oldest consumers of exports, one for each list in requirements/.
+OLDER := $(VENV)-older/older/.installed $(VENV)-older/older_trees/.installed
 INSTALLED := $(VENV)/.installed
 
 # The first Python on the path that is new enough; choose another with `make PYTHON=...`.
@@ -40,7 +42,7 @@ test: $(EXTRAS_DEV) ## Run the test suite, all but what is slow, and the example
 slow-test: $(EXTRAS_DEV) ## Run the slow tests: whole processes, forks, kills, odd places, every kernel compiled, a second of fuzzing
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "slow and not consumer" tests --ignore tests/browser
 
-export-test: $(EXTRAS_EXPORT) ## Compare exports and imports with lightgbm, xgboost, onnxruntime, gcc, node and more (as root, installs gcc and node)
+export-test: $(EXTRAS_EXPORT) $(OLDER) ## Compare exports and imports with lightgbm, xgboost, onnxruntime, gcc, node and more (as root, installs gcc and node)
 	@command -v gcc >/dev/null && command -v node >/dev/null || { \
 		echo "installing gcc and nodejs"; \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends gcc libc6-dev nodejs >/dev/null; }
@@ -82,7 +84,7 @@ bench: $(EXTRAS_BENCH) ## Measure mcrank beside its peers (long; wants an idle m
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 clean: ## Remove .venv, caches and what the demo wrote
-	rm -rf $(VENV) demo build dist fuzz-findings .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov
+	rm -rf $(VENV) $(VENV)-older demo build dist fuzz-findings .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -104,6 +106,11 @@ $(EXTRAS_BROWSER): pyproject.toml $(LOCK) | $(BIN)/python
 $(EXTRAS_EXPORT): pyproject.toml $(LOCK) | $(BIN)/python
 	$(INSTALL) ".[dev,export-test]"
 	@touch $@ $(EXTRAS_DEV) $(INSTALLED)
+
+# onnxruntime 1.16 has no wheels for newer Pythons; without 3.11 its tests are skipped.
+$(VENV)-older/%/.installed: requirements/%.txt
+	@command -v python3.11 >/dev/null || { echo "no python3.11: the oldest consumers are not tried"; exit 0; }; \
+	python3.11 -m venv $(@D) && $(@D)/bin/python -m pip --disable-pip-version-check --quiet install --requirement $< && touch $@
 
 $(EXTRAS_BENCH): pyproject.toml $(LOCK) | $(BIN)/python
 	$(INSTALL) ".[bench]"

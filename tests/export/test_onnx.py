@@ -11,8 +11,10 @@ import pytest
 import mcrank
 from mcrank.errors import OptionError
 from mcrank.export.hard_rows import hard_rows
-from mcrank.export.onnx import COMPATIBLE, NEWEST, ONNX, PROBABILITIES, RAW, SCORE
+from mcrank.export.onnx import ONNX, PROBABILITIES, RAW, SCORE
+from mcrank.export.onnx_graph import COMPATIBLE, NEWEST, sturdy
 from mcrank.export.target import ConsumerMissing
+from mcrank.export.trees import trees_of
 from tests.export import bed
 
 pytestmark = pytest.mark.consumer
@@ -94,6 +96,18 @@ def test_the_graph_is_valid_and_its_reference_agrees(name, compat):
     with np.errstate(all="ignore"):
         score = ReferenceEvaluator(graph).run([SCORE], {"features": X})[0][:, 0]
     assert relative(score, model.scores(X)) <= NEAR[compat]
+
+
+@pytest.mark.parametrize("name", bed.FORESTS)
+def test_no_root_has_a_leaf_beside_a_split(name):
+    forest = bed.model(name).forest
+    found = sturdy(forest)
+    for tree in trees_of(found):
+        leaves = [tree.feature[side] < 0 for side in (tree.left[0], tree.right[0])]
+        assert len(tree.feature) > 1
+        assert leaves[0] == leaves[1]
+    X = hard_rows(forest, 300)
+    assert relative(found.raw(X), forest.raw(X)) < 1e-15
 
 
 def test_what_a_grade_is_worth_goes_into_the_graph(tmp_path):

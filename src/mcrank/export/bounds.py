@@ -22,6 +22,7 @@ from mcrank.scorers.net import Net
 from mcrank.scorers.scaling import Scaling
 
 _SLACK = 4.0  # of the functions behind sums, whose last places differ from one library to the next
+_BLOCK = 8192  # rows at a time: the units of a net, in double, may not fit for all
 _HALF_UNIT = {True: 2.0**-24, False: 2.0**-53}  # of float, of double
 
 
@@ -51,6 +52,11 @@ def bound(model: Exportable, X: FeatureArray, single: bool) -> FloatArray:
     >>> bool(1e-7 < bound(model, X, single=True)[0] < 1e-5), bool(bound(model, X, single=False)[0] < 1e-14)
     (True, True)
     """
+    blocks = [_bound(model, X[start : start + _BLOCK], single) for start in range(0, len(X), _BLOCK)]
+    return np.concatenate([np.empty(0), *blocks])
+
+
+def _bound(model: Exportable, X: FeatureArray, single: bool) -> FloatArray:
     half = _HALF_UNIT[single]
     with np.errstate(over="ignore", invalid="ignore"):
         size, error = _raw(model.scorer, X, half)

@@ -28,6 +28,7 @@ from mcrank.metrics.measure import parse_measure
 
 MEASURE = "ndcg@10"
 _LISTED = 10  # queries with the most swapped pairs
+_SMALLEST = -18  # power of ten of a difference that is told from smaller ones
 _BLOCK = 512  # rows whose pairs are looked at together
 
 
@@ -87,7 +88,7 @@ class Comparison:
     moved : float
         Largest change of a score by that.
     sizes : list of (str, int)
-        Rows by the size of their difference, in powers of ten.
+        Rows by the size of their difference, as ``relative`` has it, in powers of ten.
     """
 
     rows: int
@@ -242,10 +243,11 @@ def _compare(model: Exportable, target: Target, X: FeatureArray, scored: Consume
     finite = np.isfinite(may)
     row = int(np.argmax(np.where(finite, off, -1.0))) if len(X) else 0
     counted = np.where(finite, off, 0.0)
+    shares = counted / np.maximum(1.0, np.abs(np.where(finite, expected, 0.0)))
     return Comparison(
         rows=len(X),
         largest=float(counted.max(initial=0.0)),
-        relative=float((counted / np.maximum(1.0, np.abs(expected))).max(initial=0.0)),
+        relative=float(shares.max(initial=0.0)),
         row=row,
         bound=float(may[finite].max(initial=0.0)),
         used=float(used.max(initial=0.0)),
@@ -255,18 +257,20 @@ def _compare(model: Exportable, target: Target, X: FeatureArray, scored: Consume
         largest_missing=float(counted[missing].max(initial=0.0)),
         unlike=int(unlike.sum()),
         moved=float(_difference(model.scores(X), expected)[unlike].max(initial=0.0)),
-        sizes=_by_size(off),
+        sizes=_by_size(shares),
     )
 
 
 def _by_size(off: FloatArray) -> list[tuple[str, int]]:
     """Count rows by the size of their difference: none, and every power of ten between the others."""
     found = [("none", int((off == 0).sum()))]
-    with np.errstate(divide="ignore"):
-        powers = np.floor(np.log10(off[(off > 0) & np.isfinite(off)])).astype(np.int64)
+    powers = np.floor(np.log10(off[(off > 0) & np.isfinite(off)])).astype(np.int64)
     if len(powers):
-        for power, rows in enumerate(np.bincount(powers - powers.min()).tolist(), start=int(powers.min())):
-            found.append((f"below {10.0 ** (power + 1):.0e}", rows))
+        least = max(int(powers.min()), _SMALLEST)
+        for power, rows in enumerate(
+            np.bincount(np.maximum(powers, least) - least).tolist(), start=least + 1
+        ):
+            found.append((f"below 1e{power:+03d}", rows))
     if beyond := int((~np.isfinite(off)).sum()):
         found.append(("no number", beyond))
     return found
