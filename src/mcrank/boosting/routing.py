@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
 from mcrank.arrays import ByteArray, FeatureArray, FloatArray, IntArray, RowArray
@@ -27,16 +26,20 @@ MOST_LEAVES = 256  # a leaf's number is a byte; larger trees are quicker walked
 class BinColumns(NamedTuple):
     """Bins of some rows, by feature, and the edges between them."""
 
-    columns: npt.NDArray[np.unsignedinteger[Any]]
+    columns: ByteArray
     edges: FeatureArray
     offsets: IntArray
     missing: ByteArray
 
     @classmethod
     def of(cls, data: Dataset, bins: Bins, n_jobs: int) -> BinColumns:
-        """Return the rows of a data set in bins of another, which may have no missing values where it has."""
+        """Return the rows of a data set in bins of another; none at all where a bin does not fit a byte.
+
+        A feature that has missing values here and not there gets a bin for them.
+        """
         missing = bins.missing | np.isnan(data.X.min(axis=0))
-        columns = bin_columns(data, replace(bins, missing=missing), n_jobs)
+        own = replace(bins, missing=missing)
+        columns = np.empty((0, 0), np.uint8) if own.wide else bin_columns(data, own, n_jobs)
         return cls(columns, bins.edges, bins.offsets, missing)
 
 
@@ -59,8 +62,6 @@ class TreeNodes(NamedTuple):
 @njit(inline="always")
 def _parents(tree, parent):  # type: ignore[no-untyped-def]
     """Find the parent of each left child; False unless children are numbered as splits were made."""
-    if len(tree.left) >= 2 * MOST_LEAVES:
-        return False
     for at in range(len(tree.left)):
         child = tree.left[at]
         if child >= 0:
@@ -73,48 +74,54 @@ def _parents(tree, parent):  # type: ignore[no-untyped-def]
 @njit(inline="always")
 def _last_left(rows, f, threshold):  # type: ignore[no-untyped-def]
     """Last bin left of a threshold; -1 where bins cannot tell."""
-    edges = rows.edges[rows.offsets[f] : rows.offsets[f + 1]]
-    place = np.searchsorted(edges, threshold)
-    known = edges[place] == threshold if place < len(edges) else threshold == _ABOVE_ALL
-    return place + rows.missing[f] if known else -1
+    first, last = rows.offsets[f], rows.offsets[f + 1]
+    low, high = first, last
+    while low < high:
+        middle = (low + high) // 2
+        if rows.edges[middle] < threshold:
+            low = middle + 1
+        else:
+            high = middle
+    known = rows.edges[low] == threshold if low < last else threshold == _ABOVE_ALL
+    return low - first + rows.missing[f] if known else -1
 
 
 @kernel()
 def route(rows, tree, start, leaf, scores):  # type: ignore[no-untyped-def]
     """Add to the scores of rows from ``start`` on the values of the leaves they fall into.
 
-    False, and nothing done, for a tree that was not grown on these bins, or has too many leaves.
+    False, and nothing done, where that cannot be told from bytes: for a tree that was not grown on these
+    bins or has too many leaves, and for bins of 16 bits.
     """
     # IN: rows, tree, start  OUT: leaf (scratch, as long as scores), scores (of these rows)
     n = np.uint64(len(scores))
-    leaf = leaf[:n]
-    leaf[:] = 0
+    for i in range(n):
+        leaf[i] = 0
     nodes = len(tree.left)
     parent = np.zeros(nodes, np.int64)
-    if not _parents(tree, parent):
+    if len(rows.columns) == 0 or nodes >= 2 * MOST_LEAVES or not _parents(tree, parent):
         return False
     number = np.zeros(nodes, np.uint8)  # of each node while it is a leaf
     value = np.zeros(MOST_LEAVES)
     value[0] = tree.value[0]
-    last = np.empty(1, rows.columns.dtype)  # as wide as a bin: the comparison runs on vectors of that width
     for child in range(1, nodes, 2):
         at = parent[child]
         f = tree.feature[at]
         cut = _last_left(rows, f, tree.threshold[at])
         if cut < 0:
             return False
-        last[0] = cut
+        last = np.uint8(cut)  # as wide as a bin: the comparison runs on vectors of that width
         old, new = number[at], np.uint8((child + 1) // 2)
         number[child], number[child + 1] = old, new
         value[old], value[new] = tree.value[child], tree.value[child + 1]
-        column, edge = rows.columns[f, start : start + len(scores)], last[0]
+        column = rows.columns[f, start : start + len(scores)]
         if rows.missing[f] == 1 and tree.missing_left[at] == 0:
             for i in range(n):
-                goes = (column[i] > edge) | (column[i] == 0)
+                goes = (column[i] > last) | (column[i] == 0)
                 leaf[i] = new if goes & (leaf[i] == old) else leaf[i]
         else:
             for i in range(n):
-                leaf[i] = new if (column[i] > edge) & (leaf[i] == old) else leaf[i]
+                leaf[i] = new if (column[i] > last) & (leaf[i] == old) else leaf[i]
     for i in range(n):
         scores[i] += value[leaf[i]]
     return True

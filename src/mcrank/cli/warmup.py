@@ -243,7 +243,7 @@ def use_pairs() -> None:
     """Take the gradients of pairs, which trees and nets share."""
     import numpy as np
 
-    from mcrank import NDCG, Dataset
+    from mcrank import MAP, NDCG, Dataset
     from mcrank.losses.lambdas import lambda_gradients
     from mcrank.losses.pairwise import FidelityLoss, PairwiseLogistic
 
@@ -252,7 +252,8 @@ def use_pairs() -> None:
             task(item)
 
     data = Dataset(np.zeros((4, 1)), y=[0, 1, 2, 1], qid=[1, 1, 1, 1])
-    lambda_gradients(NDCG().on(data), np.zeros(4))
+    for measure in (NDCG(), MAP()):
+        lambda_gradients(measure.on(data), np.zeros(4))
     for kind in (PairwiseLogistic, FidelityLoss):
         loss = kind(data.y, data.offsets)
         gradients = loss.allocate("newton")

@@ -12,34 +12,41 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint64
 
+from mcrank.kernels import kernel
 from mcrank.kernels.exp import exp_negative
 from mcrank.kernels.memory import LAMBDA_LANES, lambda_block
-from mcrank.losses.pairs import first_ranks
+from mcrank.losses.pairs import WIDEST, first_ranks
 
 
-@njit(inline="always")
-def score_range(measure, q, scores):  # type: ignore[no-untyped-def]
-    """Lowest and highest score of a query."""
-    low, high = np.inf, -np.inf
-    for i in range(measure.starts[q], measure.ends[q]):
-        low = min(low, scores[i])
-        high = max(high, scores[i])
-    return low, high
+@kernel()
+def fill_discounted(measure, scores, queries, sigma, space, slopes, curves):  # type: ignore[no-untyped-def]
+    """Lambdas and their curvatures of some queries, as `lambda_query` has them but for rounding.
+
+    Discounts must not rise. Returns the queries left out because their scores lie too far apart for powers.
+    """
+    # IN: measure, scores, queries, sigma  OUT: space, slopes, curves
+    far = np.empty(len(queries), np.int64)
+    found = 0
+    for q in queries:
+        low, high = np.inf, -np.inf
+        for i in range(measure.starts[q], measure.ends[q]):
+            low = min(low, scores[i])
+            high = max(high, scores[i])
+            slopes[i] = 0.0
+            curves[i] = 0.0
+        if sigma * (high - low) > WIDEST:
+            far[found] = q
+            found += 1
+        elif measure.norm[q] != 0.0 and measure.ends[q] - measure.starts[q] > 1:
+            discounted_query(measure, q, scores, high, sigma, space, slopes, curves)
+    return far[:found]
 
 
 @njit(inline="always")
 def discounted_query(measure, q, scores, high, sigma, space, slopes, curves):  # type: ignore[no-untyped-def]
-    """Lambdas and their curvatures of one query, as `lambda_query` has them but for rounding.
-
-    Discounts must not rise, and no score of the query lie too far below the highest for powers.
-    """
-    # IN: measure, q, scores, high (score of the query), sigma  OUT: space, slopes, curves
+    """Lambdas and their curvatures of one query, whose highest score is ``high``."""
+    # IN: measure, q, scores, high, sigma  OUT: space, slopes, curves
     start, n = uint64(measure.starts[q]), uint64(measure.ends[q] - measure.starts[q])
-    slopes, curves = slopes[start : start + n], curves[start : start + n]
-    slopes[:] = 0.0
-    curves[:] = 0.0
-    if measure.norm[q] == 0.0 or n < 2:
-        return
     scores = scores[start : start + n]
     used = space.used[:n]
     for i in range(n):
@@ -52,16 +59,17 @@ def discounted_query(measure, q, scores, high, sigma, space, slopes, curves):  #
     for r in range(min(measure.top, np.int64(n) - 1)):
         i = uint64(space.order[r])
         own = (space.worth[i], space.change[i], space.power[i])
-        lane[:] = 0.0
+        for k in range(2 * LAMBDA_LANES):
+            lane[k] = 0.0
         for at in range(uint64(0), n, uint64(LAMBDA_LANES)):
             lambda_block(rows, own, at, lane)
-        space.slope[i] += fold(lane[:LAMBDA_LANES])
-        space.curve[i] += fold(lane[LAMBDA_LANES:])
+        space.slope[i] += fold(lane, 0)
+        space.curve[i] += fold(lane, LAMBDA_LANES)
     factor = measure.norm[q] * sigma
     for i in range(n):
-        slopes[i] = factor * space.slope[i]
+        slopes[start + i] = factor * space.slope[i]
     for i in range(n):
-        curves[i] = factor * sigma * space.curve[i]
+        curves[start + i] = factor * sigma * space.curve[i]
 
 
 @njit(inline="always")
@@ -87,11 +95,13 @@ def lay_out(measure, start, scores, high, sigma, space):  # type: ignore[no-unty
         power[i] = 1.0
     for r in range(min(measure.depth, np.int64(n))):
         discount[uint64(space.order[r])] = measure.discount[r]
-    space.slope[:whole] = 0.0
-    space.curve[:whole] = 0.0
+    for i in range(whole):
+        space.slope[i] = 0.0
+        space.curve[i] = 0.0
 
 
 @njit(inline="always")
-def fold(lanes):  # type: ignore[no-untyped-def]
-    """Sum of eight numbers, in a fixed order."""
-    return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]))
+def fold(lanes, at):  # type: ignore[no-untyped-def]
+    """Sum of eight numbers from ``at`` on, in a fixed order."""
+    even = (lanes[at] + lanes[at + 4]) + (lanes[at + 2] + lanes[at + 6])
+    return even + ((lanes[at + 1] + lanes[at + 5]) + (lanes[at + 3] + lanes[at + 7]))

@@ -20,10 +20,9 @@ from numba import njit
 from mcrank.arrays import FloatArray, IntArray, RowArray
 from mcrank.errors import MeasureError
 from mcrank.kernels import kernel
-from mcrank.losses.discounted import discounted_query, score_range
+from mcrank.losses.discounted import fill_discounted
 from mcrank.losses.pair_limit import refuse_pairs
 from mcrank.losses.pairs import (
-    WIDEST,
     Space,
     add_pairs,
     gather,
@@ -245,17 +244,30 @@ def lambda_query(measure, q, scores, sigma, norm, space, slopes, curves):  # typ
 
 
 @kernel()
-def fill_lambdas(measure, scores, queries, sigma, norm, space, slopes, curves):  # type: ignore[no-untyped-def]
-    """Lambdas of some queries: of falling sums without ``norm`` by the quick `discounted_query`, all others
-    and queries whose scores lie far apart by `lambda_query`.
-    """
+def fill_general(measure, scores, queries, sigma, norm, space, slopes, curves):  # type: ignore[no-untyped-def]
+    """`lambda_query` for some queries."""
     # IN: measure, scores, queries, sigma, norm  OUT: space, slopes, curves
     for q in queries:
-        low, high = score_range(measure, q, scores)
-        if measure.falling and not norm and sigma * (high - low) <= WIDEST:
-            discounted_query(measure, q, scores, high, sigma, space, slopes, curves)
-        else:
-            lambda_query(measure, q, scores, sigma, norm, space, slopes, curves)
+        lambda_query(measure, q, scores, sigma, norm, space, slopes, curves)
+
+
+def fill_lambdas(
+    measure: MeasureArrays,
+    scores: FloatArray,
+    queries: IntArray,
+    sigma: float,
+    norm: bool,
+    space: Space,
+    slopes: FloatArray,
+    curves: FloatArray,
+) -> None:
+    """Write the lambdas and curvatures of some queries: of falling sums without ``norm`` the quick way, of
+    all others, and of queries whose scores lie far apart, the general one. Who needs one compiles only that.
+    """
+    if measure.falling and not norm:
+        queries = fill_discounted(measure, scores, queries, sigma, space, slopes, curves)
+    if len(queries):
+        fill_general(measure, scores, queries, sigma, norm, space, slopes, curves)
 
 
 def lambda_gradients(
