@@ -35,9 +35,9 @@ def place(tmp_path_factory):
         folder / "model.mcrank"
     )
     (folder / "bin").mkdir()
-    (folder / "bin" / "mcrank").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m mcrank "$@"\n')
-    (folder / "bin" / "mcrank").chmod(0o755)
-    (folder / "bin" / "python").symlink_to(sys.executable)
+    for name, words in (("mcrank", " -m mcrank"), ("python", "")):
+        (folder / "bin" / name).write_text(f'#!/bin/sh\nexec "{sys.executable}"{words} "$@"\n')
+        (folder / "bin" / name).chmod(0o755)
     return folder
 
 
