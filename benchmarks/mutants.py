@@ -55,8 +55,8 @@ MUTANTS = [
     Mutant(
         "split: one row more than min_samples_leaf",
         "boosting/split.py",
-        "good = (rows[i] >= min_rows)",
-        "good = (rows[i] > min_rows)",
+        "good = (rows >= min_rows)",
+        "good = (rows > min_rows)",
         "boosting/test_split.py::test_split_equals_trying_every_cut",
     ),
     Mutant(
@@ -69,8 +69,8 @@ MUTANTS = [
     Mutant(
         "split: missing values never seen, sides of equal size",
         "boosting/split.py",
-        "np.int32(2 * rows[cut] >= count)",
-        "np.int32(2 * rows[cut] > count)",
+        "np.int32(2 * seen >= count)",
+        "np.int32(2 * seen > count)",
         "boosting/test_split.py::test_missing_values_never_seen_go_left_where_sides_are_equal",
     ),
     Mutant(

@@ -17,6 +17,12 @@ from tests.boosting.growing import CASES, NONE, plot, random_plot, rows_of, rows
 from tests.reference import grow as naive
 
 
+def left_bins(node):
+    """The set of bins that go left, of the first 256."""
+    bits = node["left_bins"].astype("<u8").view(np.uint8)
+    return set(np.flatnonzero(np.unpackbits(bits, bitorder="little")).tolist())
+
+
 def check_nodes(nodes, wanted, ws):
     """Same nodes, in the same order, with the same rows, splits and gains."""
     assert len(nodes) == len(wanted)
@@ -28,6 +34,7 @@ def check_nodes(nodes, wanted, ws):
             split = twin.split
             assert (node["feature"], node["bin"]) == (split.feature, split.bin)
             assert bool(node["missing_left"]) == split.missing_left
+            assert left_bins(node) == split.left_bins
             assert node["gain"] == split.gain
 
 

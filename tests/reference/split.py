@@ -18,6 +18,7 @@ class Split:
     gain: float
     left: list[int]
     right: list[int]
+    left_bins: set[int]
 
 
 @dataclass
@@ -34,6 +35,12 @@ class Feature:
 def term(total, mass):
     """S²/n in floats, as the engine has it."""
     return float(total) * float(total) / float(mass)
+
+
+def terms(left, left_mass, right, right_mass):
+    """S_L²/n_L + S_R²/n_R by one division, as the engine has it."""
+    left, left_mass, right, right_mass = map(float, (left, left_mass, right, right_mass))
+    return (left * left * right_mass + right * right * left_mass) / (left_mass * right_mass)
 
 
 def sides(feature, rows, cut, missing_left):
@@ -78,7 +85,7 @@ def best_split(features, rows, q, min_rows, lane=None, allowed=None):
                 masses = (sums[1], rest[1]) if lane is None else (sums[2], rest[2])
                 if min(sums[1], rest[1]) < min_rows or min(masses) <= 0:
                     continue
-                gain = term(sums[0], masses[0]) + term(rest[0], masses[1])
+                gain = terms(sums[0], masses[0], rest[0], masses[1])
                 if gain > best:
                     best = gain
                     found = (f, cut, missing_left if gone else 2 * sums[1] >= len(rows))
@@ -86,7 +93,9 @@ def best_split(features, rows, q, min_rows, lane=None, allowed=None):
         return None
     f, cut, missing_left = found
     left, right = sides(features[f], rows, cut, missing_left)
-    return Split(f, centred(features[f], rows, cut), bool(missing_left), best - own, left, right)
+    cut = centred(features[f], rows, cut)
+    left_bins = {b for b in range(cut + 1) if b > 0 or not features[f].missing or missing_left}
+    return Split(f, cut, bool(missing_left), best - own, left, right, left_bins)
 
 
 def centred(feature, rows, cut):

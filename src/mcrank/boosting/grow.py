@@ -317,7 +317,7 @@ def _search_item(g, item):  # type: ignore[no-untyped-def]
         own = ws.hists[ws.nodes[child].slot]
         if small == large:
             sum_root(g.binned, g.rules.packing, low, own, found)
-        best_split(own, g.binned, g.tree.features, (first, last), g.rules, g.scratch.work, found)
+        best_split(own, g.binned, g.tree.features, (first, last), g.rules, g.scratch, found)
 
 
 @njit(inline="always")

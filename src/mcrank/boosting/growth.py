@@ -114,7 +114,7 @@ class Growth:
             first, last = np.searchsorted(tree.features, part).tolist()
             search_owned(
                 self._binned, self._rules, (*part, first, last), hist, (small, large), tree,
-                self._scratch.work, records,
+                self._scratch, records,
             )  # fmt: skip
         agreed = self._sums.agree(found.reshape(-1)).reshape(found.shape)
         for (t, small, large), records in zip(jobs, agreed, strict=True):
@@ -154,10 +154,10 @@ def split_records(rules, nodes, at, n_nodes):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def search_owned(binned, rules, part, hist, pair, tree, work, found):  # type: ignore[no-untyped-def]
+def search_owned(binned, rules, part, hist, pair, tree, scratch, found):  # type: ignore[no-untyped-def]
     """Histograms of two sides (or of a root) from that of the smaller, and their best splits."""
     # IN: binned, rules, part (low, high, first, last), hist, pair
-    # OUT: tree (histograms), work, found
+    # OUT: tree (histograms), scratch, found
     low, high, first, last = part
     small, large = pair
     lanes = rules.packing.lanes
@@ -170,5 +170,5 @@ def search_owned(binned, rules, part, hist, pair, tree, work, found):  # type: i
         child = small if i == 0 else large
         found[i] = tree.nodes[child]
         own = tree.hists[tree.nodes[child].slot]
-        best_split(own, binned, tree.features, (first, last), rules, work, found[i])
+        best_split(own, binned, tree.features, (first, last), rules, scratch, found[i])
         finish_split(own, binned, rules.packing, found[i])

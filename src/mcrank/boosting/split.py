@@ -13,79 +13,83 @@ from numba import njit, uint64
 
 from mcrank.boosting.packing import bin_sums, counted
 from mcrank.kernels import step
+from mcrank.kernels.memory import bits_to_float
 
 # Gains below this share of the node's own S²/n are rounding, not signal.
 _NOISE = 1e-12
 
 
-@step(error_model="numpy", fastmath={"nnan", "ninf", "nsz"})
-def _largest(gains, n):  # type: ignore[no-untyped-def]
-    """Largest of the first ``n`` gains; they are never NaN, which lets the loop run on vectors."""
-    best = -1.0
-    for i in range(n):
-        best = max(best, gains[i])
-    return best
+@step()
+def _prefix(hist, low, high, packing, first, sums):  # type: ignore[no-untyped-def]
+    """Prefix sums over bins ``low`` up to ``high``, from ``first`` (three sums) on, as their counters are.
+
+    Rows of ``sums``: gradients (with the count below them, where they share a counter), second lane, counts.
+    """
+    words, masses, counts = sums[0], sums[1], sums[2]
+    total, mass, count = first
+    lanes = packing.lanes
+    word = (total << packing.count_bits) + (count if packing.count_bits > 0 else np.int64(0))
+    for b in range(low, high):
+        word += hist[b * lanes]
+        words[b - low] = word
+    if packing.second:
+        for b in range(low, high):
+            mass += hist[b * lanes + 1]
+            masses[b - low] = mass
+    if packing.count_bits == 0:
+        for b in range(low, high):
+            count += hist[b * lanes + lanes - 1]
+            counts[b - low] = count
 
 
+# This loop and the next run on vectors. As one they would not.
 @step(error_model="numpy")
-def _fill_gains(work, n, whole, rules):  # type: ignore[no-untyped-def]
+def _fill_gains(sums, n, whole, rules, gains):  # type: ignore[no-untyped-def]
     """Gain terms of cutting after each of ``n`` bins, from prefix sums; -1 where a side is too small.
 
     ``whole`` has the node's sums: gradients, mass (what is divided by) and rows.
     """
-    sums, masses, rows, gains = work[0], work[1], work[2], work[3]
+    # IN: sums, n, whole, rules  OUT: gains
+    packing = rules.packing
     total, mass, count = whole
+    # One loop for all layouts: where a lane is part of another it is cut out of it.
+    words, bits = sums[0], packing.count_bits
+    all_bits = np.int64(-1)
+    mask = (np.int64(1) << bits) - 1 if bits > 0 else all_bits
+    counts = words if bits > 0 else sums[2]
+    masses, mass_mask = (sums[1], all_bits) if packing.second else (counts, mask)
     min_rows = rules.min_rows
+    most_rows = np.int64(count) - min_rows
     for i in range(n):
-        left = masses[i]
+        rows = counts[i] & mask
+        left = float(masses[i] & mass_mask)
         right = mass - left
-        rest = total - sums[i]
-        good = (rows[i] >= min_rows) & (count - rows[i] >= min_rows) & (left > 0) & (right > 0)
+        sum_left = float(words[i] >> bits)
+        sum_right = total - sum_left
+        good = (rows >= min_rows) & (rows <= most_rows) & (left > 0) & (right > 0)
         left = left if good else 1.0
         right = right if good else 1.0
-        gain = sums[i] * sums[i] / left + rest * rest / right
-        gains[i] = gain if good else -1.0
+        # S_L²/n_L + S_R²/n_R by one division, which is what takes longest.
+        terms = (sum_left * sum_left * right + sum_right * sum_right * left) / (left * right)
+        gains[i] = terms if good else -1.0
 
 
 @step()
-def _prefix(hist, low, high, packing, first, work):  # type: ignore[no-untyped-def]
-    """Prefix sums over bins ``low`` up to ``high``, as floats, starting from ``first`` (three sums)."""
-    sums, masses, rows = work[0], work[1], work[2]
-    total, mass, count = first
-    lanes = packing.lanes
-    if packing.count_bits > 0:
-        mask = (np.int64(1) << packing.count_bits) - 1
-        packed = (total << packing.count_bits) + count
-        for b in range(low, high):
-            packed += hist[b * lanes]
-            i = b - low
-            rows[i] = packed & mask
-            sums[i] = packed >> packing.count_bits
-            if lanes == 2:
-                mass += hist[b * 2 + 1]
-                masses[i] = mass
-            else:
-                masses[i] = rows[i]
-        return
-    for b in range(low, high):
-        i = b - low
-        total += hist[b * lanes]
-        count += hist[b * lanes + lanes - 1]
-        sums[i] = total
-        rows[i] = count
-        if packing.second:
-            mass += hist[b * lanes + 1]
-            masses[i] = mass
-        else:
-            masses[i] = count
+def _largest(gains, n):  # type: ignore[no-untyped-def]
+    """Largest of the first ``n`` gains, by their bits: integers are compared on vectors, and floats from 0 on
+    are in the order of their bits, above those below 0.
+    """
+    bits = gains.view(np.int64)
+    best = bits[0]
+    for i in range(n):
+        best = max(best, bits[i])
+    return bits_to_float(best)
 
 
 @njit(nogil=True, error_model="numpy")
-def best_split(hist, binned, features, span, rules, work, node):  # type: ignore[no-untyped-def]
+def best_split(hist, binned, features, span, rules, scratch, node):  # type: ignore[no-untyped-def]
     """Put the best split over ``features[span[0]:span[1]]`` into the record ``node``, as far as its feature
     and cut; `finish_split` does the rest for the best of all features.
-
-    ``work`` has four rows of scratch as long as the longest feature.
     """
     # IN: all but node (its total, weight and count are read)  OUT: node's gain, feature, bin, missing_left
     packing = rules.packing
@@ -98,7 +102,7 @@ def best_split(hist, binned, features, span, rules, work, node):  # type: ignore
     count = float(node.count)
     total = float(node.total)
     mass = float(node.weight) if packing.second else count
-    rows, gains = work[2], work[3]
+    sums, gains = scratch.sums, scratch.gains
     none = (np.int64(0), np.int64(0), np.int64(0))
     own = total * total / mass if mass > 0 else 0.0
     best = own * (1 + _NOISE)
@@ -113,8 +117,8 @@ def best_split(hist, binned, features, span, rules, work, node):  # type: ignore
             n = stop - start - (0 if some_missing and side == 0 else 1)
             if n <= 0:
                 continue
-            _prefix(hist, start, start + n, packing, gone if side == 1 else none, work)
-            _fill_gains(work, n, (total, mass, count), rules)
+            _prefix(hist, start, start + n, packing, gone if side == 1 else none, sums)
+            _fill_gains(sums, n, (total, mass, count), rules, gains)
             found = _largest(gains, n)
             if found > best:
                 best = found
@@ -126,7 +130,16 @@ def best_split(hist, binned, features, span, rules, work, node):  # type: ignore
                 node.feature = f
                 node.bin = start - bin_start[f] + cut
                 # Missing values never seen here follow the larger side.
-                node.missing_left = side if some_missing else np.int32(2 * rows[cut] >= count)
+                seen = _rows_at(sums, cut, packing)
+                node.missing_left = side if some_missing else np.int32(2 * seen >= count)
+
+
+@njit(inline="always")
+def _rows_at(sums, cut, packing):  # type: ignore[no-untyped-def]
+    """Rows up to a cut."""
+    if packing.count_bits > 0:
+        return sums[0, cut] & ((np.int64(1) << packing.count_bits) - 1)
+    return sums[2, cut]
 
 
 @step()

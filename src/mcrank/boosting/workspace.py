@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mcrank.arrays import IntArray
+from mcrank.arrays import FloatArray, IntArray
 from mcrank.boosting.binning import BLOCK, BinnedDataset
 from mcrank.boosting.nodes import NODE
 from mcrank.boosting.packing import Packing
@@ -135,16 +135,18 @@ def _parts(cuts: IntArray, features: npt.NDArray[np.int32]) -> IntArray:
 
 
 class Scratch(NamedTuple):
-    """Memory one thread needs for a node: prefix sums of a feature, and the counters of a chunk of rows."""
+    """Memory one thread needs for a node: prefix sums of a feature, gains of cuts, counters of a chunk."""
 
-    work: npt.NDArray[np.float64]
+    sums: IntArray
+    gains: FloatArray
     chunk: IntArray
 
     @classmethod
     def allocate(cls, binned: BinnedArrays, packing: Packing) -> Scratch:
         """Return memory for nodes on these rows."""
         counters = BLOCK * 256 * packing.pack_lanes if packing.chunk_bits else 0
-        return cls(np.empty((4, binned.most_bins)), aligned(counters))
+        longest = -(-binned.most_bins // 8) * 8
+        return cls(aligned(3, longest), np.empty(longest), aligned(counters))
 
 
 class Workspace(NamedTuple):
