@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import mcrank
+from mcrank.rankers.registry import RANKERS
 
 PAGE = Path(__file__).parent.parent / "docs" / "architecture.md"
 PACKAGE = Path(mcrank.__file__).parent
@@ -39,3 +41,12 @@ def test_the_picture_has_every_layer():
     picture = TEXT.split("```")[1]
     for layer in re.findall(r"[a-z]+", layers[1]):
         assert re.search(rf"\b{layer}\b", picture), layer
+
+
+def test_single_rankers_never_import_each_other():
+    modules = {place.partition(":")[0] for place in RANKERS.values()}
+    for module in sorted(modules):
+        source = (PACKAGE.parent / module.replace(".", "/")).with_suffix(".py").read_text()
+        imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+        assert imports
+        assert not {node.module for node in imports} & (modules - {module}), module
