@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Self
 from mcrank.cli.volume import can_move, say
 
 if TYPE_CHECKING:
+    from mcrank.analysis.analysis import Step as AnalysisStep
     from mcrank.report.page import Step
 
 _PATIENCE = 5.0  # seconds between two lines where there is no terminal; a small page says nothing
 
 
 class PageProgress:
-    """The callback of `write_report`, used in a ``with`` block."""
+    """The callback of `write_report` and of `analyze`, used in a ``with`` block."""
 
     def __init__(self) -> None:
         self._bar: Any = None
@@ -42,7 +43,7 @@ class PageProgress:
     def __exit__(self, *error: object) -> None:
         self._exit.close()
 
-    def __call__(self, step: Step) -> None:
+    def __call__(self, step: Step | AnalysisStep) -> None:
         """Show what is being made."""
         if self._bar is not None:
             self._bar.update(self._task, completed=step.done, total=step.of, description=step.words)

@@ -59,6 +59,11 @@ def draw(panel: Panel, key: str, description: str = "", size: tuple[int, int] = 
     (True, True)
     """
     body, width, height = _drawing(panel)(panel, size)
+    return framed(body, width, height, panel.title, description or panel.title, key)
+
+
+def framed(body: str, width: float, height: float, title: str, description: str, key: str) -> Markup:
+    """Return a drawing as an ``<svg>`` element that says what it shows."""
     return Markup(
         '<svg class="figure" viewBox="0 0 {w} {h}" width="{w}" height="{h}" role="img" '
         'aria-labelledby="{k}-t {k}-d"><title id="{k}-t">{title}</title><desc id="{k}-d">{text}</desc>'
@@ -67,8 +72,8 @@ def draw(panel: Panel, key: str, description: str = "", size: tuple[int, int] = 
         w=_n(width),
         h=_n(height),
         k=key,
-        title=printable(panel.title),
-        text=printable(description or panel.title),
+        title=printable(title),
+        text=printable(description),
         body=Markup(body),
     )
 
