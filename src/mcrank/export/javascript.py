@@ -16,6 +16,7 @@ from mcrank.arrays import FeatureArray
 from mcrank.export.arrays import part_arrays
 from mcrank.export.parts import parts_of
 from mcrank.export.target import SCORERS, Consumed, ConsumerMissing, Exportable, Target
+from mcrank.export.templates import filled
 from mcrank.options import option
 
 _CODE = """// A model of mcrank @VERSION@ (ranker @RANKER@).
@@ -236,22 +237,20 @@ class JavaScript(Target):
 
     def content(self, model: Exportable) -> bytes:
         """Return the source."""
-        text = _CODE
         exports = "export { %s };" if self.module == "es" else "module.exports = { %s };"
-        for word, value in {
-            "@VERSION@": model.version,
-            "@RANKER@": model.ranker,
-            "@OUTPUTS@": model.scorer.n_outputs,
-            "@FINGERPRINT@": model.fingerprint,
-            "@GRADES@": json.dumps(model.grades),
-            "@RELEVANCE@": json.dumps([] if model.values is None else model.values.tolist()),
-            "@BLEND@": json.dumps(model.kind == "blend"),
-            "@EXPORTS@": exports % _NAMES,
-            "@PARTS@": "".join(_part(part_arrays(part)) for part in parts_of(model)),
-            "@FEATURES@": json.dumps(model.feature_names, indent=2),  # last: they may be anything
-        }.items():
-            text = text.replace(word, str(value))
-        return text.encode("ascii")
+        words = {
+            "VERSION": model.version,
+            "RANKER": model.ranker,
+            "OUTPUTS": model.scorer.n_outputs,
+            "FINGERPRINT": model.fingerprint,
+            "GRADES": json.dumps(model.grades),
+            "RELEVANCE": json.dumps([] if model.values is None else model.values.tolist()),
+            "BLEND": json.dumps(model.kind == "blend"),
+            "EXPORTS": exports % _NAMES,
+            "PARTS": "".join(_part(part_arrays(part)) for part in parts_of(model)),
+            "FEATURES": json.dumps(model.feature_names, indent=2),
+        }
+        return filled(_CODE, words).encode("ascii")
 
     def consume(self, model: Exportable, path: Path, X: FeatureArray) -> Consumed:
         """Score with Node."""

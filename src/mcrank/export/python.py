@@ -16,6 +16,7 @@ from mcrank.arrays import FeatureArray
 from mcrank.export.arrays import part_arrays
 from mcrank.export.parts import parts_of
 from mcrank.export.target import SCORERS, Consumed, Exportable, Target
+from mcrank.export.templates import filled
 
 _CODE = '''"""A model of mcrank @VERSION@ (ranker @RANKER@).
 
@@ -229,20 +230,18 @@ class Python(Target):
 
     def content(self, model: Exportable) -> bytes:
         """Return the source."""
-        text = _CODE
-        for word, value in {
-            "@VERSION@": model.version,
-            "@RANKER@": model.ranker,
-            "@OUTPUTS@": model.scorer.n_outputs,
-            "@FINGERPRINT@": model.fingerprint,
-            "@GRADES@": _tuple(model.grades),
-            "@RELEVANCE@": _tuple([] if model.values is None else model.values.tolist()),
-            "@BLEND@": model.kind == "blend",
-            "@PARTS@": "".join(_part(part_arrays(part)) for part in parts_of(model)),
-            "@FEATURES@": _tuple(model.feature_names),  # last: they may be anything
-        }.items():
-            text = text.replace(word, str(value))
-        return text.encode("ascii")
+        words = {
+            "VERSION": model.version,
+            "RANKER": model.ranker,
+            "OUTPUTS": model.scorer.n_outputs,
+            "FINGERPRINT": model.fingerprint,
+            "GRADES": _tuple(model.grades),
+            "RELEVANCE": _tuple([] if model.values is None else model.values.tolist()),
+            "BLEND": model.kind == "blend",
+            "PARTS": "".join(_part(part_arrays(part)) for part in parts_of(model)),
+            "FEATURES": _tuple(model.feature_names),
+        }
+        return filled(_CODE, words).encode("ascii")
 
     def consume(self, model: Exportable, path: Path, X: FeatureArray) -> Consumed:
         """Score by the file itself, which is ours."""

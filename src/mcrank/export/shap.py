@@ -13,6 +13,7 @@ import numpy as np
 
 from mcrank.arrays import FeatureArray
 from mcrank.export.target import Consumed, ConsumerMissing, Exportable, Target
+from mcrank.export.templates import filled
 from mcrank.export.trees import class_outputs, in_turn, row_counts, trees_of
 from mcrank.scorers.forest.forest import Forest
 from mcrank.scorers.heads import Head
@@ -72,18 +73,16 @@ class Shap(Target):
     def content(self, model: Exportable) -> bytes:
         """Return the source."""
         forest, _ = class_outputs(model.forest, model.head)
-        text = _CODE
-        for word, value in {
-            "@VERSION@": model.version,
-            "@RANKER@": model.ranker,
-            "@FEATURES@": forest.n_features,
-            "@OUTPUTS@": forest.n_outputs,
-            "@FINGERPRINT@": model.fingerprint,
-            "@ARRAYS@": "".join(_packed(name, array) for name, array in _arrays(forest).items()),
-            "@NAMES@": "(\n" + "".join(f"    {name!a},\n" for name in model.feature_names) + ")",
-        }.items():
-            text = text.replace(word, str(value))
-        return text.encode("ascii")
+        words = {
+            "VERSION": model.version,
+            "RANKER": model.ranker,
+            "FEATURES": forest.n_features,
+            "OUTPUTS": forest.n_outputs,
+            "FINGERPRINT": model.fingerprint,
+            "ARRAYS": "".join(_packed(name, array) for name, array in _arrays(forest).items()),
+            "NAMES": "(\n" + "".join(f"    {name!a},\n" for name in model.feature_names) + ")",
+        }
+        return filled(_CODE, words).encode("ascii")
 
     def consume(self, model: Exportable, path: Path, X: FeatureArray) -> Consumed:
         """Score with shap's own trees, which its values start from."""

@@ -92,11 +92,11 @@ class SQL(Target):
         rows = [[i, *(None if v != v else v for v in row)] for i, row in enumerate(X.tolist())]
         marks = ", ".join("?" * len(names))
         connection.executemany(f"INSERT INTO {dialect.quoted(self.source)} VALUES ({marks})", rows)
-        script = path.read_text()
-        for statement in script.split(";\n")[:-1]:
-            found = connection.execute(statement)
-        if "CREATE VIEW" in script:
-            found = connection.execute("SELECT * FROM mcrank_scores")
+        script = path.read_text(encoding="utf-8")
+        if isinstance(model.scorer, Forest) and self._walks(model.scorer):
+            (connection.executescript if self.dialect == "sqlite" else connection.execute)(script)
+            script = "SELECT * FROM mcrank_scores"
+        found = connection.execute(script)
         scored = np.array(sorted(found.fetchall()), dtype=np.float64)
         connection.close()
         return Consumed(scored[:, 1], version, scored[:, 2:].T)
