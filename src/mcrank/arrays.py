@@ -15,3 +15,9 @@ RowArray = npt.NDArray[np.int32]
 BoolArray = npt.NDArray[np.bool_]
 FeatureArray = npt.NDArray[np.float32]
 ByteArray = npt.NDArray[np.uint8]
+
+
+def read_only(array: Array) -> Array:
+    """Return the array itself, which nobody can write to from now on."""
+    array.setflags(write=False)
+    return array

@@ -7,7 +7,9 @@ checked where data is made and where a model is read; whatever else is printed p
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from mcrank.errors import DataError
@@ -89,3 +91,24 @@ def unshown_as_json(text: str) -> str:
     ["\\u202e"]
     """
     return _NOT_SHOWN_IN_LINES.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON can hold it: arrays as lists, NaN and infinities as null, others as their text.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.texts import plain
+    >>> plain({1: np.array([0.5, np.nan]), "kind": int})
+    {'1': [0.5, None], 'kind': "<class 'int'>"}
+    """
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
-import math
 import os
 import sys
 import traceback
@@ -25,7 +24,7 @@ from mcrank.cli.exits import FINE, INTERRUPTED, PIPE_CLOSED, SUMMARY, code_of
 from mcrank.cli.inputs import as_called
 from mcrank.cli.volume import Volume, say, set_volume, volume_options
 from mcrank.errors import McrankError, did_you_mean
-from mcrank.texts import printable, unshown_as_json
+from mcrank.texts import plain, printable, unshown_as_json
 
 # Command -> (module that holds `command`, its line in `mcrank --help`). No module here is imported before its
 # command is called, which keeps `mcrank --help` instant.
@@ -246,8 +245,8 @@ def print_json(value: Any) -> None:
 
 def json_text(value: Any) -> str:
     """Return what `print_json` prints; in ASCII where standard output has no other letters."""
-    plain = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
-    text = json.dumps(_plain(value), indent=2, ensure_ascii=plain, allow_nan=False)
+    ascii_only = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
+    text = json.dumps(plain(value), indent=2, ensure_ascii=ascii_only, allow_nan=False)
     # What is left after JSON's own escapes, such as half a character: in JSON's spelling, so nothing is lost.
     return unshown_as_json(text)
 
@@ -267,15 +266,3 @@ def print_facts(facts: Mapping[str, Any], err: bool = False) -> None:
     for name, value in shown.items():
         words = f"{value:.5g}" if isinstance(value, float) else printable(str(value))
         echo(f"{name:<{width}}{words}", err=err)
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mcrank.arrays import Array, Arrays, FeatureArray, FloatArray, IntArray
+from mcrank.arrays import Array, Arrays, FeatureArray, FloatArray, IntArray, read_only
 from mcrank.data.dataset import Dataset
 from mcrank.data.ids import plain_ids
 from mcrank.errors import DataError, MeasureError
@@ -127,7 +127,7 @@ def assemble(
         measures=tuple(measures),
         values=_frozen({m: np.stack([result.per_query[m] for result in found]) for m in measures}),
         means=_frozen({m: np.array([result.mean[m] for result in found]) for m in measures}),
-        scores=_read_only(scores),
+        scores=read_only(scores),
         feature_names=tests[0].feature_names,
         features=_features(tests),
         levels=levels,
@@ -180,13 +180,8 @@ def _importances(by_system: Mapping[str, Sequence[Outcome]], names: Sequence[str
 def _features(tests: Sequence[Dataset]) -> FeatureArray | None:
     if sum(test.X.nbytes for test in tests) > MOST_FEATURE_BYTES:
         return None
-    return _read_only(np.concatenate([test.X for test in tests]))
+    return read_only(np.concatenate([test.X for test in tests]))
 
 
 def _frozen(table: Arrays) -> Mapping[str, Array]:
-    return MappingProxyType({name: _read_only(array) for name, array in table.items()})
-
-
-def _read_only(array: Array) -> Array:
-    array.setflags(write=False)
-    return array
+    return MappingProxyType({name: read_only(array) for name, array in table.items()})

@@ -34,11 +34,11 @@ from zipfile import BadZipFile
 import numpy as np
 
 import mcrank
-from mcrank.arrays import Array, Arrays, FeatureArray
+from mcrank.arrays import Array, Arrays, FeatureArray, read_only
 from mcrank.errors import DataError
 from mcrank.experiments.comparison import Choice, Comparison, FoldFacts, System, SystemFold, TestRows, Timing
 from mcrank.experiments.leaderboard import Standing, costs
-from mcrank.texts import unshown_as_json
+from mcrank.texts import plain, unshown_as_json
 from mcrank.writing import replace_file
 
 FORMAT = 1
@@ -247,19 +247,6 @@ def json_bytes(value: Any, indent: int | None = 1) -> bytes:
     return (unshown_as_json(text) + "\n").encode()
 
 
-def plain(value: Any) -> Any:
-    """Return ``value`` as JSON can hold it."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(entry) for entry in value]
-    if isinstance(value, (np.generic, np.ndarray)):
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
-
-
 def read_json(path: Path) -> Any:
     """Read a JSON file."""
     return json.loads(path.read_text(encoding="utf-8"))
@@ -275,12 +262,7 @@ def npz_bytes(arrays: Mapping[str, Array]) -> bytes:
 def read_npz(path: Path) -> Arrays:
     """Read all arrays of an npz file."""
     with np.load(io.BytesIO(path.read_bytes())) as kept:
-        return {name: _read_only(kept[name]) for name in kept.files}
-
-
-def _read_only(array: Array) -> Array:
-    array.setflags(write=False)
-    return array
+        return {name: read_only(kept[name]) for name in kept.files}
 
 
 def npy_bytes(array: Array) -> bytes:

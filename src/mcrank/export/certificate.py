@@ -12,7 +12,6 @@ import hashlib
 import json
 import math
 import platform
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from mcrank.export.bounds import bound
 from mcrank.export.hard_rows import hard_rows
 from mcrank.export.target import Consumed, Exportable, Target
 from mcrank.metrics.measure import parse_measure
+from mcrank.texts import plain
 
 MEASURE = "ndcg@10"
 _LISTED = 10  # queries with the most swapped pairs
@@ -134,7 +134,7 @@ class Certificate:
 
     def to_json(self) -> bytes:
         """Return the certificate as JSON; what is no number, or infinite, is null."""
-        text = json.dumps(_plain(asdict(self)), ensure_ascii=False, allow_nan=False, indent=2)
+        text = json.dumps(plain(asdict(self)), ensure_ascii=False, allow_nan=False, indent=2)
         return (text + "\n").encode()
 
 
@@ -341,11 +341,3 @@ def _digests(path: Path) -> dict[str, str]:
 
 def _number(value: Any) -> float | None:
     return float(value) if math.isfinite(value) else None
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mcrank.arrays import Arrays, FloatArray
 from mcrank.options import fitted, option
 from mcrank.rankers.base import Ranker
@@ -9,7 +11,34 @@ from mcrank.scorers.linear import Linear
 from mcrank.scorers.scaling import SCALINGS, Scaling
 
 
-class LinearRanker(Ranker):
+def scaling_option(default: str) -> Any:
+    """Declare ``scaling``, which linear rankers and nets share."""
+    return option(
+        default=default,
+        choices=SCALINGS,
+        help="how features are scaled: not, to variance 1, to 0..1, or log(1 + |x|) to variance 1",
+    )
+
+
+class WeightedRanker(Ranker):
+    """A ranker whose scorer has weights, of scaled features."""
+
+    scorer_: Any = fitted()
+
+    @property
+    def weights_(self) -> FloatArray:
+        """Weights of the scorer, as it keeps them."""
+        weights: FloatArray = self.scorer_.weights
+        return weights
+
+    @property
+    def scaling_(self) -> Scaling:
+        """How features were scaled, learned from the training rows."""
+        scaling: Scaling = self.scorer_.scaling
+        return scaling
+
+
+class LinearRanker(WeightedRanker):
     """A ranker whose score is a weighted sum of scaled features; a subclass writes ``_fit``.
 
     Attributes
@@ -20,22 +49,8 @@ class LinearRanker(Ranker):
         How features were scaled, learned from the training rows.
     """
 
-    scaling: str = option(
-        default="zscore",
-        choices=SCALINGS,
-        help="how features are scaled: not, to variance 1, to 0..1, or log(1 + |x|) to variance 1",
-    )
+    scaling: str = scaling_option("zscore")
     scorer_: Linear = fitted()
-
-    @property
-    def weights_(self) -> FloatArray:
-        """Weight of each feature after scaling."""
-        return self.scorer_.weights
-
-    @property
-    def scaling_(self) -> Scaling:
-        """How features were scaled, learned from the training rows."""
-        return self.scorer_.scaling
 
     def _scorer_of(self, arrays: Arrays) -> Linear:
         return Linear.from_arrays(arrays, self.options_["scaling"], self.n_features_in_)

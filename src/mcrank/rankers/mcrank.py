@@ -82,11 +82,7 @@ class GradeRanker(TreeRanker, GradedRanker):
 
     @abstractmethod
     def _class_loss(
-        self,
-        classes: RowArray,
-        n_classes: int,
-        weight: FloatArray | None,
-        options: Options,
+        self, classes: RowArray, n_classes: int, weight: FloatArray | None, options: Options
     ) -> ClassLoss | AdaptiveLoss:
         """Return the loss on class codes."""
 
@@ -140,11 +136,7 @@ class McRank(GradeRanker):
     )
 
     def _class_loss(
-        self,
-        classes: RowArray,
-        n_classes: int,
-        weight: FloatArray | None,
-        options: Options,
+        self, classes: RowArray, n_classes: int, weight: FloatArray | None, options: Options
     ) -> ClassLoss | AdaptiveLoss:
         adaptive = options["base_class"] == "adaptive"
         if adaptive and options["sequential"]:
@@ -199,11 +191,7 @@ class OrdinalMcRank(GradeRanker):
     card: ClassVar[Card] = Card("pointwise", "cumulative logistic, one per grade boundary", "trees", False)
 
     def _class_loss(
-        self,
-        classes: RowArray,
-        n_classes: int,
-        weight: FloatArray | None,
-        options: Options,
+        self, classes: RowArray, n_classes: int, weight: FloatArray | None, options: Options
     ) -> ClassLoss:
         return OrdinalLoss(classes, n_classes, weight)
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mcrank.arrays import Arrays, FloatArray, IntArray
+from mcrank.arrays import Arrays, IntArray
 from mcrank.data.dataset import Dataset
 from mcrank.errors import OptionError
 from mcrank.losses.lambdas import MOST_PAIRS, LambdaLoss
@@ -18,17 +18,18 @@ from mcrank.losses.pairwise import PairwiseLogistic
 from mcrank.metrics.kendall import Kendall
 from mcrank.metrics.measure import Measure
 from mcrank.options import Options, fitted, option
-from mcrank.rankers.base import Card, Ranker, Trained, pairs_option, stopping_option
+from mcrank.rankers.base import Card, Trained, pairs_option, stopping_option
+from mcrank.rankers.linear import WeightedRanker, scaling_option
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.net import ACTIVATIONS, Net, layer_sizes, n_weights
-from mcrank.scorers.scaling import SCALINGS, Scaling
+from mcrank.scorers.scaling import Scaling
 from mcrank.training.descent import OPTIMIZERS, Descent
 from mcrank.training.weights import relative_weight
 
 _MOST_HALVINGS = 30  # of the rate before training gives up
 
 
-class NetRanker(Ranker):
+class NetRanker(WeightedRanker):
     """A ranker whose scorer is a net with one to three hidden layers and one linear output.
 
     A subclass says which loss (`_loss`) and which measure of the training scores tells a step that was too
@@ -56,11 +57,7 @@ class NetRanker(Ranker):
     learning_rate: float = option(default=0.001, low=0, high=10, open_low=True, help="length of a step")
     batch_queries: int = option(default=8, low=1, high=2**31 - 1, help="queries of each step")
     l2: float = option(default=0.03, low=0, high=1, help="share of the weights lost with a step of rate 1")
-    scaling: str = option(
-        default="log",
-        choices=SCALINGS,
-        help="how features are scaled: not, to variance 1, to 0..1, or log(1 + |x|) to variance 1",
-    )
+    scaling: str = scaling_option("log")
     sigma: float = option(
         default=1.0, low=0, high=1e6, open_low=True, help="steepness of the logistic curve of a pair"
     )
@@ -68,16 +65,6 @@ class NetRanker(Ranker):
         default=0, low=0, high=2**63 - 1, help="seed of first weights and of shuffling"
     )
     scorer_: Net = fitted()
-
-    @property
-    def weights_(self) -> FloatArray:
-        """Weights and biases of all layers, one behind the other."""
-        return self.scorer_.weights
-
-    @property
-    def scaling_(self) -> Scaling:
-        """How features were scaled, learned from the training rows."""
-        return self.scorer_.scaling
 
     @abstractmethod
     def _loss(self, data: Dataset, options: dict[str, Any]) -> PairwiseLogistic | LambdaLoss | None:
