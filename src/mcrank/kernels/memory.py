@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import platform
 import time
 from typing import Any
@@ -41,7 +42,7 @@ def aligned(*shape: int, dtype: npt.DTypeLike = np.int64) -> Array:
     >>> aligned(3, 5).ctypes.data % 64
     0
     """
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    size = math.prod(shape) * np.dtype(dtype).itemsize
     raw = np.zeros(size + CACHE_LINE, dtype=np.uint8)
     start = -raw.ctypes.data % CACHE_LINE
     return raw[start : start + size].view(dtype).reshape(shape)
