@@ -6,13 +6,27 @@ import importlib
 import os
 
 from tests.fuzz.containers import CacheTarget, ModelTarget
+from tests.fuzz.foreign import CatBoostTarget, LightGBMTarget, RankLibTarget, UbjsonTarget, XGBoostTarget
 from tests.fuzz.tables import Tables
 from tests.fuzz.target import Target
 from tests.fuzz.texts import Letor, QrelsTarget, RunsTarget, Scores
 
 TARGETS: dict[str, type[Target]] = {
     target.name: target
-    for target in (ModelTarget, CacheTarget, Letor, Tables, QrelsTarget, RunsTarget, Scores)
+    for target in (
+        ModelTarget,
+        CacheTarget,
+        Letor,
+        Tables,
+        QrelsTarget,
+        RunsTarget,
+        Scores,
+        LightGBMTarget,
+        XGBoostTarget,
+        UbjsonTarget,
+        CatBoostTarget,
+        RankLibTarget,
+    )
 }
 
 

@@ -168,6 +168,8 @@ def to_ubjson(value: Any) -> bytes:
         return b"[#" + _length(len(value)) + b"".join(map(to_ubjson, value))
     if isinstance(value, str):
         return b"S" + _sized(value.encode())
+    if value is None or isinstance(value, bool):
+        return {None: b"Z", True: b"T", False: b"F"}[value]
     if isinstance(value, float):
         return b"d" + struct.pack(">f", value)
     return b"L" + struct.pack(">q", value)

@@ -26,7 +26,7 @@ from mcrank.models.imports.outcome import (
     head_for,
 )
 from mcrank.models.imports.parts import MOST_FEATURES, MOST_OUTPUTS, Part, read_json
-from mcrank.models.imports.planting import LooseTree, leaf_only, plant
+from mcrank.models.imports.planting import LooseTree, leaf_only, nearest32, plant
 from mcrank.rankers.imported import ImportedRanker
 
 MOST_SPLITS = 16  # of a symmetric tree: as many as CatBoost itself grows
@@ -204,8 +204,7 @@ def _split(part: Part, features: list[_Feature]) -> tuple[_Feature, float]:
     if part["split_type"].text() != "FloatFeature":
         part["split_type"].refuse("FloatFeature: splits by categories cannot be imported exactly")
     feature = features[part["float_feature_index"].integer(0, len(features) - 1)]
-    with np.errstate(over="ignore"):
-        return feature, float(np.float32(part["border"].number()))
+    return feature, float(nearest32(part["border"].number()))
 
 
 def _symmetric(part: Part, features: list[_Feature], outputs: int, scale: float) -> list[LooseTree]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from mcrank.arrays import FloatArray, IntArray
 from mcrank.errors import ModelFileError
 
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 MOST_FEATURES = 1 << 20
 MOST_OUTPUTS = 1000
 _NUMBERS = {"int": (int, bool), "float": (int, float)}
@@ -194,5 +196,9 @@ def lines_of(content: bytes, where: str) -> list[str]:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ModelFileError(f"{where} is not text: line {line} is not UTF-8.") from None
+    control = _CONTROL.search(text)
+    if control:
+        line = text.count("\n", 0, control.start()) + 1
+        raise ModelFileError(f"{where} is not text: line {line} has the character {control[0]!a}.")
     # Not `splitlines`, to which a name may have line ends.
     return [line.removesuffix("\r") for line in text.split("\n")]

@@ -51,6 +51,12 @@ def leaf_only(value: float, output: int = 0, rows: float = 0.0) -> LooseTree:
     return LooseTree(none, np.zeros(1), 0, none, none, np.array([value]), 0.0, rows, output)
 
 
+def nearest32(values: npt.ArrayLike) -> Array:
+    """Return numbers as float32, those beyond it as infinities: whoever asks sees to them."""
+    with np.errstate(over="ignore"):
+        return np.asarray(values).astype(np.float32)
+
+
 def floor32(values: Array) -> Array:
     """Return the largest float32 not above each number: float32 values fall on the same side of both.
 

@@ -13,12 +13,14 @@ import numpy as np
 from mcrank.errors import ModelFileError, OptionError
 from mcrank.models.imports.outcome import Outcome, Wishes, check_features, linear_scorer
 from mcrank.models.imports.parts import MOST_FEATURES, lines_of, number_of, shown
-from mcrank.models.imports.planting import LooseTree, plant
+from mcrank.models.imports.planting import LooseTree, nearest32, plant
 from mcrank.rankers.imported import ImportedRanker
 from mcrank.scorers.heads import Head
 
 _TREES = ("LambdaMART", "MART", "Random Forests")
 _LINEAR = ("Coordinate Ascent", "Linear Regression")
+_ATTRIBUTE = re.compile(r"""\s*([A-Za-z]+)\s*=\s*("[^"&]*"|'[^'&]*')""")
+_ATTRIBUTES = re.compile(rf"(?:{_ATTRIBUTE.pattern})*\s*")
 _TOKEN = re.compile(r"<([^<>]*)>|([^<>]+)|[<>]")
 
 
@@ -123,7 +125,7 @@ class _Tag(NamedTuple):
     """A tag, or the text between two (with an empty name), and its line."""
 
     name: str
-    rest: str
+    rest: str  # attributes, or the text
     line: int
 
 
@@ -150,8 +152,11 @@ class _Parser:
                 if text is not None and text.strip():
                     yield _Tag("", text.strip(), number)
                 elif text is None:
-                    name, _, rest = match[1].strip().partition(" ")
-                    yield _Tag(name, rest.strip(), number)
+                    name, _, rest = match[1].partition(" ")
+                    if not _ATTRIBUTES.fullmatch(rest):
+                        self.line = number
+                        self.refuse(f'a tag must have name="value" behind its name, got {shown(rest)}')
+                    yield _Tag(name.strip(), rest, number)
 
     def next(self) -> _Tag | None:
         tag = next(self.tags, None)
@@ -172,8 +177,7 @@ class _Parser:
     def content(self, name: str) -> float:
         """Return the number between a tag, which has been read, and its end; as float32, like RankLib."""
         text = self.take("").rest
-        with np.errstate(over="ignore"):
-            value = float(np.float32(number_of(text)))
+        value = float(nearest32(number_of(text)))
         if np.isnan(value):
             self.refuse(f"{name} must be a number, got {shown(text)}")
         self.take(f"/{name}")
@@ -192,18 +196,16 @@ class _Parser:
         return found
 
     def tree(self, tag: _Tag) -> LooseTree:
-        match = re.search(r"\bweight\s*=\s*[\"']([^\"']*)[\"']", tag.rest)
-        weight = number_of(match[1]) if match else np.nan
+        found = [match[2] for match in _ATTRIBUTE.finditer(tag.rest) if match[1] == "weight"]
+        weight = float(nearest32(number_of(found[0][1:-1] if len(found) == 1 else "")))
         if not np.isfinite(weight):
-            self.refuse("a <tree> must have a weight that is a finite number")
+            self.refuse("a <tree> must have one weight that is a finite number")
         nodes = self.nodes()
         self.take("/tree")
         columns = [np.array(column) for column in zip(*nodes, strict=True)]
         feature, threshold, left, right, value, rows = columns
         zero_left = threshold >= 0  # a missing value is 0
-        return LooseTree(
-            feature, threshold, zero_left, left, right, value * float(np.float32(weight)), 0.0, rows
-        )
+        return LooseTree(feature, threshold, zero_left, left, right, value * weight, 0.0, rows)
 
     def nodes(self) -> list[list[float]]:
         """Read the nodes of a tree: feature, threshold, children, value and number of leaves of each."""

@@ -23,7 +23,7 @@ from mcrank.models.imports.outcome import (
     linear_scorer,
 )
 from mcrank.models.imports.parts import MOST_FEATURES, MOST_OUTPUTS, Part, number_of, read_json
-from mcrank.models.imports.planting import LooseTree, plant
+from mcrank.models.imports.planting import LooseTree, nearest32, plant
 from mcrank.models.imports.ubjson import looks_like_ubjson, read_ubjson
 from mcrank.rankers.imported import ImportedRanker
 
@@ -112,14 +112,12 @@ def _outcome(part: Part, wishes: Wishes, kept: int | None) -> Outcome:
     head, base = head_for(_OBJECTIVES[name], outputs, wishes, where), _base(param, name, outputs)
     names = _names(learner, n_features)
     if source["boosting"] == "gblinear":
-        with np.errstate(over="ignore"):
-            numbers = booster["model"]["weights"].numbers((n_features + 1) * outputs)
-            weights = numbers.astype(np.float32).astype(np.float64)
+        weights = nearest32(booster["model"]["weights"].numbers((n_features + 1) * outputs))
         if outputs > 1:
             raise ModelFileError(f"{where} is a linear model of {outputs} classes; linear ones can have one.")
         if not np.isfinite(weights).all():
             booster["model"]["weights"].refuse("finite numbers")
-        scorer = linear_scorer(weights[:-1], float(weights[-1] + base[0]), where)
+        scorer = linear_scorer(weights[:-1], float(weights[-1]) + float(base[0]), where)
         return Outcome(scorer, head, source, names, 0)
     trees, rounds = _trees(booster, outputs, kept)
     return Outcome(plant(trees, base, n_features, where, prune=True), head, source, names, rounds)
@@ -134,10 +132,10 @@ def _base(param: Part, objective: str, outputs: int) -> Array:
     """Return the margin of each output before the first tree."""
     part = param["base_score"]
     text = part.text() if isinstance(part.value, str) else json.dumps(part.number())
-    values = np.array([number_of(word.strip()) for word in text.strip("[]").split(",")])
+    values = nearest32(np.array([number_of(word.strip()) for word in text.strip("[]").split(",")]))
     if len(values) not in (1, outputs) or not np.isfinite(values).all():
         part.refuse(f"a finite number, or one for each of {outputs} outputs")
-    base = np.broadcast_to(values.astype(np.float32).astype(np.float64), (outputs,))
+    base = np.broadcast_to(values.astype(np.float64), (outputs,))
     if objective in _BASE_IS_PROBABILITY:
         if not ((base > 0) & (base < 1)).all():
             part.refuse("a probability between 0 and 1")
@@ -174,7 +172,7 @@ def _trees(booster: Part, outputs: int, kept: int | None) -> tuple[list[LooseTre
         model["tree_info"].refuse(f"outputs from 0 to {outputs - 1}")
     factors = np.ones(count)
     if kind == "dart":
-        factors = booster["weight_drop"].numbers(count).astype(np.float32)
+        factors = nearest32(booster["weight_drop"].numbers(count))
         if not np.isfinite(factors).all():
             booster["weight_drop"].refuse("finite numbers")
     starts = _starts(model, count, outputs)
@@ -219,8 +217,8 @@ def _tree(part: Part, output: int, factor: float) -> LooseTree:
     feature = part["split_indices"].integers(size)
     if (feature[~leaf] < 0).any():
         part["split_indices"].refuse("features, none negative")
+    condition = nearest32(part["split_conditions"].numbers(size))
     with np.errstate(over="ignore"):
-        condition = part["split_conditions"].numbers(size).astype(np.float32)
         below = np.nextafter(condition, np.float32(-np.inf))  # x < t is x <= the number before t
     default = part["default_left"].integers(size)
     if ((default != 0) & (default != 1)).any():
