@@ -1,11 +1,15 @@
-"""Scoring speed: mcrank, LightGBM and ONNX Runtime on the same trees, the same rows and the same threads.
+"""Scoring speed: mcrank, LightGBM and ONNX Runtime on the same trees, the same rows and the same threads; and
+imported models against the library that trained them.
 
-LightGBM trains the forest; its dump becomes a mcrank `Forest` and an ONNX `TreeEnsembleRegressor`, and all
-three must give the same scores before any clock starts. Systems take turns; the median of the turns counts.
-One thread is measured in CPU time, more threads in wall time.
+LightGBM trains the forest; it becomes a mcrank `Forest` (`mcrank.from_lightgbm`) and an ONNX
+`TreeEnsembleRegressor`, and all three must give the same scores before any clock starts. Then LightGBM,
+XGBoost, CatBoost and scikit-learn each train models of their own, and score them beside what mcrank made of
+them. Systems take turns; the median of the turns counts. One thread is measured in CPU time, more threads in
+wall time.
 
     python benchmarks/predict.py                       # Markdown on stdout
     python benchmarks/predict.py --json predict.json   # and the figures as JSON
+    python benchmarks/predict.py --only imported       # imported models alone
 """
 
 from __future__ import annotations
@@ -28,7 +32,8 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper
 
-from mcrank.scorers.forest.forest import Forest, ForestBuilder
+import mcrank
+from mcrank.scorers.forest.forest import Forest
 from mcrank.scorers.forest.predict import predict_raw
 
 ROWS = 10_000
@@ -67,35 +72,6 @@ def train(shape: Shape, missing: float) -> tuple[lightgbm.Booster, np.ndarray]:
         options |= {"objective": "multiclass", "num_class": shape.outputs}
     booster = lightgbm.train(options, lightgbm.Dataset(X[:-ROWS], target[:-ROWS]), shape.rounds)
     return booster, np.ascontiguousarray(X[-ROWS:])
-
-
-def to_float32(threshold: float) -> np.float32:
-    """Return the largest float32 not above a threshold: float32 values fall on the same side of both."""
-    highest = np.finfo(np.float32).max
-    rounded = np.float32(np.clip(threshold, -highest, highest))
-    # float() because NumPy would round the threshold to float32 before comparing.
-    return rounded if float(rounded) <= threshold else np.nextafter(rounded, np.float32(-np.inf))
-
-
-def to_forest(booster: lightgbm.Booster, shape: Shape) -> Forest:
-    builder = ForestBuilder(shape.features, np.zeros(shape.outputs))
-    for t, info in enumerate(booster.dump_model()["tree_info"]):
-        waiting = [info["tree_structure"]]
-        nodes: dict[str, list[Any]] = {
-            name: [] for name in ("feature", "threshold", "missing_left", "left", "right", "value")
-        }
-        for node in waiting:  # grows while it is read: children behind their parents
-            inner = "leaf_value" not in node
-            nodes["feature"].append(node["split_feature"] if inner else -1)
-            nodes["threshold"].append(to_float32(node["threshold"]) if inner else 0.0)
-            nodes["missing_left"].append(int(node["default_left"]) if inner else 0)
-            nodes["left"].append(len(waiting) if inner else -1)
-            nodes["right"].append(len(waiting) + 1 if inner else -1)
-            nodes["value"].append(0.0 if inner else node["leaf_value"])
-            if inner:
-                waiting += [node["left_child"], node["right_child"]]
-        builder.append(**nodes, output=t % shape.outputs)
-    return builder.build()
 
 
 def to_onnx(forest: Forest) -> bytes:
@@ -138,7 +114,7 @@ def onnx_session(model: bytes, threads: int) -> Any:
 def systems(shape: Shape, missing: float, threads: int) -> tuple[dict[str, Callable[[Any], Any]], np.ndarray]:
     """Return one scoring function per system, checked against each other, and the rows."""
     booster, X = train(shape, missing)
-    forest = to_forest(booster, shape)
+    forest = mcrank.from_lightgbm(booster).scorer_
     session = onnx_session(to_onnx(forest), threads)
     score: dict[str, Callable[[Any], Any]] = {
         "mcrank": lambda rows: predict_raw(forest, rows, n_jobs=threads),
@@ -158,7 +134,7 @@ def measure(
 ) -> dict[str, float]:
     """Return the median microseconds per row of each system."""
     clock = time.process_time if threads == 1 else time.perf_counter
-    batches = [np.ascontiguousarray(X[i : i + batch]) for i in range(0, ROWS, batch)]
+    batches = [np.ascontiguousarray(X[i : i + batch]) for i in range(0, len(X), batch)]
     taken: dict[str, list[float]] = {name: [] for name in score}
     for turn in range(turns + 1):  # the first turn warms up
         for name, function in score.items():
@@ -166,24 +142,12 @@ def measure(
             for rows in batches:
                 function(rows)
             if turn:
-                taken[name].append((clock() - start) / ROWS * 1e6)
+                taken[name].append((clock() - start) / len(X) * 1e6)
     return {name: statistics.median(times) for name, times in taken.items()}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--turns", type=int, default=7, help="turns of each system (default 7)")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--batches", type=int, nargs="+", default=list(JUDGED))
-    parser.add_argument("--missing", type=float, default=0.0, help="share of NaN in the data (default 0)")
-    parser.add_argument("--json", type=Path, help="write the figures here")
-    options = parser.parse_args()
-    results: list[dict[str, Any]] = []
-    print(
-        f"{platform.machine()}, Python {platform.python_version()}, Numba {numba.__version__}, "
-        f"LightGBM {lightgbm.__version__}, ONNX {onnx.__version__}, ONNX Runtime {onnxruntime.__version__}; "
-        f"{options.missing:.0%} of the values missing\n"
-    )
+def measure_same(options: argparse.Namespace, results: list[dict[str, Any]]) -> None:
+    """Print the table of the same trees in three systems."""
     print(
         "| model | threads | batch | mcrank us/row | LightGBM | ONNX Runtime | x LightGBM | x ONNX Runtime |"
     )
@@ -213,6 +177,106 @@ def main() -> None:
     met = all(r["ratio"][name] >= bar for r in judged for name, bar in BARS.items())
     bars = ", ".join(f"{bar:g}x {name}" for name, bar in BARS.items())
     print(f"\nBar at batches {JUDGED[0]} and {JUDGED[1]} ({bars}): {'met' if met else 'NOT met'}.")
+
+
+# What an imported model must be, times the speed of the library it comes from, at the judged batches.
+IMPORT_BARS = {"LightGBM": 10.0, "XGBoost": 10.0, "CatBoost": 1.0}
+Scored = tuple[str, mcrank.ImportedRanker, Callable[[Any], Any], float]
+
+
+def imported(threads: int, missing: float) -> tuple[list[Scored], np.ndarray]:
+    """Models of each library with what it scores by, fastest form it has, and how far scores may be apart."""
+    import catboost
+    import xgboost
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    rng = np.random.default_rng(2024)
+    X = rng.standard_normal((3000 + ROWS, 136)).astype(np.float32)
+    z = X[:, :4] @ rng.standard_normal((4, 3)).astype(np.float32)
+    y = np.digitize(z[:, 0] + z[:, 1] * z[:, 2] / 4, [-1.0, 0.0, 1.0, 2.0])
+    X[rng.random(X.shape) < missing] = np.nan
+    rows, train_X, train_y = np.ascontiguousarray(X[-ROWS:]), X[:-ROWS], y[:-ROWS]
+    found: list[Scored] = []
+    for classes in (1, 5):
+        several, rounds = (f", {classes} classes", 40) if classes > 1 else ("", 200)
+        count = {"num_class": classes} if classes > 1 else {}
+        options = {"objective": "multiclass" if classes > 1 else "regression", "num_leaves": 31, **count}
+        booster = lightgbm.train(
+            {"verbose": -1, "num_threads": 1, **options}, lightgbm.Dataset(train_X, train_y), rounds
+        )
+
+        def by_lightgbm(rows: Any, booster: Any = booster) -> Any:
+            return booster.predict(rows, raw_score=True, num_threads=threads)
+
+        found.append((f"LightGBM{several}", mcrank.from_lightgbm(booster), by_lightgbm, 0.0))
+        options = {
+            "objective": "multi:softprob" if classes > 1 else "reg:squarederror",
+            "max_depth": 6,
+            **count,
+        }
+        trees = xgboost.train({"nthread": threads, **options}, xgboost.DMatrix(train_X, train_y), rounds)
+
+        def by_xgboost(rows: Any, booster: Any = trees) -> Any:
+            return booster.inplace_predict(rows, predict_type="margin", validate_features=False)
+
+        found.append((f"XGBoost{several}", mcrank.from_xgboost(trees), by_xgboost, 1e-4))
+        options = {"loss_function": "MultiClass" if classes > 1 else "RMSE", "depth": 6, "iterations": rounds}
+        quiet = {"thread_count": 1, "verbose": 0, "allow_writing_files": False}
+        cat = catboost.CatBoost(options | quiet).fit(train_X, train_y)
+
+        def by_catboost(rows: Any, model: Any = cat) -> Any:
+            return model.predict(rows, prediction_type="RawFormulaVal", thread_count=threads)
+
+        found.append((f"CatBoost{several}", mcrank.from_catboost(cat), by_catboost, 0.0))
+    hist = HistGradientBoostingRegressor(max_iter=100).fit(train_X, train_y)
+    found.append(("scikit-learn HGB", mcrank.from_sklearn(hist), hist.predict, 0.0))
+    return found, rows
+
+
+def measure_imported(options: argparse.Namespace, results: list[dict[str, Any]]) -> None:
+    """Print the table of imported models."""
+    print("\n| model of | trees | batch | mcrank us/row | its own library | times as fast |")
+    print("|---|---|---|---|---|---|")
+    scored, X = imported(1, options.missing)
+    met = True
+    for name, ranker, original, apart in scored:
+        off = np.abs(ranker.predict_raw(X[:2000]) - np.reshape(original(X[:2000]), (2000, -1))).max()
+        if off > apart:
+            sys.exit(f"mcrank and {name} do not give the same scores: {off:g} apart.")
+        ranker.set_params(n_jobs=1)
+        pair = {"mcrank": ranker.predict_raw, "original": original}
+        for batch in options.batches:
+            rows = X[: max(batch, min(ROWS, 300 * batch))]  # of single rows some hundred are enough
+            times = measure(pair, rows, batch, options.turns, 1)
+            ratio = times["original"] / times["mcrank"]
+            print(f"| {name} | {ranker.scorer_.n_trees} | {batch} | {times['mcrank']:.2f} "
+                  f"| {times['original']:.2f} | {ratio:.1f} |", flush=True)  # fmt: skip
+            results.append({"imported": name, "batch": batch, "us_per_row": times, "ratio": ratio})
+            bar = IMPORT_BARS.get(name.split(",")[0])
+            met &= bar is None or batch not in JUDGED or ratio >= bar
+    bars = ", ".join(f"{bar:g}x {name}" for name, bar in IMPORT_BARS.items())
+    print(f"\nBar at batches {JUDGED[0]} and {JUDGED[1]} ({bars}): {'met' if met else 'NOT met'}.")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--turns", type=int, default=7, help="turns of each system (default 7)")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--batches", type=int, nargs="+", default=list(JUDGED))
+    parser.add_argument("--missing", type=float, default=0.0, help="share of NaN in the data (default 0)")
+    parser.add_argument("--only", choices=("same", "imported"), help="one of the two tables")
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    options = parser.parse_args()
+    results: list[dict[str, Any]] = []
+    print(
+        f"{platform.machine()}, Python {platform.python_version()}, Numba {numba.__version__}, "
+        f"LightGBM {lightgbm.__version__}, ONNX {onnx.__version__}, ONNX Runtime {onnxruntime.__version__}; "
+        f"{options.missing:.0%} of the values missing\n"
+    )
+    if options.only != "imported":
+        measure_same(options, results)
+    if options.only != "same":
+        measure_imported(options, results)
     if options.json:
         options.json.write_text(json.dumps({"missing": options.missing, "results": results}, indent=2) + "\n")
 

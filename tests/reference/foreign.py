@@ -27,7 +27,7 @@ def lightgbm_raw(text: str, row: list[float]) -> list[float]:
     sigmoid = re.search(r"sigmoid:(\S+)", told.get("objective", ""))
     named = told.get("objective", "").startswith(("binary", "multiclassova", "cross_entropy"))
     factor = float(sigmoid[1]) if sigmoid and named else 1.0
-    if "average_output" in head:
+    if "average_output" in map(str.strip, head.split("\n")) or "average_output" in told:
         factor /= max(1, len(trees) // outputs)
     for number, tree in enumerate(trees):
         sums[number % outputs] += _lightgbm_tree(_keys(tree), row) * factor
@@ -79,7 +79,7 @@ def xgboost_raw(model: Any, row: list[float]) -> list[float]:
     kept = len(inner["trees"])
     attributes = learner.get("attributes") or {}
     if "scikit_learn" in attributes and "best_iteration" in attributes:
-        starts = inner["iteration_indptr"]
+        starts = inner.get("iteration_indptr", list(range(0, len(inner["trees"]) + 1, outputs)))
         kept = starts[min(int(attributes["best_iteration"]) + 1, len(starts) - 1)]
     for tree, output, factor in list(zip(inner["trees"], inner["tree_info"], factors, strict=True))[:kept]:
         sums[output] += _xgboost_tree(tree, row) * float(np.float32(factor))

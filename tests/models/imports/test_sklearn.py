@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn import ensemble, linear_model, tree
+from threadpoolctl import threadpool_limits
 
 import mcrank
 from mcrank.errors import ModelFileError, OptionError
@@ -37,6 +38,13 @@ MODELS = {
     "tree": tree.DecisionTreeRegressor(max_depth=4),
     "tree of classes": tree.DecisionTreeClassifier(max_depth=4),
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """On a busy machine scikit-learn's threads wait for each other."""
+    with threadpool_limits(1):
+        yield
 
 
 @pytest.mark.parametrize("name", MODELS)

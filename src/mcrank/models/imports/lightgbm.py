@@ -34,6 +34,7 @@ _OBJECTIVES = {
     "poisson": LOG, "gamma": LOG, "tweedie": LOG, "binary": ODDS, "cross_entropy": ODDS,
     "cross_entropy_lambda": SCORE, "multiclass": CLASSES, "multiclassova": EACH,
 }  # fmt: skip
+_KEY = re.compile(r"[A-Za-z_]\w*")
 _CATEGORICAL, _DEFAULT_LEFT, _MISSING_TYPE = 1, 2, 12
 _ZERO_AS_MISSING, _NAN_IS_MISSING = 4, 8
 _ZERO = np.float32(1e-35)  # LightGBM takes values up to here for 0
@@ -177,6 +178,11 @@ def _sections(lines: list[str], where: str) -> tuple[_Section, list[_Section], b
     for number, line in enumerate(lines, start=1):
         line = line.strip()
         if line == "end of trees" or line.startswith(("feature importances:", "feature_importances:")):
+            hidden = next(
+                (n for n, late in enumerate(lines, 1) if n > number and late.startswith("Tree=")), 0
+            )
+            if hidden:
+                raise ModelFileError(f"{where}: line {hidden}: a tree stands behind the end of trees.")
             return head, trees, True
         key, equals, value = line.partition("=")
         if key == "Tree" and equals:
@@ -184,7 +190,7 @@ def _sections(lines: list[str], where: str) -> tuple[_Section, list[_Section], b
                 raise ModelFileError(f"{where}: line {number}: tree {len(trees)} is called {shown(value)}.")
             section = _Section(where, f"tree {len(trees)}", number)
             trees.append(section)
-        elif equals or line == "average_output":
+        elif (equals and _KEY.fullmatch(key)) or line == "average_output":
             section.add(key, value, number)
         elif line and not (section is head and line == "tree"):
             raise ModelFileError(f"{where}: line {number} must be key=value, got {shown(line)}.")

@@ -100,7 +100,7 @@ def plant(
     for name, dtype in _FIELDS.items():
         parts = [np.broadcast_to(getattr(tree, name), (len(tree.feature),)) for tree in trees]
         with np.errstate(over="ignore"):
-            nodes[name] = np.concatenate([*parts, np.empty(0)]).astype(dtype)
+            nodes[name] = np.concatenate([*parts, np.empty(0, dtype)]).astype(dtype)
     loose = _Loose(where, offsets, np.repeat(np.arange(len(trees)), sizes), nodes)
     loose.check(n_features)
     order = loose.order(prune)
