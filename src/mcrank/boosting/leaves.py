@@ -28,25 +28,26 @@ def tree_arrays(
 
     ``unit`` turns an integer gain into the loss's own scale.
     """
-    inner = nodes["left"] >= 0
-    feature = np.where(inner, nodes["feature"], -1).astype(np.int32)
-    threshold = np.zeros(len(nodes), dtype=np.float32)
-    f = feature[inner]
-    value_bin = nodes["bin"][inner] - binned.missing[f]
-    last = value_bin == binned.n_bins[f] - 1 - binned.missing[f]
-    place = binned.value_start[f] - f + np.where(last, 0, value_bin)
-    # A cut after the last value bin parts known from missing values: every number is below it.
+    left, feature = np.ascontiguousarray(nodes["left"]), np.ascontiguousarray(nodes["feature"])
+    place = binned.value_start[feature] - feature + (nodes["bin"] - binned.missing[feature])
+    # What leaves have found is overwritten in the end.
     padded = edges if len(edges) else np.zeros(1, dtype=np.float32)
-    threshold[inner] = np.where(last, FLOAT32_MAX, padded[np.minimum(place, len(padded) - 1)])
-    return {
+    threshold = padded.take(place, mode="clip")
+    # A cut after the last value bin parts known from missing values: every number is below it.
+    threshold[nodes["bin"] == binned.n_bins[feature] - 1] = FLOAT32_MAX
+    tree = {
         "feature": feature,
         "threshold": threshold,
-        "missing_left": np.where(inner, nodes["missing_left"], 0).astype(np.uint8),
-        "left": np.ascontiguousarray(nodes["left"]),
+        "missing_left": nodes["missing_left"].astype(np.uint8),
+        "left": left,
         "right": np.ascontiguousarray(nodes["right"]),
-        "gain": np.where(inner, nodes["gain"] * unit, 0.0),
+        "gain": nodes["gain"] * unit,
         "rows": nodes["count"].copy(),
     }
+    leaf = left < 0
+    for name, nothing in (("feature", -1), ("threshold", 0.0), ("missing_left", 0), ("gain", 0.0)):
+        tree[name][leaf] = nothing
+    return tree
 
 
 def leaf_values(
