@@ -65,6 +65,19 @@ def test_columns_are_rounded_to_float32(tmp_path):
     connection.close()
 
 
+@pytest.mark.parametrize("form", ["case", "walk"])
+def test_many_features_are_no_trouble(tmp_path, form):
+    stream = np.random.default_rng(0)
+    builder = bed.ForestBuilder(900, [0.0])
+    for _ in range(150):
+        bed.append_random(builder, stream, 900, 8)
+    model = bed.exportable(builder.build())
+    X = stream.normal(size=(20, 900)).astype(np.float32)
+    target = SQL(form=form)
+    found = target.consume(model, export(model, target, tmp_path / "m.sql")[0], X)
+    check(model, X, found.scores, found.raw)
+
+
 def test_size_decides_the_form(tmp_path):
     small = export(bed.model("gbrank"), SQL(dialect="duckdb"), tmp_path / "a.sql")[0].read_text()
     large = export(bed.model("deep"), SQL(dialect="duckdb"), tmp_path / "b.sql")[0].read_text()

@@ -146,9 +146,12 @@ class _Writer:
         yield "WITH RECURSIVE"
         used = self._used()
         yield from self._features(used)
+        # One row for each feature. Not a UNION of as many queries: SQLite takes 500 of them.
+        values = " ".join(f"WHEN {f} THEN f{f}" for f in used)
+        value = f"CASE feature {values} END" if used else d.number(0.0)
         yield "known AS ("
-        values = [f"  SELECT {self.key}, {f} AS feature, f{f} AS v FROM features" for f in used]
-        yield "\n  UNION ALL\n".join(values or [f"  SELECT {self.key}, 0 AS feature, 0 AS v FROM features"])
+        yield f"  SELECT {self.key}, feature, {value} AS v FROM features"
+        yield "  CROSS JOIN (SELECT DISTINCT feature FROM mcrank_nodes WHERE feature >= 0) AS tested"
         yield "),"
         yield f"walk ({self.key}, node) AS ("
         yield f"  SELECT {self.key}, node FROM features CROSS JOIN mcrank_nodes WHERE root = 1"
