@@ -21,6 +21,7 @@ def compiled_functions():
             if any(ast.unparse(d).rpartition(".")[2] in COMPILED for d in decorators):
                 arguments = node.args
                 listed = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+                listed = [argument for argument in listed if argument.arg != "typing_context"]
                 yield f"{path.relative_to(SOURCE)}:{node.name}", len(listed)
 
 

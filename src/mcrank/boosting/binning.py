@@ -19,7 +19,8 @@ from numba import njit, types, uint64
 from mcrank.boosting.cuts import MATRIX, Distinct, ValueBins, distinct, merged, midpoints, value_bins
 from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel
-from mcrank.kernels.memory import aligned, count_below
+from mcrank.kernels.memory import aligned
+from mcrank.kernels.vectors import count_below
 from mcrank.sums import ALONE, Sums
 from mcrank.threads import InOrder, run_all
 

@@ -21,7 +21,8 @@ from numba import njit, uint64
 
 from mcrank.boosting.packing import chunk_rows, spread
 from mcrank.kernels import step
-from mcrank.kernels.memory import prefetch, vector_add2
+from mcrank.kernels.memory import prefetch
+from mcrank.kernels.vectors import vector_add2
 
 AHEAD = 24  # rows between a prefetch and its use
 

@@ -12,7 +12,8 @@ from mcrank.arrays import IntArray
 from mcrank.boosting.packing import Packing, narrow
 from mcrank.boosting.workspace import BinnedArrays
 from mcrank.kernels import kernel, step
-from mcrank.kernels.memory import aligned, vector_add4
+from mcrank.kernels.memory import aligned
+from mcrank.kernels.vectors import vector_add4
 from mcrank.losses.quantize import Run
 
 _CHUNK = 4096  # rows whose gradients stay in cache while all features pass over them

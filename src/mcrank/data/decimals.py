@@ -18,7 +18,8 @@ import numpy as np
 from numba import njit, uint8, uint64
 
 from mcrank.kernels import step
-from mcrank.kernels.memory import load_u64, match_any, match_range, trailing_zeros
+from mcrank.kernels.memory import load_u64, trailing_zeros
+from mcrank.kernels.vectors import match_any, match_range
 
 # How sure `read_decimal` is of its value.
 ASK_PYTHON, SURE_AS_FLOAT32, SURE = range(3)
@@ -36,7 +37,6 @@ _ZEROS = uint64(0x3030303030303030)
 _ALL = uint64(0xFFFFFFFFFFFFFFFF)
 _OVER_NINE = uint64(0x7676767676767676)
 HIGH_BITS = uint64(0x8080808080808080)
-LOW_BITS = uint64(0x0101010101010101)
 _LOWER_CASE = uint64(0x2020202020202020)
 _PAIRS = uint64(0x000000FF000000FF)
 _SCALE_HIGH = uint64(0x000F424000000064)

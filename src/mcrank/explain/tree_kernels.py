@@ -27,7 +27,7 @@ from numba import njit
 from mcrank.arrays import Array
 from mcrank.explain.pieces import Pieces
 from mcrank.kernels import kernel
-from mcrank.kernels.memory import product_of_chosen
+from mcrank.kernels.vectors import product_of_chosen
 from mcrank.scorers.forest.block_kernels import TreeArrays
 
 LANES = 16  # rows, or cells of a table, that go through a piece side by side
@@ -134,7 +134,7 @@ def _piece_values(piece: int, pieces: Pieces, quadrature: Quadrature, scratch: P
         for e in range(edges):
             now, was = _line(e + 1), _line(pieces.before[first + e] + 1)
             up = _line(pieces.parent[first + e] + 1)
-            _multiply(products, passes, up, now, was, factors, place, products, now)
+            _multiply(products, passes, up, (now, was), factors, place, products, now)
             place += np.uint64(6)
         for e in range(edges - 1, -1, -1):
             place -= np.uint64(6)
@@ -142,12 +142,12 @@ def _piece_values(piece: int, pieces: Pieces, quadrature: Quadrature, scratch: P
             up, to = _line(pieces.parent[first + e] + 1), _line(pieces.edge_feature[first + e])
             if pieces.leaf[first + e]:
                 at = np.uint64(first + e)
-                _multiply(products, passes, now, ones, ones, pieces.value, at, products, now)
-            _multiply_add(products, passes, now, now, was, factors, place + np.uint64(3), values, to)
+                _multiply(products, passes, now, (ones, ones), pieces.value, at, products, now)
+            _multiply_add(products, passes, now, (now, was), factors, place + np.uint64(3), values, to)
             if pieces.last[first + e]:
-                _multiply(products, passes, now, ones, ones, factors, one, products, up)
+                _multiply(products, passes, now, (ones, ones), factors, one, products, up)
             else:
-                _multiply_add(products, passes, now, ones, ones, factors, one, products, up)
+                _multiply_add(products, passes, now, (ones, ones), factors, one, products, up)
 
 
 @kernel()

@@ -2,7 +2,7 @@
 
 `declare` has `kernel` and `step`; `stamp` describes all that a kernel is compiled from; `cache` keeps kernels
 on disk under that description, in the folders of `folders`. `tested` says for which Numba. What kernels are
-made of: `memory` (all LLVM written by hand), `exp`, `sort`, `fenwick`.
+made of: `memory` and `vectors` (all LLVM written by hand), `exp`, `sort`, `fenwick`.
 """
 
 from mcrank.errors import KernelError

@@ -4,7 +4,7 @@ Every row gets the discount of its rank, 0 beyond the depth of the measure. For 
 and any other row j of the query, (worth_i - worth_j) max(discount_i - discount_j, 0) is then the change of
 the measure when the two swap, with its sign, and 0 where j stands above i: going through all rows j for each
 row i of the first ranks meets every pair once, and nothing has to be sorted, gathered or put back. Pairs are
-weighed eight at a time (`mcrank.kernels.memory.lambda_block`) and summed in a fixed order.
+weighed eight at a time (`mcrank.kernels.vectors.lambda_block`) and summed in a fixed order.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numba import njit, uint64
 
 from mcrank.kernels import kernel
 from mcrank.kernels.exp import exp_negative
-from mcrank.kernels.memory import LAMBDA_LANES, lambda_block
+from mcrank.kernels.vectors import LAMBDA_LANES, lambda_block
 from mcrank.losses.pairs import WIDEST, first_ranks
 
 

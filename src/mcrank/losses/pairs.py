@@ -16,8 +16,9 @@ from numba import njit
 from mcrank.arrays import FloatArray, RowArray
 from mcrank.kernels import step
 from mcrank.kernels.exp import exp_negative
-from mcrank.kernels.memory import LAMBDA_LANES, aligned
+from mcrank.kernels.memory import aligned
 from mcrank.kernels.sort import merge_rows
+from mcrank.kernels.vectors import LAMBDA_LANES
 
 _LANES = 16  # partial sums of a sum in fixed order: enough for any vector unit
 _FEW = 32  # ranks up to which picking them out is quicker than sorting

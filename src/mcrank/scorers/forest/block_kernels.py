@@ -9,7 +9,7 @@ A block of `LANES` rows goes through a forest in two steps:
    and no loads that depend on data, and a node costs about a tenth of a cycle per row, so visiting every node
    of a tree of up to `MAX_LEAVES` leaves is cheaper than walking one path through it.
 
-Both steps are a few vector instructions of fixed width (`mcrank.kernels.memory`), because LLVM does not
+Both steps are a few vector instructions of fixed width (`mcrank.kernels.vectors`), because LLVM does not
 vectorize the same loop over slots that may overlap; it maps them to whatever the processor has.
 
 Trees with more leaves, and batches of a few rows, are walked on the raw values instead. All ways add the leaf
@@ -25,7 +25,7 @@ from numba import njit
 
 from mcrank.arrays import Array
 from mcrank.kernels import kernel, step
-from mcrank.kernels.memory import count_below, select_greater
+from mcrank.kernels.vectors import count_below, select_greater
 
 LANES = 64  # rows of a block: two AVX2 registers of bytes
 NARROW = 16  # rows up to which a block is folded in one SSE register instead

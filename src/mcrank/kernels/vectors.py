@@ -1,0 +1,234 @@
+"""Operations on vectors of fixed width, where LLVM does not find them by itself; see `mcrank.kernels.memory`.
+
+`vector_add2`, `vector_add4`, `select_greater`, `product_of_chosen`, `count_below`, `lambda_block`, and
+`match_any` and `match_range` for characters.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from mcrank.kernels.memory import BYTE, LONG, WORD, load_at, place_of
+
+LAMBDA_LANES = 8  # of `lambda_block`: the sums over a query's pairs are the same for any vector unit
+
+
+def _splat(builder: Any, number: Any, vector: Any) -> Any:
+    undefined = ir.Constant(vector, ir.Undefined)
+    one = builder.insert_element(undefined, number, ir.Constant(WORD, 0))
+    return builder.shuffle_vector(
+        one, undefined, ir.Constant(ir.VectorType(WORD, vector.count), [0] * vector.count)
+    )
+
+
+def _vector_add(lanes: int) -> Any:
+    """Make ``add(counters, at, values, start)``: counters[at:at + L] += values[start:start + L], int64."""
+    vector = ir.VectorType(LONG, lanes)
+
+    @intrinsic
+    def add(typing_context: Any, counters: Any, at: Any, values: Any, start: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            # NumPy promises an alignment of 8, no more.
+            to = place_of(context, builder, signature.args[0], args[0], args[1])
+            pointer, old = load_at(builder, to, vector, align=8)
+            _, new = load_at(
+                builder, place_of(context, builder, signature.args[2], args[2], args[3]), vector, 8
+            )
+            builder.store(builder.add(old, new), pointer).align = 8
+            return context.get_dummy_value()
+
+        return types.void(counters, types.uint64, values, types.uint64), generate
+
+    return add
+
+
+def select_greater(lanes: int) -> Any:
+    """Make ``select(slots, keys, left, right, column, key, out)`` for ``lanes`` bytes at once.
+
+    In every lane: ``slots[out] = slots[right] if keys[column] > key else slots[left]``; keys are int8.
+    """
+    vector = ir.VectorType(BYTE, lanes)
+
+    @intrinsic
+    def select(
+        typing_context: Any, slots: Any, keys: Any, left: Any, right: Any, column: Any, key: Any, out: Any
+    ) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            slots, keys, left, right, column, key, out = args
+            of_slots, of_keys = signature.args[:2]
+            _, values = load_at(builder, place_of(context, builder, of_keys, keys, column), vector)
+            _, from_left = load_at(builder, place_of(context, builder, of_slots, slots, left), vector)
+            _, from_right = load_at(builder, place_of(context, builder, of_slots, slots, right), vector)
+            goes_right = builder.icmp_signed(">", values, _splat(builder, key, vector))
+            to = builder.bitcast(place_of(context, builder, of_slots, slots, out), vector.as_pointer())
+            builder.store(builder.select(goes_right, from_right, from_left), to).align = 1
+            return context.get_dummy_value()
+
+        u64 = types.uint64
+        return types.void(slots, keys, u64, u64, u64, types.int8, u64), generate
+
+    return select
+
+
+def product_of_chosen(lanes: int, add: bool) -> Any:
+    """Make ``multiply(values, masks, at, (first, second), factors, place, out, to)`` for ``lanes`` float64.
+
+    In every lane: ``out[to]`` becomes (or grows by, if ``add``) ``values[at]`` times one of three factors:
+    ``factors[place]`` where ``masks[first]`` is not 0, else ``factors[place + 1]`` where ``masks[second]`` is
+    not 0, else ``factors[place + 2]``. Masks are int64.
+    """
+    vector, integers = ir.VectorType(ir.DoubleType(), lanes), ir.VectorType(LONG, lanes)
+    none = ir.Constant(integers, [0] * lanes)
+
+    @intrinsic
+    def multiply(
+        typing_context: Any, values: Any, masks: Any, at: Any, pair: Any, factors: Any, place: Any, out: Any,
+        to: Any,
+    ) -> Any:  # fmt: skip
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            values, masks, at, pair, factors, place, out, to = args
+            of_values, of_masks, of_factors, of_out = (signature.args[i] for i in (0, 1, 4, 6))
+            first, second = (builder.extract_value(pair, k) for k in range(2))
+            _, value = load_at(builder, place_of(context, builder, of_values, values, at), vector, 8)
+            chosen = None
+            for number, line in ((2, None), (1, second), (0, first)):
+                number = builder.add(place, LONG(number))
+                factor = _splat(
+                    builder, builder.load(place_of(context, builder, of_factors, factors, number)), vector
+                )
+                if line is not None:
+                    _, mask = load_at(builder, place_of(context, builder, of_masks, masks, line), integers, 8)
+                    factor = builder.select(builder.icmp_signed("!=", mask, none), factor, chosen)
+                chosen = factor
+            pointer, old = load_at(builder, place_of(context, builder, of_out, out, to), vector, 8)
+            product = builder.fmul(value, chosen)
+            builder.store(builder.fadd(old, product) if add else product, pointer).align = 8
+            return context.get_dummy_value()
+
+        u64 = types.uint64
+        both = types.UniTuple(u64, 2)  # type: ignore[no-untyped-call]
+        return types.void(values, masks, u64, both, factors, u64, out, u64), generate
+
+    return multiply
+
+
+def count_below(size: int) -> Any:
+    """Make ``count(values, start, x)``: how many of ``size`` float32 from ``start`` on are below ``x``.
+
+    None are below NaN. ``size`` is 8 (one register of 32 bytes) or a multiple of it.
+    """
+    eight = ir.VectorType(ir.FloatType(), 8)
+
+    @intrinsic
+    def count(typing_context: Any, values: Any, start: Any, x: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            values, start, x = args
+            spread = _splat(builder, x, eight)
+            total = LONG(0)
+            for first in range(0, size, 8):
+                at = builder.add(start, LONG(first))
+                _, part = load_at(builder, place_of(context, builder, signature.args[0], values, at), eight)
+                below = builder.bitcast(builder.fcmp_ordered("<", part, spread), BYTE)
+                total = builder.add(total, builder.zext(builder.ctpop(below), LONG))
+            return total
+
+        return types.uint64(values, types.uint64, types.float32), generate
+
+    return count
+
+
+@intrinsic
+def _lambda_block(typing_context: Any, rows: Any, own: Any, at: Any, sums: Any) -> Any:
+    """``lambda_block(rows, own, at, sums)``: weigh the pairs of one row with eight rows from ``at`` on.
+
+    ``rows`` are float64 arrays (worth, discount, power, slope, curve), ``own`` has the one row's first three.
+    Of each pair whose other row has the lower discount, with change = (difference of worths) (difference of
+    discounts) and P = power / (sum of both powers):
+
+    * pair = change P(worse) is taken from its slope and added to ``sums[:8]``, in its lane;
+    * bend = |change| P(worse) P(better) is added to its curve and to ``sums[8:16]``.
+    """
+    vector = ir.VectorType(ir.DoubleType(), LAMBDA_LANES)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        rows, own, at, sums = args
+        kind = signature.args[0].dtype
+
+        def add(array: Any, kind: Any, index: Any, terms: Any) -> None:
+            pointer, old = load_at(builder, place_of(context, builder, kind, array, index), vector, align=8)
+            builder.store(builder.fadd(old, terms), pointer).align = 8
+
+        places = [place_of(context, builder, kind, builder.extract_value(rows, k), at) for k in range(3)]
+        worth, discount, power = (load_at(builder, place, vector, align=8)[1] for place in places)
+        own_worth, own_discount, own_power = (
+            _splat(builder, builder.extract_value(own, k), vector) for k in range(3)
+        )
+        zero, one = _constants(worth, 0.0), _constants(worth, 1.0)
+        lower = builder.fsub(own_discount, discount)
+        lower = builder.select(builder.fcmp_ordered(">", lower, zero), lower, zero)
+        ahead = builder.fsub(own_worth, worth)
+        better = builder.fcmp_ordered(">", ahead, zero)
+        share = builder.fdiv(one, builder.fadd(own_power, power))
+        own_share, other_share = builder.fmul(own_power, share), builder.fmul(power, share)
+        # Where both are worth the same, nothing is changed and it does not matter which is taken as better.
+        pair = builder.fmul(builder.fmul(ahead, lower), builder.select(better, other_share, own_share))
+        bend = builder.fmul(pair, builder.select(better, own_share, other_share))
+        bend = builder.select(better, bend, builder.fsub(zero, bend))
+        add(builder.extract_value(rows, 3), kind, at, builder.fsub(zero, pair))
+        add(builder.extract_value(rows, 4), kind, at, bend)
+        add(sums, signature.args[3], LONG(0), pair)
+        add(sums, signature.args[3], LONG(LAMBDA_LANES), bend)
+        return context.get_dummy_value()
+
+    return types.void(rows, own, types.uint64, sums), generate
+
+
+def match_any(size: int, characters: bytes) -> Any:
+    """Make ``match(text, at)``: which of ``size`` bytes from ``at`` on are one of a few, a bit for each."""
+
+    def test(builder: Any, vector: Any) -> Any:
+        found = None
+        for character in characters:
+            same = builder.icmp_unsigned("==", vector, _constants(vector, character))
+            found = same if found is None else builder.or_(found, same)
+        return found
+
+    return _matcher(size, test)
+
+
+def match_range(size: int, first: int, last: int) -> Any:
+    """Make ``match(text, at)``: which of ``size`` bytes from ``at`` on lie in a range, a bit for each."""
+
+    def test(builder: Any, vector: Any) -> Any:
+        above = builder.sub(vector, _constants(vector, first))
+        return builder.icmp_unsigned("<=", above, _constants(vector, last - first))
+
+    return _matcher(size, test)
+
+
+def _matcher(size: int, test: Any) -> Any:
+    bytes_, bits = ir.VectorType(BYTE, size), ir.IntType(size)
+
+    @intrinsic
+    def match(typing_context: Any, text: Any, at: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            _, vector = load_at(builder, place_of(context, builder, signature.args[0], *args), bytes_)
+            return builder.zext(builder.bitcast(test(builder, vector), bits), LONG)
+
+        return types.uint64(text, types.uint64), generate
+
+    return match
+
+
+def _constants(vector: Any, number: float) -> Any:
+    return ir.Constant(vector.type, [number] * vector.type.count)
+
+
+# Kernels call these without the typing context; Any says so.
+lambda_block: Any = _lambda_block
+vector_add2: Any = _vector_add(2)
+vector_add4: Any = _vector_add(4)
