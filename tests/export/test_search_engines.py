@@ -36,7 +36,7 @@ ONE_SUM = (
 )  # fmt: skip
 SOFTMAX = ("mcrank", "mcrank prior", "abc", "two softmax", "one each", "no trees")
 BOUNDARIES = ("ordinal", "an output without trees")
-LINEAR = ("best-feature", "plain svm", "plain ascent")
+LINEAR = ("best-feature", "adarank", "plain svm", "plain ascent")
 TAKEN = {
     Elasticsearch: ONE_SUM + BOUNDARIES + LINEAR,
     Solr: (*ONE_SUM, *LINEAR, "plain net"),

@@ -21,9 +21,8 @@ from mcrank.scorers.linear import Linear
 from mcrank.scorers.net import Net
 from mcrank.scorers.scaling import Scaling
 
-_SLACK = 4.0  # of the functions behind sums, whose last places differ from one library to the next
+_SLACK = 2.0  # for functions behind sums, whose last places differ from one library to the next
 _BLOCK = 8192  # rows at a time: the units of a net, in double, may not fit for all
-_HALF_UNIT = {True: 2.0**-24, False: 2.0**-53}  # of float, of double
 
 
 def bound(model: Exportable, X: FeatureArray, single: bool) -> FloatArray:
@@ -52,49 +51,86 @@ def bound(model: Exportable, X: FeatureArray, single: bool) -> FloatArray:
     >>> bool(1e-7 < bound(model, X, single=True)[0] < 1e-5), bool(bound(model, X, single=False)[0] < 1e-14)
     (True, True)
     """
-    blocks = [_bound(model, X[start : start + _BLOCK], single) for start in range(0, len(X), _BLOCK)]
+    rounding = _Rounding(single)
+    blocks = [rounding.bound(model, X[start : start + _BLOCK]) for start in range(0, len(X), _BLOCK)]
     return np.concatenate([np.empty(0), *blocks])
 
 
-def _bound(model: Exportable, X: FeatureArray, single: bool) -> FloatArray:
-    half = _HALF_UNIT[single]
-    with np.errstate(over="ignore", invalid="ignore"):
-        size, error = _raw(model.scorer, X, half)
-        found = _behind(model.head, model.values, error, half, model.scores(X))
-        largest = float(np.finfo(np.float32 if single else np.float64).max)
-        return np.where((size < largest / 2) & np.isfinite(found), _SLACK * found, np.inf)
+class _Rounding:
+    """What rounding to a type can do; sizes of leaves are kept as forests of their own."""
 
+    def __init__(self, single: bool) -> None:
+        self.half = 2.0**-24 if single else 2.0**-53  # half a unit in the last place of 1
+        kind = np.finfo(np.float32 if single else np.float64)
+        self.largest, self.least = float(kind.max), float(kind.smallest_subnormal)
+        self._sizes: dict[int, Forest] = {}
 
-def _raw(scorer: Scorer, X: FeatureArray, half: float) -> tuple[FloatArray, FloatArray]:
-    """Sizes of the terms of a row, added up, and how far any raw output may be off."""
-    if isinstance(scorer, Forest):
-        largest, terms = _forest(scorer)
-        return np.full(len(X), largest), np.full(len(X), (terms + 2) * half * largest)
-    if isinstance(scorer, Linear):
-        of_terms = _scaled(scorer.scaling, X) @ np.abs(scorer.weights)
-        return of_terms, (X.shape[1] + 4) * half * of_terms
-    if isinstance(scorer, Net):
-        return _net(scorer, X, half)
-    assert isinstance(scorer, WeightedSum)  # there are no others
-    size, error = np.zeros(len(X)), np.zeros(len(X))
-    factors = scorer.weights * scorer.standard.factor
-    for member, factor, shift in zip(scorer.members, factors, scorer.standard.shift, strict=True):
-        own = X if member.columns is None else np.take(X, member.columns, axis=1)
-        own_size, own_error = _raw(member.scorer, own, half)
-        score = member.score(X, 1, None)
-        off = _behind(member.head, member.head.values, own_error, half, score)
-        size = np.maximum(size + factor * (np.abs(score) + abs(shift)), own_size)
-        error += factor * off
-    return size, error + (len(scorer.members) + 3) * half * size
+    def bound(self, model: Exportable, X: FeatureArray) -> FloatArray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            size, error = self.raw(model.scorer, X)
+            found = self.behind(model.head, model.values, error, model.scores(X))
+            # Near 0 numbers have no more digits, and what is rounded is a number of least ones.
+            found += (X.shape[1] + 1) * self.least
+            return np.where((size < self.largest / 2) & np.isfinite(found), _SLACK * found, np.inf)
 
+    def raw(self, scorer: Scorer, X: FeatureArray) -> tuple[FloatArray, FloatArray]:
+        """Return the sizes of the terms of a row, added up, and how far any raw output may be off."""
+        if isinstance(scorer, Forest):
+            size = self._of_leaves(scorer).raw(X).max(axis=0)
+            terms = int(np.bincount(scorer.tree_output, minlength=1).max()) + 3
+            return size, terms * self.half * size
+        if isinstance(scorer, Linear):
+            size = _scaled(scorer.scaling, X) @ np.abs(scorer.weights)
+            return size, (X.shape[1] + 4) * self.half * size
+        if isinstance(scorer, Net):
+            return self._net(scorer, X)
+        assert isinstance(scorer, WeightedSum)  # there are no others
+        size, error = np.zeros(len(X)), np.zeros(len(X))
+        factors = scorer.weights * scorer.standard.factor
+        for member, factor, shift in zip(scorer.members, factors, scorer.standard.shift, strict=True):
+            own = X if member.columns is None else np.take(X, member.columns, axis=1)
+            own_size, own_error = self.raw(member.scorer, own)
+            score = member.score(X, 1, None)
+            size = np.maximum(size + factor * (np.abs(score) + abs(shift)), own_size)
+            error += factor * self.behind(member.head, member.head.values, own_error, score)
+        return size, error + (len(scorer.members) + 3) * self.half * size
 
-def _forest(forest: Forest) -> tuple[float, int]:
-    """Size of the largest sum of leaves of an output, and how many are added."""
-    if forest.n_trees == 0:
-        return float(np.abs(forest.base).max()), 1
-    largest = np.maximum.reduceat(np.abs(forest.value), forest.tree_offsets[:-1])
-    sizes = np.bincount(forest.tree_output, largest, forest.n_outputs) + np.abs(forest.base)
-    return float(sizes.max()), int(np.bincount(forest.tree_output).max()) + 1
+    def _of_leaves(self, forest: Forest) -> Forest:
+        """Return the forest whose leaves are the sizes of the leaves."""
+        if id(forest) not in self._sizes:
+            arrays = forest.to_arrays()
+            sizes = {name: np.abs(arrays[name]) for name in ("value", "base")}
+            self._sizes[id(forest)] = Forest.from_arrays(arrays | sizes)
+        return self._sizes[id(forest)]
+
+    def _net(self, net: Net, X: FeatureArray) -> tuple[FloatArray, FloatArray]:
+        """Layer by layer: units are no larger than their sums, and no activation is steeper than 1."""
+        units, at = _scaled(net.scaling, X), 0
+        error = 4 * self.half * units
+        largest = units.max(axis=1, initial=0.0)
+        for number, (a, b) in enumerate(itertools.pairwise(net.sizes.tolist())):
+            if number and net.activation != "relu":
+                units = np.minimum(units, 1.0) if net.activation == "tanh" else np.ones_like(units)
+            layer = np.abs(net.weights[at : at + (a + 1) * b].reshape(a + 1, b))
+            units, error = units @ layer[:-1] + layer[-1], error @ layer[:-1]
+            error += (a + 4) * self.half * units
+            largest = np.maximum(largest, units.max(axis=1))
+            at += (a + 1) * b
+        return largest, error[:, 0]
+
+    def behind(
+        self, head: Head, values: FloatArray | None, error: FloatArray, scores: FloatArray
+    ) -> FloatArray:
+        """Return how far a score may be off whose raw outputs are."""
+        if values is None:
+            return error if head.kind != "exp" else np.abs(scores) * (np.expm1(error) + 4 * self.half)
+        own = (len(values) + 4) * self.half * float(np.abs(values).max())
+        if head.kind == "cumulative":  # a sigmoid is nowhere steeper than 1/4
+            return float(np.abs(np.diff(values)).sum()) / 4 * error + own
+        # A mean of T moves no faster than half the range of T. The score of a class is a sum of its pairs,
+        # where outputs are those.
+        pairs = 2 * (len(values) - 1) if head.kind == "base-pairs" else 1
+        return float(values.max() - values.min()) / 2 * pairs * error + own
 
 
 def _scaled(scaling: Scaling, X: FeatureArray) -> FloatArray:
@@ -103,37 +139,3 @@ def _scaled(scaling: Scaling, X: FeatureArray) -> FloatArray:
     size = np.log1p(size) if scaling.kind == "log" else size
     found = (size + np.abs(scaling.shift)) * scaling.factor
     return np.where(np.isnan(found), np.abs(scaling.fill) + np.abs(scaling.shift) * scaling.factor, found)
-
-
-def _net(net: Net, X: FeatureArray, half: float) -> tuple[FloatArray, FloatArray]:
-    """Layer by layer: units are no larger than their sums, and no activation is steeper than 1."""
-    units, at = _scaled(net.scaling, X), 0
-    error = 4 * half * units
-    largest = units.max(axis=1, initial=0.0)
-    for number, (a, b) in enumerate(itertools.pairwise(net.sizes.tolist())):
-        if number and net.activation != "relu":
-            units = np.minimum(units, 1.0) if net.activation == "tanh" else np.ones_like(units)
-        layer = np.abs(net.weights[at : at + (a + 1) * b].reshape(a + 1, b))
-        units, error = units @ layer[:-1] + layer[-1], error @ layer[:-1]
-        error += (a + 4) * half * units
-        largest = np.maximum(largest, units.max(axis=1))
-        at += (a + 1) * b
-    return largest, error[:, 0]
-
-
-def _behind(
-    head: Head, values: FloatArray | None, error: FloatArray, half: float, scores: FloatArray
-) -> FloatArray:
-    """How far a score may be off whose raw outputs are."""
-    if values is None:
-        if head.kind != "exp":
-            return error
-        return np.abs(scores) * (np.expm1(error) + 4 * half)
-    worth = float(np.abs(values).max())
-    own = (len(values) + 4) * half * worth
-    if head.kind == "cumulative":
-        return float(np.abs(np.diff(values)).sum()) / 4 * error + own
-    # Scores are means of T under probabilities; no mean moves faster than half the range of T. A score of a
-    # class is a sum of its pairs, where outputs are those.
-    pairs = 2 * (len(values) - 1) if head.kind == "base-pairs" else 1
-    return float(values.max() - values.min()) * pairs * error + own

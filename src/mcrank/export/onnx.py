@@ -38,7 +38,7 @@ class ONNX(Target):
     name: ClassVar[str] = "onnx"
     suffixes: ClassVar[tuple[str, ...]] = (".onnx",)
     scorers: ClassVar[tuple[str, ...]] = ("forest", "linear", "net", "blend")
-    exactness: ClassVar[str] = "sums in double; with compat trees are added up in float"
+    exactness: ClassVar[str] = "1e-13 of the score; 1e-6 with compat, which adds up in float"
     missing: ClassVar[str] = "NaN goes where it went in training"
 
     compat: bool = option(

@@ -23,7 +23,7 @@ from mcrank.scorers.heads import Head
 from mcrank.scorers.linear import Linear
 
 Functions = dict[str, str]  # name (with parameters, if any) -> expression
-_RANK_FEATURE = re.compile(r"[A-Za-z_]\w*\([^()\s{}]*(, ?[^()\s{}]+)*\)(\.\w+)*")
+_RANK_FEATURE = re.compile(r"[A-Za-z_]\w*\([\w.:$-]*(, ?[\w.:$-]+)*\)(\.\w+)*")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _LARGEST = "3.5e38"  # above every float32: where all known values go left
 
