@@ -323,3 +323,26 @@ def test_thirty_thousand_queries(visit, large):
     assert page.locator("#shown").text_content() == "13 of 30,000 queries"
     assert time.perf_counter() - begin < 1.0
     one.check()
+
+
+def test_a_query_says_why_a_document_is_above_a_better_one(visit, tmp_path):
+    data = mcrank.make_artificial(n_train=24, n_valid=1, n_test=1, docs_per_query=12, n_features=9).train
+    scores = tmp_path / "scores.txt"
+    scores.write_text("\n".join(map(str, np.random.default_rng(0).normal(size=data.n_rows))) + "\n")
+    found = mcrank.compare(["mcrank:n_estimators=4", f"other={scores}"], data, folds=3, n_jobs=1)
+    opened = visit(write_report(found, tmp_path / "report.html"))
+    page = opened.open()
+    has = dict(zip(found.swaps.queries.tolist(), (found.swaps.rows[:, 0, 0] >= 0).tolist(), strict=True))
+    listed_rows = page.locator(".list-row")
+    ids = listed_rows.evaluate_all("rows => rows.map(r => r.dataset.query)")
+    queries = [[str(qid) for qid in found.qids.tolist()].index(qid) for qid in ids]
+    at, query = next((at, query) for at, query in enumerate(queries) if has[query])
+    listed_rows.nth(at).click()
+    text = page.locator("#query").inner_text()
+    assert "has a document above a better one" in text
+    assert "what they were made of cannot be explained" in text
+    place = int(np.flatnonzero(found.swaps.queries == query)[0])
+    largest = found.feature_names[found.swaps.features[place, 0, 0]]
+    rows = page.locator(".differ tbody tr")
+    assert rows.first.locator("th").inner_text() == largest
+    opened.check()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from mcrank.experiments.fold_source import KeptFolds, Source
 from mcrank.experiments.folder import RunFolder, opened
 from mcrank.experiments.foreign import fold_path, read_foreign
 from mcrank.experiments.schedule import Progress, Schedule, Task
+from mcrank.experiments.swaps import explained_swaps
 from mcrank.experiments.trial import (
     Finished,
     Trial,
@@ -143,6 +145,7 @@ def compare(
             notes,
             pooled,
         )
+        comparison = replace(comparison, swaps=explained_swaps(comparison, models | _given_models(plans)))
         if out is not None:
             folder.write_models(models)
             comparison.save(folder.root)
@@ -318,6 +321,15 @@ def _chosen(candidates: Sequence[Candidate], folder: RunFolder) -> tuple[Outcome
         else len(model),
     )
     return outcome, model
+
+
+def _given_models(plans: Mapping[SystemFold, Sequence[Candidate]]) -> dict[SystemFold, bytes]:
+    """The models that were files before."""
+    return {
+        of: Path(candidates[0].trial.model).read_bytes()
+        for of, candidates in plans.items()
+        if candidates[0].trial.model
+    }
 
 
 def _sign(measure: str) -> float:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mcrank.experiments.cutoffs import Cutoffs
     from mcrank.experiments.dialect_orders import DialectOrder
     from mcrank.experiments.leaderboard import Standing
+    from mcrank.experiments.swaps import Swaps
     from mcrank.stats import Pair
 
 SystemFold = tuple[str, str]  # key of a system, name of a fold
@@ -178,6 +179,8 @@ class Comparison:
         Versions, seed, data, and how to repeat it.
     notes : tuple of str
         What a reader of the result should know.
+    swaps : Swaps or None
+        Why systems put a document above a better one, for queries on which they differ most.
 
     Examples
     --------
@@ -207,6 +210,7 @@ class Comparison:
     sizes: Mapping[SystemFold, int]
     environment: Mapping[str, Any]
     notes: tuple[str, ...] = ()
+    swaps: Swaps | None = None
     _standings: dict[tuple[Any, ...], list[Standing]] = field(default_factory=dict, repr=False)
     _pairs: dict[str, list[Pair]] = field(default_factory=dict, repr=False)
 

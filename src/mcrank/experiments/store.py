@@ -38,6 +38,7 @@ from mcrank.arrays import Array, Arrays, FeatureArray, read_only
 from mcrank.errors import DataError
 from mcrank.experiments.comparison import Choice, Comparison, FoldFacts, System, SystemFold, TestRows, Timing
 from mcrank.experiments.leaderboard import Standing, costs
+from mcrank.experiments.swaps import FEATURES, Swaps
 from mcrank.texts import plain, unshown_as_json
 from mcrank.writing import replace_file
 
@@ -76,6 +77,10 @@ def save(comparison: Comparison, folder: str | os.PathLike[str]) -> None:
             if key in table:
                 scores[f"{name}_{place}"] = table[key]
     write_file(root / "scores.npz", npz_bytes(scores))
+    if comparison.swaps is not None:
+        write_file(root / "swaps.npz", npz_bytes(comparison.swaps._asdict()))
+    else:
+        (root / "swaps.npz").unlink(missing_ok=True)
     curves = {_joined(of): dict(curve) for of, curve in comparison.curves.items()}
     write_file(root / "curves.json", json_bytes(curves, indent=None))
     timings = {_joined(of): asdict(timing) for of, timing in comparison.timings.items()}
@@ -173,6 +178,7 @@ def _load(root: Path) -> Comparison:
         sizes=_by_system_fold(results["sizes"], int),
         environment=run,
         notes=tuple(results["notes"]),
+        swaps=_swaps(root, len(keys), len(rows.y)),
     )
     if run.get("versions", {}).get("mcrank") == mcrank.__version__:
         for measure, lines in results["leaderboards"].items():
@@ -180,6 +186,24 @@ def _load(root: Path) -> Comparison:
             if standings is not None:
                 comparison.keep_leaderboard(measure, standings)
     return comparison
+
+
+def _swaps(root: Path, systems: int, rows: int) -> Swaps | None:
+    """Explained pairs, where there are some that fit the comparison."""
+    if not (root / "swaps.npz").is_file():
+        return None
+    swaps = Swaps(**read_npz(root / "swaps.npz"))
+    shape = (len(swaps.queries), systems)
+    fits = (
+        swaps.rows.shape == (*shape, 2)
+        and swaps.features.shape == (*shape, FEATURES)
+        and swaps.parts.shape == (*shape, FEATURES + 1)
+        and swaps.grades.shape == (systems,)
+        and bool((swaps.rows < rows).all())
+    )
+    if not fits:
+        raise ValueError("its explanations do not fit")
+    return swaps
 
 
 def _standings(comparison: Comparison, lines: list[dict[str, Any]]) -> list[Standing] | None:

@@ -14,15 +14,16 @@ import numpy.typing as npt
 
 from mcrank.arrays import FeatureArray, FloatArray, IntArray
 from mcrank.experiments.calibration import positions
+from mcrank.experiments.swaps import DEPTH, differing_queries
 from mcrank.report.payload import Payload
 from mcrank.texts import printable
 
 if TYPE_CHECKING:
     from mcrank.experiments.comparison import Comparison
 
-DEPTH = 10  # positions of each ranking that are shown
 _FINE = 100  # feature differences in hundredths of a standard deviation
 _PROBABILITY = 1000  # probabilities in thousandths
+_NONE = 65_535
 _BLOCK = 65_536  # rows of features looked at in one go
 
 
@@ -38,10 +39,7 @@ class Documents:
 
 def choose_documents(comparison: Comparison, measure: str, queries: int, rows: int) -> Documents:
     """Take up to ``queries`` queries with up to ``rows`` rows in all, where systems differ most first."""
-    values = comparison.per_query(measure)
-    with np.errstate(invalid="ignore"):
-        spread = np.where(np.isfinite(values).all(axis=0), values.max(axis=0) - values.min(axis=0), -1.0)
-    order = np.argsort(-np.round(spread, 12), kind="stable")[:queries]
+    order = differing_queries(comparison, measure, queries)
     place = np.empty(comparison.scores.shape, dtype=np.uint16)
     for system, scores in enumerate(comparison.scores):
         place[system] = np.minimum(positions(scores, comparison.offsets), 65535)
@@ -72,6 +70,7 @@ def add_documents(comparison: Comparison, documents: Documents, payload: Payload
     differing = _feature_means(comparison, documents)
     if differing is not None:
         payload.add("doc_features", differing)
+    _add_swaps(comparison, documents, payload)
     queries = np.repeat(documents.queries, np.diff(documents.offsets))
     numbers = (rows - comparison.offsets[queries] + 1).tolist()
     ids = comparison.doc_ids
@@ -82,9 +81,30 @@ def add_documents(comparison: Comparison, documents: Documents, payload: Payload
         "probabilities": [comparison.place(key) for key in with_probabilities],
         "levels": [f"{level:g}" for level in comparison.levels.tolist()],
         "features": [printable(name) for name in comparison.feature_names] if differing is not None else [],
+        "explained": [] if comparison.swaps is None else comparison.swaps.grades.tolist(),
         "fine": _FINE,
         "depth": DEPTH,
     }
+
+
+def _add_swaps(comparison: Comparison, documents: Documents, payload: Payload) -> None:
+    """Put the explained pairs of the queries shown into a payload: rows of the page, features, contributions.
+
+    65535 stands for no row and no feature.
+    """
+    swaps = comparison.swaps
+    if swaps is None:
+        return
+    place = {query: at for at, query in enumerate(swaps.queries.tolist())}
+    number = np.full(len(comparison.grades) + 1, _NONE, dtype=np.int64)
+    number[documents.rows] = np.arange(len(documents.rows))
+    at = np.array([place.get(query, -1) for query in documents.queries.tolist()], dtype=np.int64)
+    rows = np.where(at[:, None, None] < 0, _NONE, number[swaps.rows[at]])
+    rows[(rows >= _NONE).any(axis=2)] = _NONE
+    features = np.where(swaps.features[at] < 0, _NONE, swaps.features[at])
+    payload.add("swap_rows", rows.astype(np.uint16))
+    payload.add("swap_features", np.minimum(features, _NONE).astype(np.uint16))
+    payload.add("swap_parts", np.clip(swaps.parts[at], -3e38, 3e38).astype(np.float32))
 
 
 def _feature_means(comparison: Comparison, documents: Documents) -> npt.NDArray[np.int16] | None:

@@ -250,7 +250,9 @@
       parts.push(element("p", { class: "note" }, "The documents of this query are not in this page: it holds those of the queries on which the systems differ most."));
     } else {
       parts.push(element("div", { class: "rankings" }, ranking(place, state.first, state.second), ranking(place, state.second, state.first)));
-      if (facts.documents.features.length && state.first !== state.second) parts.push(...differing(place));
+      const why = [...new Set([state.first, state.second])].flatMap((system) => explained(place, system));
+      if (why.length) parts.push(...why);
+      else if (facts.documents.features.length && state.first !== state.second) parts.push(...differing(place));
     }
     $("query").replaceChildren(...parts);
     scrollHints();
@@ -288,23 +290,52 @@
     return element("div", { class: "scroll" }, element("table", {}, named(facts.systems[system], 300, 13, "caption"), element("thead", {}, head), element("tbody", {}, ...body)));
   }
 
+  // Why a system puts a document above a better one; contributions are Python's.
+  function explained(place, system) {
+    const kinds = facts.documents.explained, none = 65535;
+    if (!kinds.length || kinds.every((kind) => kind < 0)) return [];
+    const title = (...words) => element("h3", { style: "font-size:14px;margin-top:24px" }, ...words);
+    if (kinds[system] < 0) {
+      return [title(named(facts.systems[system], 300, 14)), element("p", { class: "note" }, "There are scores of this system and no model: what they were made of cannot be explained.")];
+    }
+    const at = place * kinds.length + system, count = arrays.swap_features.length / (arrays.doc_queries.length * kinds.length);
+    const [above, below] = [arrays.swap_rows[2 * at], arrays.swap_rows[2 * at + 1]], names = facts.documents.names;
+    if (above === none) return [];
+    const parts = [];
+    for (let k = 0; k < count; k++) {
+      const feature = arrays.swap_features[at * count + k];
+      if (feature !== none) parts.push([facts.documents.features[feature], arrays.swap_parts[at * (count + 1) + k]]);
+    }
+    const rest = arrays.swap_parts[at * (count + 1) + count], total = parts.reduce((sum, part) => sum + part[1], rest);
+    const unit = kinds[system] ? " grades" : "";
+    const words = `${names[above]} (grade ${arrays.doc_grades[above]}) above ${names[below]} (grade ${arrays.doc_grades[below]}) by ${minus(total.toPrecision(3))}${unit}; what each feature makes of it:`;
+    return [title("Why ", named(facts.systems[system], 300, 14), " has a document above a better one"), element("p", { class: "quiet" }, words),
+      bars([...parts, ["all others", rest]].filter((part) => part[1] !== 0), 3, "")];
+  }
+
   // Which features are higher on top of the one ranking than of the other; the means are Python's.
   function differing(place) {
     const { features, fine } = facts.documents, systems = facts.systems.length, d = features.length;
     const mean = (s, j) => arrays.doc_features[(place * systems + s) * d + j];
     const found = features.map((name, j) => [name, (mean(state.first, j) - mean(state.second, j)) / fine]);
     found.sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
-    const top = found.slice(0, 6).filter((entry) => entry[1] !== 0), widest = Math.abs(top.length ? top[0][1] : 1);
+    const top = found.slice(0, 6).filter((entry) => entry[1] !== 0);
     if (!top.length) return [];
-    const rows = top.map(([name, value]) => {
+    const caption = `Mean over the first ${facts.documents.depth} positions, weighted by their discounts: ${shortened(facts.systems[state.first], 40)} minus ${shortened(facts.systems[state.second], 40)}, in standard deviations of the feature.`;
+    return [element("h3", { style: "font-size:14px;margin-top:24px" }, "Features that differ most"),
+      bars(top, 2, caption)];
+  }
+
+  // Names, numbers and bars to either side; the first number is not always the largest.
+  function bars(entries, digits, caption) {
+    const widest = Math.max(...entries.map((entry) => Math.abs(entry[1])), 1e-300);
+    const rows = entries.map(([name, value]) => {
       const share = (Math.abs(value) / widest) * 50, css = value > 0 ? "plus" : "minus";
       const bar = element("i", { class: css, style: `width:${share}%;left:${value > 0 ? 50 : 50 - share}%` });
       return element("tr", {}, named(name, innerWidth < 500 ? 130 : 240, 12.5, "th", { scope: "row" }),
-        element("td", { class: "number" }, minus((value > 0 ? "+" : "") + value.toFixed(2))), element("td", {}, element("div", { class: "track", "aria-hidden": "true" }, bar)));
+        element("td", { class: "number" }, minus((value > 0 ? "+" : "") + value.toFixed(digits))), element("td", {}, element("div", { class: "track", "aria-hidden": "true" }, bar)));
     });
-    const caption = `Mean over the first ${facts.documents.depth} positions, weighted by their discounts: ${shortened(facts.systems[state.first], 40)} minus ${shortened(facts.systems[state.second], 40)}, in standard deviations of the feature.`;
-    return [element("h3", { style: "font-size:14px;margin-top:24px" }, "Features that differ most"),
-      element("table", { class: "differ" }, element("caption", {}, caption), element("tbody", {}, ...rows))];
+    return element("table", { class: "differ" }, ...(caption ? [element("caption", {}, caption)] : []), element("tbody", {}, ...rows));
   }
 
   function markSame(event) {
