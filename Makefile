@@ -42,10 +42,11 @@ test: $(EXTRAS_DEV) ## Run the test suite, all but what is slow, and the example
 slow-test: $(EXTRAS_DEV) ## Run the slow tests: whole processes, forks, kills, odd places, every kernel compiled, a second of fuzzing
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "slow and not consumer" tests --ignore tests/browser
 
-export-test: $(EXTRAS_EXPORT) $(OLDER) ## Compare exports and imports with lightgbm, xgboost, onnxruntime, gcc, node and more (as root, installs gcc and node)
-	@command -v gcc >/dev/null && command -v node >/dev/null || { \
-		echo "installing gcc and nodejs"; \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends gcc libc6-dev nodejs >/dev/null; }
+export-test: $(EXTRAS_EXPORT) $(OLDER) ## Compare exports and imports with lightgbm, onnxruntime, gcc, node and more (as root, installs gcc, node and sqlite3)
+	@command -v gcc >/dev/null && command -v node >/dev/null && command -v sqlite3 >/dev/null || { \
+		echo "installing gcc, nodejs and sqlite3"; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+			gcc libc6-dev nodejs sqlite3 >/dev/null; }
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m consumer tests
 
 browser-test: $(EXTRAS_BROWSER) ## Test the report in a real browser (as root, installs Debian's chromium if there is none)
