@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 import mcrank
 from mcrank import Dataset, LambdaRank, RankNet
-from mcrank.container import pack, unpack
-from mcrank.errors import ModelFileError, OptionError
+from mcrank.errors import OptionError
 from mcrank.losses.lambdas import LambdaLoss, lambda_gradients
 from mcrank.losses.pairwise import PairwiseLogistic
 from mcrank.rankers.registry import from_bytes, to_bytes
-from mcrank.scorers.net import Net, layer_sizes, n_weights
+from mcrank.scorers.net import Net
 from mcrank.scorers.scaling import Scaling
 from mcrank.training.backpropagation import first_weights
 from mcrank.training.descent import Descent
@@ -368,41 +367,3 @@ def test_an_interrupted_net_keeps_what_it_has():
         ranker = RankNet(**QUICK).fit(PARTS.train, callback=interrupt)
     assert ranker.n_rounds_ == 3
     assert np.array_equal(ranker.weights_, RankNet(**(QUICK | {"epochs": 3})).fit(PARTS.train).weights_)
-
-
-@pytest.mark.parametrize("hidden", ["", "0", "3,", "1,2,3,4", "-3", "4097", "3.5", "a", "٣", "1e2", "3;4"])
-def test_layers_that_are_none(hidden):
-    with pytest.raises(OptionError, match=r"hidden of RankNet must be 1 to 3 layer sizes"):
-        RankNet(hidden=hidden).fit(PARTS.train)
-
-
-def test_layers_with_spaces():
-    assert layer_sizes(7, " 64, 32 ", "hidden").tolist() == [7, 64, 32, 1]
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [("epochs", 0), ("learning_rate", 0), ("learning_rate", 11), ("batch_queries", 0), ("l2", -1),
-     ("activation", "gelu"), ("optimizer", "lbfgs"), ("scaling", "rank"), ("sigma", 0), ("random_state", -1),
-     ("early_stopping_rounds", 0)],
-)  # fmt: skip
-def test_options_out_of_bounds(option, value):
-    with pytest.raises(OptionError, match=f"{option} of RankNet must be"):
-        RankNet(**{option: value}).fit(PARTS.train)
-
-
-def test_a_file_whose_scores_could_overflow_is_refused():
-    header, arrays = unpack(bytearray(to_bytes(RankNet(**QUICK).fit(PARTS.train))), "it")
-    arrays["net_weights"][:] = 1e300
-    with pytest.raises(ModelFileError, match="scores are not finite"):
-        from_bytes(pack(header, arrays))
-
-
-@settings(max_examples=40)
-@given(st.data())
-def test_no_score_is_beyond_the_reach(data):
-    net, stream = small_net(data.draw)
-    X = stream.standard_normal((50, net.n_features))
-    reach = net.reach(np.abs(X).max(axis=0))
-    assert len(net.weights) == n_weights(net.sizes)
-    assert np.abs(naive.scores(X, net.sizes, net.weights, net.activation)).max() <= reach

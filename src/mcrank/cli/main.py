@@ -21,7 +21,6 @@ from click.shell_completion import CompletionItem
 from mcrank import __version__
 from mcrank.cli.echo import echo
 from mcrank.cli.exits import FINE, INTERRUPTED, PIPE_CLOSED, SUMMARY, code_of
-from mcrank.cli.inputs import as_called
 from mcrank.cli.volume import Volume, say, set_volume, volume_options
 from mcrank.errors import McrankError, did_you_mean
 from mcrank.texts import plain, printable, unshown_as_json
@@ -209,12 +208,18 @@ def report(error: Exception, with_traceback: bool) -> int:
     else:
         hint = "" if with_traceback else " Add --traceback (or set MCRANK_TRACEBACK=1) to see where."
         words = f"unexpected {type(error).__name__}: {' '.join(str(error).split())}.{hint}"
-    echo(f"error: {as_called(words)}", err=True)
+    echo(f"error: {_called(words)}", err=True)
     return code_of(error)
 
 
 def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
-    say(f"warning: {as_called(str(message))}")
+    say(f"warning: {_called(str(message))}")
+
+
+def _called(text: str) -> str:
+    from mcrank.cli.inputs import as_called  # which imports more than `mcrank --help` needs
+
+    return as_called(text)
 
 
 def _os_words(error: OSError) -> str:

@@ -130,6 +130,13 @@ class RankerName(Name):
     listed = "mcrank.rankers.registry:RANKERS"
 
 
+def measure_option(what: str) -> Callable[[Any], Any]:
+    """Give a command the option ``--measure``, one measure."""
+    return click.option(
+        "-m", "--measure", type=MeasureName(), default="ndcg@10", show_default=True, help=what
+    )
+
+
 def rows_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that say which rows of qrels and a run count."""
     complete = click.option(

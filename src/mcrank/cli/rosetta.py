@@ -10,20 +10,13 @@ import click
 from mcrank.cli.echo import echo
 from mcrank.cli.inputs import InputPath
 from mcrank.cli.main import json_option, print_json
-from mcrank.cli.options import MeasureName, jobs_option, rows_options
+from mcrank.cli.options import jobs_option, measure_option, rows_options
 
 
 @click.command()
 @click.argument("data", type=InputPath(pattern=True))
 @click.argument("scores", type=InputPath())
-@click.option(
-    "-m",
-    "--measure",
-    type=MeasureName(),
-    default="ndcg@10",
-    show_default=True,
-    help="The measure to translate.",
-)
+@measure_option("The measure to translate.")
 @click.option("--value", help="A number someone printed: name the dialects that print it.")
 @rows_options
 @jobs_option()

@@ -10,20 +10,13 @@ import click
 from mcrank.cli.echo import echo
 from mcrank.cli.inputs import InputPath
 from mcrank.cli.main import json_option, print_json
-from mcrank.cli.options import MeasureName, jobs_option
+from mcrank.cli.options import jobs_option, measure_option
 
 
 @click.command()
 @click.argument("data", type=InputPath(pattern=True))
 @click.argument("systems", nargs=-1, required=True, type=InputPath())
-@click.option(
-    "-m",
-    "--measure",
-    type=MeasureName(),
-    default="ndcg@10",
-    show_default=True,
-    help="The measure to compare by.",
-)
+@measure_option("The measure to compare by.")
 @click.option(
     "--test", type=click.Choice(["t", "randomization", "wilcoxon"]), default="t", show_default=True,
     help="Paired test against the first system; p-values are corrected by Holm's rule.",

@@ -17,7 +17,7 @@ from mcrank.arrays import FloatArray, IntArray
 from mcrank.kernels.fenwick import add_at, sum_upto
 from mcrank.kernels.sort import merge_rows
 from mcrank.losses.pairs import Space
-from mcrank.losses.pairwise import PairArrays, QueryLoss, over_queries, pair_arrays
+from mcrank.losses.pairwise import PairsLoss, over_queries, pair_arrays
 from mcrank.losses.quantize import Gradients, Run
 from mcrank.sums import ALONE, Sums
 
@@ -143,7 +143,7 @@ def hinge_query(order_by_worth, worth, scores, factor, margin, space, slopes, co
 fill_hinge = over_queries(hinge_query)
 
 
-class SquaredHinge(QueryLoss):
+class SquaredHinge(PairsLoss):
     """Squared hinge loss of pairs; its curvature is the number of violated pairs a row is in.
 
     Parameters
@@ -174,14 +174,8 @@ class SquaredHinge(QueryLoss):
         weight: FloatArray | None = None,
         sums: Sums = ALONE,
     ) -> None:
-        self.pairs: PairArrays = pair_arrays(grades, offsets)
+        super().__init__(pair_arrays(grades, offsets), weight, sums)
         self.margin = float(margin)
-        super().__init__(self.pairs.ends, self.pairs.longest, weight, sums)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no query has two different grades."""
-        return not self.pairs.factor.any()
 
     def fill_queries(
         self, scores: FloatArray, queries: IntArray, space: Space, slopes: FloatArray, curves: FloatArray

@@ -252,7 +252,20 @@ class QueryLoss(Loss):
         return largest if largest > SMALLEST else 1.0
 
 
-class PairwiseLoss(QueryLoss):
+class PairsLoss(QueryLoss):
+    """A loss over the pairs of different grades, laid out by `pair_arrays`."""
+
+    def __init__(self, pairs: PairArrays, weight: FloatArray | None, sums: Sums) -> None:
+        self.pairs = pairs
+        super().__init__(pairs.ends, pairs.longest, weight, sums)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no query has two different grades."""
+        return not self.pairs.factor.any()
+
+
+class PairwiseLoss(PairsLoss):
     """Base of losses over all pairs of different grades.
 
     Parameters
@@ -279,15 +292,9 @@ class PairwiseLoss(QueryLoss):
         weight: FloatArray | None = None,
         sums: Sums = ALONE,
     ) -> None:
-        self.pairs = pair_arrays(grades, offsets, per_query)
+        super().__init__(pair_arrays(grades, offsets, per_query), weight, sums)
         self.sigma = float(sigma)
         self._long = self.pairs.ends - self.pairs.starts >= LONG
-        super().__init__(self.pairs.ends, self.pairs.longest, weight, sums)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no query has two different grades."""
-        return not self.pairs.factor.any()
 
     def fill_queries(
         self, scores: FloatArray, queries: IntArray, space: Space, slopes: FloatArray, curves: FloatArray
