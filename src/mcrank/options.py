@@ -59,6 +59,9 @@ class Option:
     hint: Any = object  # the annotation as written
     takes_bool: bool = False  # True counts as 1: the annotation is ``int | bool``
     parse: Callable[[str], Any] | None = None  # what the command line makes of a text
+    judge: Callable[[Any], Any] | None = (
+        None  # returns a good value as plain ones, raises ValueError of others
+    )
     tacit: bool = False  # a model file does not mention the default: it had no such option once
 
     def written(self, value: Any) -> bool:
@@ -133,6 +136,11 @@ class Option:
             return None
         if self.takes_bool and isinstance(value, (bool, np.bool_)):
             value = int(value)
+        if self.judge is not None:
+            try:
+                return self.judge(value)
+            except ValueError as error:
+                raise OptionError(f"{self.name} of {owner} must be {error}, got {value!r}.") from None
         plain = self._plain(value)
         if plain is None or not self._in_bounds(plain):
             raise OptionError(f"{self.name} of {owner} must be {self.requirement}, got {value!r}.")
@@ -192,6 +200,7 @@ def option(
     scope: Scope = "model",
     tacit: bool = False,
     parse: Callable[[str], Any] | None = None,
+    judge: Callable[[Any], Any] | None = None,
 ) -> Any:
     """Declare one option of an `Optioned` class; see `mcrank.options`.
 
@@ -213,6 +222,7 @@ def option(
         scope=scope,
         tacit=tacit,
         parse=parse,
+        judge=judge,
     )
 
 

@@ -63,6 +63,7 @@ class BoostOptions:
     drop_rate: float = 0.1
     skip_drop: float = 0.5
     max_drop: int = 50
+    limits: LimitOptions = LimitOptions()
 
 
 @dataclass

@@ -90,6 +90,16 @@ class Packing(NamedTuple):
             return 1 if self.bits else 1 + self.second
         return self.lanes
 
+    def gradient_unit(self, unit: float) -> float:
+        """Unit of the sums of gradients in a histogram, for that of the gradients."""
+        return 2.0**-self.bits if self.bits else unit
+
+    def mass_unit(self, lane_unit: float) -> float:
+        """Unit of what gains divide by, for that of a given lane."""
+        if self.bits:
+            return 2.0**-self.bits
+        return lane_unit if self.second else 1.0
+
     def gain_unit(self, unit: float, lane_unit: float) -> float:
         """Factor from an integer gain to the loss's own scale, for the units of gradient and given lane."""
         if self.bits:

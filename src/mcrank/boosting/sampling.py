@@ -45,13 +45,19 @@ def _mix(keys: Keys) -> Keys:
     return keys ^ (keys >> np.uint64(31))
 
 
-def lots(keys: Keys, *context: int) -> Keys:
-    """Random 64-bit numbers, one for each key, in a context such as (seed, round)."""
+def salt_of(*context: int) -> np.uint64:
+    """What a context, such as (seed, round), adds to the keys of its lots."""
     salt = np.zeros(1, dtype=np.uint64)
     with np.errstate(over="ignore"):
         for part in context:
             salt = _mix(salt + _STEP + np.uint64(part))
-        return _mix(keys + _STEP + salt)
+    return salt[0]
+
+
+def lots(keys: Keys, *context: int) -> Keys:
+    """Random 64-bit numbers, one for each key, in a context."""
+    with np.errstate(over="ignore"):
+        return _mix(keys + _STEP + salt_of(*context))
 
 
 def draw(keys: Keys, share: float, *context: int) -> IntArray:

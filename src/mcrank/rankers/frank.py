@@ -92,6 +92,9 @@ class FRank(TreeRanker):
     def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
         if options["scorer"] == "trees":
             return super()._fit(data, valid, options, callback)
+        for name in ("monotone", "interaction", "feature_weights", "goss", "dart"):
+            if options[name] != self.declared_options[name].default:
+                raise OptionError(f"{name} of FRank is for scorer='trees'; stumps know nothing of it.")
         return self._trained(boost_stumps(_Fidelity, data, valid, options, callback), Head())
 
 

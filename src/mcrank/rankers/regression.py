@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mcrank.data.dataset import Dataset
-from mcrank.errors import DataError
+from mcrank.errors import DataError, OptionError
 from mcrank.losses.base import Loss
 from mcrank.losses.regression import RegressionLoss
-from mcrank.options import option
+from mcrank.options import Options, option
 from mcrank.rankers.base import Card
 from mcrank.rankers.trees import PAPER, TreeRanker, preset_option
 from mcrank.training.weights import relative_weight
@@ -42,6 +42,13 @@ class RegressionRanker(TreeRanker):
     target: str = option(
         default="gain", choices=("gain", "grade"), help="regress on 2^grade - 1, or on the grade itself"
     )
+
+    def _check_together(self, options: Options) -> None:
+        super()._check_together(options)
+        if options["loss"] == "lad" and (options["l1"] > 0 or options["l2"] > 0):
+            raise OptionError(
+                "l1 and l2 of RegressionRanker must be 0 with loss='lad', whose leaves are medians."
+            )
 
     def _loss(self, data: Dataset, options: dict[str, Any]) -> Loss | None:
         with np.errstate(over="ignore"):

@@ -134,6 +134,8 @@ def refitted(ranker: R, X: Any, given: Given, decay: Any) -> R:
     ranker._check_continued(options, where)
     if options["dart"]:
         raise OptionError(f"{where} is not for dart=True: its leaves were shrunk after they were found.")
+    if options["monotone"] is not None:
+        raise OptionError(f"{where} is not for monotone constraints, which new values would not keep.")
     data = as_dataset(X, given, where, wanted=ranker.feature_names_ if ranker._named else None)
     data = aligned(data, ranker.feature_names_, ranker._named, f"X of {where}", name)
     twin = copy.copy(ranker)

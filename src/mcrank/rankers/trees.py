@@ -11,6 +11,7 @@ import numpy.typing as npt
 from mcrank.arrays import Array, Arrays, FeatureArray, IntArray
 from mcrank.boosting.boost import Boosted, BoostOptions, Validation, boost
 from mcrank.boosting.cuts import BINNINGS
+from mcrank.boosting.limits import LimitOptions
 from mcrank.boosting.start import NOTHING
 from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError, ModelFileError, OptionError
@@ -18,6 +19,15 @@ from mcrank.losses.base import Loss
 from mcrank.losses.quantize import MOST_ROWS
 from mcrank.options import Options, fitted, option
 from mcrank.rankers.base import Ranker, Trained, stopping_option
+from mcrank.rankers.constraints import (
+    factors,
+    feature_weights_option,
+    interaction_option,
+    monotone_option,
+    named,
+    orders,
+    together,
+)
 from mcrank.rankers.inputs import Given
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.forest.forest import Forest, ForestBuilder
@@ -50,6 +60,17 @@ def preset_option() -> Any:
         scope="run",
         help="paper: the settings of the McRank paper (M 1000, J 10, nu 0.05, 256 adaptive bins, "
         "least-squares splits); options given beside it win",
+    )
+
+
+def _limits(options: Options, data: Dataset) -> LimitOptions:
+    names = data.feature_names
+    numbers = ("l1", "l2", "min_sum_hessian", "min_gain", "max_depth", "colsample_node", "extra_trees")
+    return LimitOptions(
+        **{name: options[name] for name in numbers},
+        feature_weights=factors(options["feature_weights"], names),
+        monotone=orders(options["monotone"], names),
+        interaction=together(options["interaction"], names),
     )
 
 
@@ -99,6 +120,42 @@ class TreeRanker(ForestRanker):
     colsample: float = option(
         default=1.0, low=0, high=1, open_low=True, help="share of the features each tree sees"
     )
+    colsample_node: float = option(
+        default=1.0, low=0, high=1, open_low=True, tacit=True, help="share of those features each node sees"
+    )
+    max_depth: int | None = option(
+        default=None, low=1, high=2**31 - 1, tacit=True, help="most splits on a path; None for any number"
+    )
+    l1: float = option(
+        default=0.0,
+        low=0,
+        high=1e9,
+        tacit=True,
+        help="a leaf's sum of gradients is brought nearer to 0 by this much, in gains and values",
+    )
+    l2: float = option(
+        default=0.0,
+        low=0,
+        high=1e9,
+        tacit=True,
+        help="added to what gains and leaf values divide by: rows, weights or curvatures",
+    )
+    min_sum_hessian: float = option(
+        default=0.0,
+        low=0,
+        high=1e9,
+        tacit=True,
+        help="least sum, in a leaf, of what gains divide by: curvatures with split=newton, else rows or weights",
+    )
+    min_gain: float = option(
+        default=0.0, low=0, high=1e9, tacit=True, help="splits must gain more than this, in units of the loss"
+    )
+    extra_trees: bool = option(
+        default=False, tacit=True, help="at each node a feature has one cut, drawn at random"
+    )
+    feature_weights: dict[Any, float] | list[float] | None = feature_weights_option()
+    interaction: list[list[Any]] | None = interaction_option()
+    monotone: dict[Any, int] | list[int] | None = monotone_option()
     goss: bool = option(
         default=False,
         tacit=True,
@@ -180,6 +237,24 @@ class TreeRanker(ForestRanker):
                 f"{options['other_rate']}."
             )
 
+    def _check_monotone(self, options: Options, head: Head) -> None:
+        """Raise `OptionError` where scores would not keep to an order although the trees do."""
+        name, beginning = type(self).__name__, options.get("beginning")
+        if options["monotone"] is None:
+            return
+        if head.kind in ("softmax", "base-pairs"):
+            raise OptionError(
+                f"monotone of {name} must be None with more than two grades: trees of single grades that keep "
+                "to an order make no Expected Relevance that does; OrdinalMcRank's boundaries do."
+            )
+        if beginning is not None and beginning.model is not None:
+            before = beginning.model.options_.get("monotone")
+            if before != options["monotone"]:
+                raise OptionError(
+                    f"monotone of {name} must be that of the model it goes on from, {before}, got "
+                    f"{options['monotone']}: its trees keep to no other order."
+                )
+
     def _check_dart(self, options: Options, valid: Dataset | None) -> None:
         """Raise `OptionError` where earlier rounds cannot be dropped."""
         name, beginning = type(self).__name__, options.get("beginning")
@@ -258,6 +333,7 @@ class TreeRanker(ForestRanker):
             raise DataError(f"The training data has {data.n_rows} rows; trees take at most {MOST_ROWS}.")
         self._check_together(options)
         self._check_dart(options, valid)
+        options |= named(options, data, type(self).__name__)  # as a model file has them
         beginning: Beginning | None = options.get("beginning")
         model = None if beginning is None else beginning.model
         head = self._head(data, options) if model is None else self._head_after(model, options)
@@ -271,9 +347,11 @@ class TreeRanker(ForestRanker):
                 done.replay()
             return self._trained(Boosted(forest, None, done), head)
         start = NOTHING if beginning is None else beginning.on(data, valid, loss)
+        self._check_monotone(options, head)
         names = BoostOptions.__dataclass_fields__
         settings = BoostOptions(
-            **{name: options[name] for name in names} | {"learning_rate": self._rate(options)}
+            **{name: options[name] for name in names if name != "limits"}
+            | {"learning_rate": self._rate(options), "limits": _limits(options, data)}
         )
         watch = None if valid is None else Validation(valid, options["measure"], head.rank)
         sequential = options.get("sequential", False)

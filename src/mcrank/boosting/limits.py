@@ -1,0 +1,278 @@
+"""What the split search is told beside sums: penalties, conditions on a split, and which features may split.
+
+A leaf of gradients S and mass M (rows, weights or curvatures: what gains divide by) has the output
+T(S) / (M + l2), T(S) = sign(S) max(|S| - l1, 0), and a split gains T(S_L)²/(M_L + l2) + T(S_R)²/(M_R + l2) -
+T(S)²/(M + l2). Under a monotone constraint outputs are clipped to the bounds of the node, the gain of a
+clipped output o is 2 T(S) o - (M + l2) o², and a split in the wrong order is refused; the middle of the two
+outputs bounds the children, as in LightGBM's basic method.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit, uint64
+
+from mcrank.arrays import ByteArray, FloatArray
+from mcrank.boosting.packing import Packing
+from mcrank.boosting.sampling import salt_of
+from mcrank.kernels import step
+from mcrank.losses.quantize import Gradients
+
+NO_DEPTH = np.int64(2**31 - 1)  # no limit
+_FEATURES, _CUTS = 5, 6  # what lots are drawn for: a part of their context
+_STEP = uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True)
+class LimitOptions:
+    """Limits in the loss's own units; the defaults limit nothing. Arrays are by feature.
+
+    ``interaction`` has a row for each set of features that may meet on a path.
+    """
+
+    l1: float = 0.0
+    l2: float = 0.0
+    min_sum_hessian: float = 0.0
+    min_gain: float = 0.0
+    max_depth: int | None = None
+    colsample_node: float = 1.0
+    extra_trees: bool = False
+    feature_weights: FloatArray | None = None
+    monotone: npt.NDArray[np.int8] | None = None
+    interaction: ByteArray | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether the search needs nothing of them (how deep a tree is, it need not know)."""
+        numbers = (self.l1, self.l2, self.min_sum_hessian, self.min_gain, float(self.extra_trees))
+        arrays = (self.feature_weights, self.monotone, self.interaction)
+        return not any(numbers) and self.colsample_node >= 1 and all(array is None for array in arrays)
+
+
+class Limits(NamedTuple):
+    """The same as one growing tree takes them: in the units of its integers, with memory by node.
+
+    Attributes
+    ----------
+    ruled : bool
+        Whether anything but the depth is limited.
+    l1, l2, min_mass, min_gain : float
+        In units of gradients, masses and gains.
+    max_depth : int
+        A node so deep is not split.
+    node_features : int
+        Features drawn for each node; 0 for all.
+    extra : bool
+        Whether each feature has one cut, drawn at random.
+    salts : uint64[2]
+        Of the lots drawn for features, and for cuts.
+    weights, monotone, sets : arrays
+        By feature: factor of the gain, order, and the sets it is in (sets x features); empty for none.
+    allowed, live, bounds : arrays
+        By node: features that may split it, sets that hold its path, and bounds of its output; empty where
+        nobody asks.
+    """
+
+    ruled: bool
+    l1: float
+    l2: float
+    min_mass: float
+    min_gain: float
+    max_depth: int
+    node_features: int
+    extra: bool
+    salts: npt.NDArray[np.uint64]
+    weights: FloatArray
+    monotone: npt.NDArray[np.int8]
+    sets: ByteArray
+    allowed: ByteArray
+    live: ByteArray
+    bounds: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        options: LimitOptions,
+        packing: Packing,
+        gradients: Gradients,
+        features: npt.NDArray[np.int32],
+        shape: tuple[int, int],
+        context: tuple[int, ...],
+    ) -> Limits:
+        """Return the limits of one tree of ``shape`` (most nodes, features of the data).
+
+        ``features`` may split it, and ``context`` is (seed, round, tree).
+        """
+        ruled, (nodes, width) = not options.plain, shape
+        mass, gradient = packing.mass_unit(gradients.lane_unit), packing.gradient_unit(gradients.unit)
+        drawn = ruled and options.colsample_node < 1
+        sets = _array(options.interaction, np.uint8, (0, 0))
+        masked = drawn or len(sets) > 0
+        monotone = _array(options.monotone, np.int8, (0,))
+        depth = NO_DEPTH if options.max_depth is None else np.int64(options.max_depth)
+        return cls(
+            ruled,
+            options.l1 / gradient,
+            options.l2 / mass,
+            options.min_sum_hessian / mass,
+            options.min_gain / packing.gain_unit(gradients.unit, gradients.lane_unit),
+            depth,
+            np.int64(max(1, round(options.colsample_node * len(features))) if drawn else 0),
+            options.extra_trees,
+            np.array([salt_of(*context, kind) for kind in (_FEATURES, _CUTS)], dtype=np.uint64),
+            _array(options.feature_weights, np.float64, (0,)),
+            monotone,
+            sets,
+            np.zeros((nodes if masked else 0, width), dtype=np.uint8),
+            np.zeros((nodes if len(sets) else 0, len(sets)), dtype=np.uint8),
+            np.zeros((nodes if len(monotone) else 0, 2)),
+        )
+
+
+def _array(values: Any, kind: Any, empty: tuple[int, ...]) -> Any:
+    return np.empty(empty, dtype=kind) if values is None else np.ascontiguousarray(values, dtype=kind)
+
+
+@njit(inline="always")
+def _mix(key):  # type: ignore[no-untyped-def]
+    """`mcrank.boosting.sampling._mix` of one key."""
+    key = (key ^ (key >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
+    key = (key ^ (key >> uint64(27))) * uint64(0x94D049BB133111EB)
+    return key ^ (key >> uint64(31))
+
+
+@njit(inline="always")
+def lot(salt, node, feature):  # type: ignore[no-untyped-def]
+    """Random number of a feature at a node."""
+    return _mix(uint64(feature) + _STEP + _mix(salt + _STEP + uint64(node)))
+
+
+@njit(inline="always")
+def penalised(total, l1):  # type: ignore[no-untyped-def]
+    """T(S): a sum of gradients nearer to 0 by l1."""
+    return max(total - l1, 0.0) - max(-total - l1, 0.0)
+
+
+@step()
+def begin_root(limits, features):  # type: ignore[no-untyped-def]
+    """Limits of a root."""
+    # IN: features  OUT: limits
+    if limits.bounds.shape[0] > 0:
+        limits.bounds[0, 0], limits.bounds[0, 1] = -np.inf, np.inf
+    if limits.live.shape[0] > 0:
+        limits.live[0, :] = 1
+    if limits.allowed.shape[0] > 0:
+        _allow(limits, features, np.int64(0))
+
+
+@step()
+def begin_children(limits, features, packing, node):  # type: ignore[no-untyped-def]
+    """Limits of the two children of a node that is split: its record has their numbers and sums."""
+    # IN: features, packing, node  OUT: limits
+    at, left = node.number, node.left
+    if limits.bounds.shape[0] > 0:
+        _bound(limits, packing, node)
+    for child in range(left, left + 2):
+        if limits.live.shape[0] > 0:
+            for s in range(limits.live.shape[1]):
+                limits.live[child, s] = limits.live[at, s] & limits.sets[s, node.feature]
+        if limits.allowed.shape[0] > 0:
+            _allow(limits, features, child)
+
+
+@njit(inline="always")
+def _bound(limits, packing, node):  # type: ignore[no-untyped-def]
+    """Bounds of two children: those of the node, and the middle of both outputs where order matters."""
+    low, high = limits.bounds[node.number, 0], limits.bounds[node.number, 1]
+    left_mass = float(node.left_weight) if packing.second else float(node.left_count)
+    mass = float(node.weight) if packing.second else float(node.count)
+    left = output_of(float(node.left_total), left_mass, limits, low, high)
+    right = output_of(float(node.total - node.left_total), mass - left_mass, limits, low, high)
+    middle = (left + right) / 2
+    order = limits.monotone[node.feature]
+    for child in range(node.left, node.left + 2):
+        lower = (child == node.left) == (order > 0)
+        limits.bounds[child, 0] = low if order == 0 or lower else max(low, middle)
+        limits.bounds[child, 1] = high if order == 0 or not lower else min(high, middle)
+
+
+@njit(inline="always")
+def output_of(total, mass, limits, low, high):  # type: ignore[no-untyped-def]
+    """Output of a leaf, in units of gradient over mass, within bounds."""
+    return min(max(penalised(total, limits.l1) / (mass + limits.l2), low), high)
+
+
+@njit(inline="always")
+def _allow(limits, features, at):  # type: ignore[no-untyped-def]
+    """Which features may split a node: those that share a set with its whole path, and of them a draw."""
+    allowed = limits.allowed[at]
+    allowed[:] = 0
+    n = np.int64(0)
+    for f in features:
+        good = limits.live.shape[0] == 0
+        for s in range(limits.live.shape[1]):
+            good |= (limits.live[at, s] & limits.sets[s, f]) == 1
+        allowed[f] = 1 if good else 0
+        n += allowed[f]
+    wanted = limits.node_features
+    if wanted == 0 or n <= wanted:
+        return
+    # The wanted lowest lots: bit by bit the largest number below which there are not enough.
+    below = uint64(0)
+    for bit in range(64):
+        tried = below | (uint64(1) << uint64(63 - bit))
+        found = np.int64(0)
+        for f in features:
+            if allowed[f] == 1 and lot(limits.salts[0], at, f) < tried:
+                found += 1
+        if found < wanted:
+            below = tried
+    for f in features:
+        if lot(limits.salts[0], at, f) > below:
+            allowed[f] = 0
+
+
+@step(error_model="numpy")
+def fill_ruled_gains(work, n, whole, rules, limits, node, order):  # type: ignore[no-untyped-def]
+    """Gain terms of cutting after each of ``n`` bins, from prefix sums; -1 where a cut is refused."""
+    sums, masses, rows, gains = work[0], work[1], work[2], work[3]
+    total, mass, count = whole
+    low, high = -np.inf, np.inf
+    bounded = limits.bounds.shape[0] > 0
+    if bounded:
+        low, high = limits.bounds[node.number, 0], limits.bounds[node.number, 1]
+    for i in range(n):
+        left, right = masses[i], mass - masses[i]
+        good = (rows[i] >= rules.min_rows) & (count - rows[i] >= rules.min_rows) & (left > 0) & (right > 0)
+        good &= (left >= limits.min_mass) & (right >= limits.min_mass)
+        gains[i] = -1.0
+        if good:
+            here, there = penalised(sums[i], limits.l1), penalised(total - sums[i], limits.l1)
+            left, right = left + limits.l2, right + limits.l2
+            if bounded:
+                one, other = min(max(here / left, low), high), min(max(there / right, low), high)
+                if order * (other - one) >= 0:
+                    gains[i] = 2 * here * one - left * one * one + 2 * there * other - right * other * other
+            else:
+                gains[i] = here * here / left + there * there / right
+
+
+@step()
+def random_cut(work, n, known, limits, node, feature):  # type: ignore[no-untyped-def]
+    """The one cut of a feature: any of those that part the node's rows with known values, alike; -1: none.
+
+    ``known`` is (rows before the first bin, rows after the last): of missing values.
+    """
+    rows = work[2]
+    first, last = np.int64(0), n - 1
+    while first < n and rows[first] <= known[0]:
+        first += 1
+    while last >= 0 and rows[last] >= known[1]:
+        last -= 1
+    if first > last:
+        return np.int64(-1)
+    return first + np.int64(lot(limits.salts[1], node.number, feature) % uint64(last - first + 1))

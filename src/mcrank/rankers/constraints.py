@@ -1,0 +1,168 @@
+"""Options that are about single features: monotone and interaction constraints, weights of features.
+
+Features are named or numbered (from 0); on the command line JSON says the same. A model file has their names.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mcrank.arrays import ByteArray, FloatArray
+from mcrank.data.dataset import Dataset
+from mcrank.errors import OptionError, did_you_mean
+from mcrank.options import Options, option
+
+Feature = str | int
+
+
+def _by_feature(values: Any, good: Callable[[Any], Any], words: str) -> Any:
+    """Return numbers by feature: a dict, or a list of one number for each feature."""
+    if isinstance(values, Mapping):
+        pairs = [(_feature(key, words), good(value)) for key, value in values.items()]
+        if len(dict(pairs)) < len(pairs) or any(value is None for _, value in pairs):
+            raise ValueError(words)
+        return dict(pairs)
+    if isinstance(values, (str, bytes)) or not isinstance(values, (Sequence, np.ndarray)):
+        raise ValueError(words)
+    found = [good(value) for value in values]
+    if any(value is None for value in found):
+        raise ValueError(words)
+    return found
+
+
+def _feature(key: Any, words: str) -> Feature:
+    if isinstance(key, str):
+        return key
+    if isinstance(key, (bool, np.bool_)) or not isinstance(key, numbers.Integral):
+        raise ValueError(words)
+    return int(key)
+
+
+def _order(value: Any) -> int | None:
+    whole = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    return int(value) if whole and value in (-1, 0, 1) else None
+
+
+def _weight(value: Any) -> float | None:
+    real = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    return float(value) if real and 0 <= value <= 1e9 and math.isfinite(value) else None
+
+
+def _judge_monotone(values: Any) -> Any:
+    return _by_feature(values, _order, "-1, 0 or 1 by feature, such as {'price': -1, 3: 1}, or None")
+
+
+def _judge_weights(values: Any) -> Any:
+    return _by_feature(values, _weight, "numbers from 0 to 1e9 by feature, such as {'price': 0.5}, or None")
+
+
+def _judge_interaction(values: Any) -> Any:
+    words = "sets of features that may meet on a path, such as [['price', 'age'], [3, 4]], or None"
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        raise ValueError(words)
+    found = []
+    for group in values:
+        if isinstance(group, (str, bytes, Mapping)) or not isinstance(group, Iterable):
+            raise ValueError(words)
+        found.append([_feature(key, words) for key in group])
+    if not found or not all(found):
+        raise ValueError(words)
+    return found
+
+
+def monotone_option() -> Any:
+    """Declare ``monotone``."""
+    return option(
+        default=None,
+        tacit=True,
+        judge=_judge_monotone,
+        help="features along which scores never fall (1) or never rise (-1), by name or number: a dict, or a "
+        "list for all features; on the command line JSON",
+    )
+
+
+def interaction_option() -> Any:
+    """Declare ``interaction``."""
+    return option(
+        default=None,
+        tacit=True,
+        judge=_judge_interaction,
+        help="sets of features, by name or number, that may meet on a path of a tree; one in no set stays "
+        "alone; on the command line JSON",
+    )
+
+
+def feature_weights_option() -> Any:
+    """Declare ``feature_weights``."""
+    return option(
+        default=None,
+        tacit=True,
+        judge=_judge_weights,
+        help="factors of the gain of splits, by name or number of the feature, 1 for the others: a dict, or a "
+        "list for all features; on the command line JSON",
+    )
+
+
+def named(options: Options, data: Dataset, owner: str) -> Options:
+    """Return the three options by names of features, as a model file has them."""
+    found: Options = {}
+    for name in ("monotone", "feature_weights"):
+        values = options[name]
+        if isinstance(values, list):
+            if len(values) != data.n_features:
+                raise OptionError(
+                    f"{name} of {owner} must have one number for each of {data.n_features} features, "
+                    f"got {len(values)}."
+                )
+            values = dict(enumerate(values))
+        if values is not None:
+            pairs = [(_name(key, data, f"{name} of {owner}"), value) for key, value in values.items()]
+            if len(dict(pairs)) < len(pairs):
+                raise OptionError(f"{name} of {owner} has a feature by name and by number: {values!r}.")
+            usual = 0 if name == "monotone" else 1.0
+            values = {key: value for key, value in pairs if value != usual} or None
+        found[name] = values
+    groups = options["interaction"]
+    if groups is not None:
+        where = f"interaction of {owner}"
+        groups = [list(dict.fromkeys(_name(key, data, where) for key in group)) for group in groups]
+    return found | {"interaction": groups}
+
+
+def _name(key: Feature, data: Dataset, where: str) -> str:
+    names = data.feature_names
+    if isinstance(key, str) and key in names:
+        return key
+    # In JSON every key is a text.
+    number = int(key) if isinstance(key, int) or (key.isascii() and key.isdecimal()) else -1
+    if 0 <= number < len(names):
+        return names[number]
+    if isinstance(key, int) or key.isdecimal():
+        raise OptionError(f"{where} has feature {key}; the data has 0 to {len(names) - 1}.")
+    hint = did_you_mean(key, names, "the data has", written=repr)
+    raise OptionError(f"{where} has feature {key!r}; {hint}")
+
+
+def orders(values: Mapping[str, int] | None, names: Sequence[str]) -> npt.NDArray[np.int8] | None:
+    """Orders as an array by feature, from `named`."""
+    return None if values is None else np.array([values.get(name, 0) for name in names], dtype=np.int8)
+
+
+def factors(values: Mapping[str, float] | None, names: Sequence[str]) -> FloatArray | None:
+    """Factors as an array by feature, from `named`."""
+    return None if values is None else np.array([values.get(name, 1.0) for name in names])
+
+
+def together(groups: Sequence[Sequence[str]] | None, names: Sequence[str]) -> ByteArray | None:
+    """Sets of features as 0 or 1 (sets x features), from `named`; a feature in none has one of its own."""
+    if groups is None:
+        return None
+    listed = {name for group in groups for name in group}
+    every = [*map(set, groups), *({name} for name in names if name not in listed)]
+    return np.array([[name in group for name in names] for group in every], dtype=np.uint8)

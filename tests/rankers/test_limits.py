@@ -1,0 +1,370 @@
+"""Penalties and constraints of trees: LightGBM's and XGBoost's trees, the naive twin, promises kept."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import mcrank
+from mcrank.boosting.limits import LimitOptions
+from mcrank.errors import OptionError
+from mcrank.rankers.registry import from_bytes, to_bytes
+from tests.rankers.data import few_values
+from tests.rankers.test_custom import pairs
+from tests.rankers.test_determinism import noisy
+from tests.rankers.test_start import KINDS
+from tests.reference import limits as reference
+
+RATE, LEAVES = 0.3, 7
+# Ours, LightGBM's, and how much data they are on.
+PENALTIES = {
+    "l2": ({"l2": 20.0}, {"lambda_l2": 20.0}),
+    "l1": ({"l1": 6.0}, {"lambda_l1": 6.0}),
+    "both": ({"l1": 3.0, "l2": 5.0}, {"lambda_l1": 3.0, "lambda_l2": 5.0}),
+    "hessian": ({"min_sum_hessian": 41.0}, {"min_sum_hessian_in_leaf": 41.0}),
+    "gain": ({"min_gain": 9.0}, {"min_gain_to_split": 9.0}),
+    "depth": ({"max_depth": 2}, {"max_depth": 2}),
+    "weights": ({"feature_weights": {1: 0.3, "f3": 2.0}}, {"feature_contri": [1.0, 0.3, 2.0, 1.0]}),
+    "monotone": (
+        {"monotone": {0: 1, 2: -1}},
+        {"monotone_constraints": [1, 0, -1, 0], "monotone_constraints_method": "basic"},
+    ),
+    "monotone and l2": (
+        {"monotone": [1, -1, 0, 1], "l2": 4.0},
+        {"monotone_constraints": [1, -1, 0, 1], "monotone_constraints_method": "basic", "lambda_l2": 4.0},
+    ),
+    "interaction": (
+        {"interaction": [[0, 1], ["f2", "f3"], [3]]},
+        {"interaction_constraints": [[0, 1], [1, 2], [3]]},
+    ),
+}
+
+
+def lightgbm_scores(X, y, rounds=4, **options):
+    lightgbm = pytest.importorskip("lightgbm")
+    told = {
+        "objective": "regression", "num_leaves": LEAVES, "learning_rate": RATE, "min_data_in_leaf": 5,
+        "min_sum_hessian_in_leaf": 0, "boost_from_average": False, "verbose": -1, "num_threads": 1,
+        "min_data_in_bin": 1,
+    }  # fmt: skip
+    return lightgbm.train(told | options, lightgbm.Dataset(X.astype(float), y), rounds).predict(X)
+
+
+def regression(rounds=4, **options):
+    told = {
+        "num_leaves": LEAVES,
+        "learning_rate": RATE,
+        "min_samples_leaf": 5,
+        "target": "grade",
+        "n_jobs": 1,
+    }
+    return mcrank.RegressionRanker(n_estimators=rounds, **told | options)
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+def test_lightgbm_grows_the_same_trees(name):
+    ours, theirs = PENALTIES[name]
+    X, y, qid = few_values(1, 400, 4, 6, 5)
+    found = regression(**ours).fit(X, y, qid=qid, init_score=np.zeros(400)).predict(X)
+    assert np.allclose(found, lightgbm_scores(X, y, **theirs), atol=2e-5)
+    plain = regression().fit(X, y, qid=qid, init_score=np.zeros(400)).predict(X)
+    assert not np.allclose(found, plain, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["l2", "l1", "both", "hessian", "gain"])
+def test_curvatures_are_what_newton_splits_divide_by(name):
+    ours, theirs = PENALTIES[name]
+    ours = {key: value / 4 for key, value in ours.items()}
+    theirs = {key: value / 4 for key, value in theirs.items()}
+    X, y, qid = few_values(3, 300, 4, 6, 4)
+    offsets = np.arange(0, 301, 10)
+    peer = lightgbm_scores(X, y, objective=lambda scores, _: pairs(scores, y, offsets), **theirs)
+    told = {"num_leaves": LEAVES, "learning_rate": RATE, "min_samples_leaf": 5, "n_jobs": 1}
+    found = mcrank.CustomRanker(loss=pairs, n_estimators=4, **told, **ours).fit(X, y, qid=qid).predict(X)
+    assert np.allclose(found, peer, atol=5e-5)
+
+
+@pytest.mark.parametrize("groups", [[[0, 1], [2, 3]], [[0, 2], [1, 2]], [[1, 3]]])
+def test_xgboost_has_the_same_interactions(groups):
+    xgboost = pytest.importorskip("xgboost")
+    X, y, qid = few_values(5, 400, 4, 6, 5)
+    peer = xgboost.train(
+        {
+            "objective": "reg:squarederror", "base_score": 0.0, "eta": RATE, "lambda": 0.0, "max_depth": 3,
+            "min_child_weight": 5, "tree_method": "exact", "interaction_constraints": groups, "nthread": 1,
+        },
+        xgboost.DMatrix(X, y), 4,
+    )  # fmt: skip
+    ranker = regression(num_leaves=64, max_depth=3, interaction=groups)
+    found = ranker.fit(X, y, qid=qid, init_score=np.zeros(400)).predict(X)
+    assert np.allclose(found, peer.predict(xgboost.DMatrix(X)), atol=2e-5)
+
+
+def options_of(draw, features):
+    maybe = lambda strategy: draw(st.one_of(st.none(), strategy))  # noqa: E731
+    orders = maybe(st.lists(st.sampled_from([-1, 0, 1]), min_size=features, max_size=features))
+    weights = maybe(st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=features, max_size=features))
+    groups = maybe(
+        st.lists(st.lists(st.integers(0, features - 1), min_size=1, max_size=3), min_size=1, max_size=3)
+    )
+    return {
+        "l1": draw(st.sampled_from([0.0, 0.0, 2.5])),
+        "l2": draw(st.sampled_from([0.0, 0.0, 7.25])),
+        "min_sum_hessian": draw(st.sampled_from([0.0, 12.0])),
+        "min_gain": draw(st.sampled_from([0.0, 0.0, 1.5])),
+        "max_depth": draw(st.sampled_from([None, 1, 3])),
+        "colsample_node": draw(st.sampled_from([1.0, 1.0, 0.5])),
+        "extra_trees": draw(st.booleans()),
+        "feature_weights": weights,
+        "interaction": groups,
+        "monotone": orders,
+    }
+
+
+@given(data=st.data(), seed=st.integers(0, 10**6))
+@settings(max_examples=60)
+def test_the_naive_twin_grows_the_same_trees(data, seed):
+    X, y, qid = few_values(seed, 150, 4, 5, 4)
+    told = options_of(data.draw, 4)
+    ranker = regression(2, num_leaves=6, random_state=seed, **told)
+    found = ranker.fit(X, y, qid=qid, init_score=np.zeros(150))
+    names = found.feature_names_
+    from mcrank.rankers.constraints import factors, orders, together
+
+    limits = LimitOptions(
+        **told
+        | {
+            "feature_weights": factors(found.options_.get("feature_weights"), names),
+            "monotone": orders(found.options_.get("monotone"), names),
+            "interaction": together(found.options_.get("interaction"), names),
+        }
+    )
+    expected = reference.regression(X, y, 2, num_leaves=6, min_rows=5, rate=RATE, limits=limits, seed=seed)
+    assert np.allclose(found.predict(X), expected, atol=1e-5)
+
+
+LIMITS = {
+    "penalties": {"l1": 0.05, "l2": 1.0, "min_sum_hessian": 0.3, "min_gain": 0.01, "max_depth": 3},
+    "drawn": {"colsample": 0.7, "colsample_node": 0.5, "extra_trees": True, "random_state": 3},
+    "features": {"feature_weights": {0: 0.5, "f5": 2.0}, "interaction": [[0, 1, 2], [3, 4], [0, 4]]},
+    "monotone": {"monotone": {0: 1, 3: -1, 4: 1}},
+}
+MONOTONE = [kind for kind in KINDS if kind not in ("mcrank", "sampled", "sequential", "adaptive", "newton")]
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "sampled"])
+def test_threads_files_and_parts_change_nothing(kind, name, weighted):
+    ranker, own = KINDS[kind]
+    if name == "monotone" and kind not in MONOTONE:
+        return
+    told = {"num_leaves": 6, "min_samples_leaf": 4, **own, **LIMITS[name]}
+    if kind == "lad":
+        told = {key: value for key, value in told.items() if key not in ("l1", "l2")}
+    data = noisy(300, weighted=weighted)
+    found = {to_bytes(ranker(n_estimators=4, **told, n_jobs=n).fit(data)) for n in (1, 2, 4)}
+    assert len(found) == 1
+    first = ranker(n_estimators=2, **told).fit(data)
+    assert {to_bytes(ranker(n_estimators=2, **told).fit(data, init_model=first))} == found
+    content = found.pop()
+    again = from_bytes(content)
+    assert to_bytes(again) == content
+    assert set(again.options_) >= set(LIMITS[name]) - {"l1", "l2"}
+    assert ranker(n_estimators=4, **told | {"n_jobs": 1}).fit(data).forest_.n_trees > 0
+    plain = {key: value for key, value in told.items() if key not in LIMITS[name]}
+    assert to_bytes(ranker(n_estimators=4, **plain).fit(data)) != content
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LIMITS)
+def test_rows_enough_to_share_a_tree(name):
+    data = noisy(21_000)
+    told = {"n_estimators": 2, "num_leaves": 8, **LIMITS[name]}
+    found = {to_bytes(mcrank.RegressionRanker(**told, n_jobs=n).fit(data)) for n in (1, 2)}
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", MONOTONE)
+def test_no_prediction_moves_the_wrong_way(kind, seed):
+    ranker, own = KINDS[kind]
+    data = noisy(400, seed=seed, weighted=seed == 2)
+    own = own | ({"dart": True, "drop_rate": 0.5, "skip_drop": 0.0} if seed == 1 else {})
+    orders = {0: 1, 3: 1, 4: -1}
+    found = ranker(n_estimators=25, num_leaves=12, min_samples_leaf=3, monotone=orders, n_jobs=2, **own).fit(
+        data
+    )
+    rows = np.random.default_rng(seed).choice(data.X, 40)
+    moved = 0
+    for feature, order in orders.items():
+        grid = np.unique(np.r_[np.nan_to_num(data.X[:, feature]), -1e30, 1e30]).astype(np.float32)[::4]
+        for row in rows:
+            line = np.repeat(row[None, :], len(grid), axis=0)
+            line[:, feature] = grid
+            steps = order * np.diff(found.predict(line))
+            assert (steps >= 0).all()
+            moved += (steps > 0).any()
+    assert moved > 10  # it learned something all the same
+
+
+def test_expected_relevance_of_two_grades_keeps_to_an_order():
+    data = noisy(300)
+    two = mcrank.Dataset(data.X, (data.y > 2).astype(int), np.repeat(data.qids, data.sizes))
+    found = mcrank.McRank(n_estimators=10, monotone={0: 1}, n_jobs=1).fit(two)
+    line = np.repeat(data.X[:1], 50, axis=0)
+    line[:, 0] = np.linspace(-3, 3, 50)
+    assert (np.diff(found.predict(line)) >= 0).all()
+
+
+def test_nodes_are_no_deeper_and_leaves_no_lighter():
+    data = noisy(400)
+    for depth in (1, 2, 4):
+        forest = mcrank.McRank(n_estimators=2, num_leaves=30, max_depth=depth, n_jobs=1).fit(data).forest_
+        for t in range(forest.n_trees):
+            nodes = slice(*forest.tree_offsets[t : t + 2])
+            deep = np.zeros(nodes.stop - nodes.start, dtype=int)
+            for i, (left, right) in enumerate(zip(forest.left[nodes], forest.right[nodes], strict=True)):
+                if left >= 0:
+                    deep[[left, right]] = deep[i] + 1
+            assert deep.max() == depth
+
+
+def test_features_apart_never_meet_on_a_path():
+    data = noisy(400)
+    groups = [[0, 3], [4, 5, 6]]
+    forest = mcrank.OrdinalMcRank(
+        n_estimators=4, num_leaves=20, min_samples_leaf=3, interaction=groups, n_jobs=1
+    ).fit(data).forest_  # fmt: skip
+    allowed = [set(group) for group in groups] + [{f} for f in range(11) if f not in (0, 3, 4, 5, 6)]
+    seen = set()
+    for t in range(forest.n_trees):
+        start = int(forest.tree_offsets[t])
+        paths = {0: frozenset()}
+        for i in range(int(forest.tree_offsets[t + 1]) - start):
+            if forest.feature[start + i] >= 0:
+                path = paths[i] | {int(forest.feature[start + i])}
+                paths[int(forest.left[start + i])] = paths[int(forest.right[start + i])] = path
+                assert any(path <= group for group in allowed)
+                seen.add(path)
+    assert any(len(path) > 1 for path in seen)
+
+
+def test_a_feature_without_weight_never_splits():
+    data = noisy(300)
+    found = mcrank.LambdaMART(n_estimators=5, feature_weights={0: 0, "f4": 0}, n_jobs=1).fit(data)
+    assert found.feature_importances_[[0, 3]].tolist() == [0.0, 0.0]
+
+
+HOSTILE = [
+    ("l1", -1, "a number >= 0"),
+    ("l2", float("inf"), "a number >= 0"),
+    ("min_sum_hessian", "3", "a number >= 0"),
+    ("min_gain", None, "a number >= 0"),
+    ("max_depth", 0, "an integer >= 1"),
+    ("max_depth", 2.5, "an integer >= 1"),
+    ("colsample_node", 0, "a number > 0 and <= 1"),
+    ("extra_trees", 1, "True or False"),
+    ("monotone", {"f1": 2}, "-1, 0 or 1 by feature"),
+    ("monotone", {"f1": True}, "-1, 0 or 1 by feature"),
+    ("monotone", {1.5: 1}, "-1, 0 or 1 by feature"),
+    ("monotone", "f1", "-1, 0 or 1 by feature"),
+    ("monotone", 3, "-1, 0 or 1 by feature"),
+    ("monotone", [0, None], "-1, 0 or 1 by feature"),
+    ("feature_weights", {"f1": -1}, "numbers from 0 to 1e9"),
+    ("feature_weights", {"f1": float("nan")}, "numbers from 0 to 1e9"),
+    ("interaction", [], "sets of features"),
+    ("interaction", [[]], "sets of features"),
+    ("interaction", ["f1"], "sets of features"),
+    ("interaction", [[1.5]], "sets of features"),
+    ("interaction", {"f1": 1}, "sets of features"),
+]
+
+
+@pytest.mark.parametrize(("name", "odd", "words"), HOSTILE)
+def test_hostile_values(name, odd, words):
+    with pytest.raises(OptionError, match=f"{name} of RegressionRanker must be .*{words}"):
+        mcrank.RegressionRanker(**{name: odd}).fit(noisy(50))
+
+
+def test_features_that_are_not_there():
+    data = noisy(50)
+    for odd, words in (
+        ({"monotone": {"f99": 1}}, "has feature 'f99'; did you mean"),
+        ({"monotone": {11: 1}}, "has feature 11; the data has 0 to 10"),
+        ({"monotone": {-1: 1}}, "has feature -1; the data has 0 to 10"),
+        ({"monotone": [1, 0]}, "one number for each of 11 features, got 2"),
+        ({"monotone": {0: 1, "f1": -1}}, "has a feature by name and by number"),
+        ({"interaction": [["f1", "price"]]}, "has feature 'price'"),
+        ({"feature_weights": {"12": 1.0}}, "has feature 12; the data has 0 to 10"),
+    ):
+        with pytest.raises(OptionError, match=words):
+            mcrank.RegressionRanker(n_estimators=1, **odd).fit(data)
+
+
+def test_what_does_not_go_together():
+    data = noisy(100)
+    with pytest.raises(OptionError, match="OrdinalMcRank's boundaries do"):
+        mcrank.McRank(monotone={0: 1}).fit(data)
+    with pytest.raises(OptionError, match="whose leaves are medians"):
+        mcrank.RegressionRanker(loss="lad", l2=1.0).fit(data)
+    with pytest.raises(OptionError, match="stumps know nothing of it"):
+        mcrank.FRank(monotone={0: 1}).fit(data)
+    kept = mcrank.RegressionRanker(n_estimators=2, monotone={0: 1}).fit(data)
+    with pytest.raises(OptionError, match="which new values would not keep"):
+        kept.refit(data)
+    free = mcrank.RegressionRanker(n_estimators=2).fit(data)
+    with pytest.raises(OptionError, match="must be that of the model it goes on from, None"):
+        mcrank.RegressionRanker(n_estimators=2, monotone={0: 1}).fit(data, init_model=free)
+
+
+def test_files_have_the_names_of_features():
+    pandas = pytest.importorskip("pandas")
+    data = noisy(100, features=5, missing=0.0)
+    frame = pandas.DataFrame(data.X, columns=["price", "age", "3", "b", "c"])
+    qid = np.repeat(data.qids, data.sizes)
+    told = {"monotone": {"price": -1, 3: 1, "3": 1}, "interaction": [[0, "b"], ["3", 4]]}
+    found = mcrank.LambdaMART(n_estimators=2, feature_weights=[1, 2, 1, 1, 1], **told).fit(
+        frame, data.y, qid=qid
+    )
+    assert found.options_["monotone"] == {"price": -1, "b": 1, "3": 1}
+    assert found.options_["interaction"] == [["price", "b"], ["3", "c"]]
+    assert found.options_["feature_weights"] == {"age": 2.0}
+    again = from_bytes(to_bytes(found))
+    assert again.monotone == found.options_["monotone"]
+    # The columns of another frame go by name, whatever their order.
+    assert to_bytes(again.fit(frame[["c", "b", "3", "age", "price"]], data.y, qid=qid)) != to_bytes(found)
+
+
+def test_defaults_are_not_mentioned():
+    found = mcrank.McRank(n_estimators=1).fit(noisy(50)).options_
+    assert not {"l1", "l2", "monotone", "max_depth", "extra_trees", "colsample_node"} & set(found)
+
+
+def test_the_command_line(tmp_path, monkeypatch, capsys):
+    from mcrank.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    mcrank.write(noisy(150, missing=0.0), tmp_path / "train.txt")
+    told = ["--monotone", '{"f1": 1, "3": -1}', "--interaction", '[[0, "f4"], [1, 2]]', "--l2", "0.5"]
+    told += [
+        "--max-depth",
+        "3",
+        "--extra-trees",
+        "--feature-weights",
+        '{"f2": 0.5}',
+        "--colsample-node",
+        "0.8",
+    ]
+    train = ["train", "train.txt", "--ranker", "lambdamart", "--n-estimators", "3"]
+    assert main([*train, *told, "--out", "m"]) == 0
+    expected = mcrank.LambdaMART(
+        n_estimators=3, monotone={0: 1, 3: -1}, interaction=[[0, 3], [1, 2]], l2=0.5, max_depth=3,
+        extra_trees=True, feature_weights={1: 0.5}, colsample_node=0.8,
+    ).fit(mcrank.read("train.txt"))  # fmt: skip
+    assert (tmp_path / "m").read_bytes() == to_bytes(expected)
+    capsys.readouterr()
+    assert main([*train, "--monotone", "f1", "--out", "n"]) == 2
+    assert "monotone of LambdaMART must be -1, 0 or 1 by feature" in capsys.readouterr().err
