@@ -9,6 +9,7 @@ import pytest
 
 from mcrank import NDCG, Dataset
 from mcrank.boosting.boost import BoostOptions, Validation, boost
+from mcrank.boosting.limits import LimitOptions
 from mcrank.losses.abc import AdaptiveLoss
 from mcrank.losses.hinges import SquaredHinge, ViolationTargets
 from mcrank.losses.lambdas import LambdaLoss
@@ -133,3 +134,20 @@ def test_a_place_with_one_grade_and_one_with_one_row():
     few = [same.select(q) for q in ([last - 1], np.arange(last - 1), [last])]
     for found in in_places(few, lambda part, sums: boost(part, loss(part, sums), settings)):
         assert np.array_equal(found.forest.value, alone.forest.value)
+
+
+LIMITS = {
+    "penalties": LimitOptions(l1=0.02, l2=0.5, min_sum_hessian=0.2, min_gain=0.001, max_depth=3),
+    "drawn": LimitOptions(colsample_node=0.5, extra_trees=True),
+    "features": LimitOptions(
+        feature_weights=np.array([1.0, 0.5, 2.0, 0.0]), monotone=np.array([1, -1, 0, 1], dtype=np.int8)
+    ),
+    "sets": LimitOptions(interaction=np.array([[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1]], dtype=np.uint8)),
+}
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize("loss", ["multiclass", "lambdas"])
+def test_limits(loss, limits):
+    check(made(), LOSSES[loss], 3, split="newton", limits=LIMITS[limits])
+    check(made(weighted=True), LOSSES[loss], 2, limits=LIMITS[limits])

@@ -18,38 +18,51 @@ from tests.rankers.test_start import KINDS
 from tests.reference import limits as reference
 
 RATE, LEAVES = 0.3, 7
-# Ours, LightGBM's, and how much data they are on.
-PENALTIES = {
-    "l2": ({"l2": 20.0}, {"lambda_l2": 20.0}),
-    "l1": ({"l1": 6.0}, {"lambda_l1": 6.0}),
-    "both": ({"l1": 3.0, "l2": 5.0}, {"lambda_l1": 3.0, "lambda_l2": 5.0}),
+# LightGBM grows best leaf first as we do. A feature that gains nothing at a node is not looked at below it
+# there, so penalties that end the gain of features early have XGBoost for a witness.
+LIGHTGBM = {
     "hessian": ({"min_sum_hessian": 41.0}, {"min_sum_hessian_in_leaf": 41.0}),
-    "gain": ({"min_gain": 9.0}, {"min_gain_to_split": 9.0}),
     "depth": ({"max_depth": 2}, {"max_depth": 2}),
     "weights": ({"feature_weights": {1: 0.3, "f3": 2.0}}, {"feature_contri": [1.0, 0.3, 2.0, 1.0]}),
-    "monotone": (
-        {"monotone": {0: 1, 2: -1}},
-        {"monotone_constraints": [1, 0, -1, 0], "monotone_constraints_method": "basic"},
-    ),
-    "monotone and l2": (
-        {"monotone": [1, -1, 0, 1], "l2": 4.0},
-        {"monotone_constraints": [1, -1, 0, 1], "monotone_constraints_method": "basic", "lambda_l2": 4.0},
-    ),
     "interaction": (
         {"interaction": [[0, 1], ["f2", "f3"], [3]]},
         {"interaction_constraints": [[0, 1], [1, 2], [3]]},
     ),
 }
+XGBOOST = {
+    "l2": ({"l2": 20.0}, {"lambda": 20.0}),
+    "l1": ({"l1": 6.0}, {"alpha": 6.0}),
+    "both": ({"l1": 3.0, "l2": 5.0}, {"alpha": 3.0, "lambda": 5.0}),
+    "hessian": ({"min_sum_hessian": 41.0}, {"min_child_weight": 41.0}),
+}
+ORDERS = {
+    "monotone": ({"monotone": {0: 1, 2: -1}}, {"monotone_constraints": "(1,0,-1,0)"}),
+    "all but one": ({"monotone": [1, 1, 1, 0]}, {"monotone_constraints": "(1,1,1,0)"}),
+    "monotone and l2": (
+        {"monotone": [1, -1, 0, 1], "l2": 4.0},
+        {"monotone_constraints": "(1,-1,0,1)", "lambda": 4.0},
+    ),
+}
 
 
-def lightgbm_scores(X, y, rounds=4, **options):
+def lightgbm_scores(X, y, **options):
     lightgbm = pytest.importorskip("lightgbm")
     told = {
         "objective": "regression", "num_leaves": LEAVES, "learning_rate": RATE, "min_data_in_leaf": 5,
         "min_sum_hessian_in_leaf": 0, "boost_from_average": False, "verbose": -1, "num_threads": 1,
         "min_data_in_bin": 1,
     }  # fmt: skip
-    return lightgbm.train(told | options, lightgbm.Dataset(X.astype(float), y), rounds).predict(X)
+    return lightgbm.train(told | options, lightgbm.Dataset(X.astype(float), y), 4).predict(X)
+
+
+def xgboost_scores(X, y, objective=None, **options):
+    xgboost = pytest.importorskip("xgboost")
+    told = {
+        "objective": "reg:squarederror", "base_score": 0.0, "eta": RATE, "lambda": 0.0, "max_depth": 3,
+        "min_child_weight": 0, "tree_method": "exact", "nthread": 1,
+    }  # fmt: skip
+    rows = xgboost.DMatrix(X, y)
+    return xgboost.train(told | options, rows, 4, obj=objective).predict(rows, output_margin=True)
 
 
 def regression(rounds=4, **options):
@@ -63,43 +76,55 @@ def regression(rounds=4, **options):
     return mcrank.RegressionRanker(n_estimators=rounds, **told | options)
 
 
-@pytest.mark.parametrize("name", PENALTIES)
+def scores(X, y, qid, **options):
+    return regression(**options).fit(X, y, qid=qid, init_score=np.zeros(len(y))).predict(X)
+
+
+@pytest.mark.parametrize("name", LIGHTGBM)
 def test_lightgbm_grows_the_same_trees(name):
-    ours, theirs = PENALTIES[name]
+    ours, theirs = LIGHTGBM[name]
+    rows = few_values(1, 400, 4, 6, 5)
+    found = scores(*rows, **ours)
+    assert np.allclose(found, lightgbm_scores(*rows[:2], **theirs), atol=2e-5)
+    assert not np.allclose(found, scores(*rows), atol=1e-3)
+
+
+@pytest.mark.parametrize("least", [2.0, 9.0])
+def test_lightgbm_asks_for_the_same_gain(least):
     X, y, qid = few_values(1, 400, 4, 6, 5)
-    found = regression(**ours).fit(X, y, qid=qid, init_score=np.zeros(400)).predict(X)
-    assert np.allclose(found, lightgbm_scores(X, y, **theirs), atol=2e-5)
-    plain = regression().fit(X, y, qid=qid, init_score=np.zeros(400)).predict(X)
-    assert not np.allclose(found, plain, atol=1e-3)
+    X = np.ascontiguousarray(X[:, :2])
+    found = scores(X, y, qid, num_leaves=31, min_gain=least)
+    assert np.allclose(found, lightgbm_scores(X, y, num_leaves=31, min_gain_to_split=least), atol=2e-5)
+    assert not np.allclose(found, scores(X, y, qid, num_leaves=31), atol=1e-3)
 
 
-@pytest.mark.parametrize("name", ["l2", "l1", "both", "hessian", "gain"])
+@pytest.mark.parametrize("seed", [2, 5])
+@pytest.mark.parametrize("name", XGBOOST | ORDERS)
+def test_xgboost_grows_the_same_trees(name, seed):
+    ours, theirs = (XGBOOST | ORDERS)[name]
+    rows = few_values(seed, 400, 4, 6, 5)
+    deep = {"num_leaves": 64, "max_depth": 3, "min_samples_leaf": 1}
+    found = scores(*rows, **deep, **ours)
+    assert np.allclose(found, xgboost_scores(*rows[:2], **theirs), atol=2e-5)
+    assert not np.allclose(found, scores(*rows, **deep), atol=1e-3)
+
+
+@pytest.mark.parametrize("name", XGBOOST)
 def test_curvatures_are_what_newton_splits_divide_by(name):
-    ours, theirs = PENALTIES[name]
-    ours = {key: value / 4 for key, value in ours.items()}
-    theirs = {key: value / 4 for key, value in theirs.items()}
+    ours, theirs = XGBOOST[name]
     X, y, qid = few_values(3, 300, 4, 6, 4)
     offsets = np.arange(0, 301, 10)
-    peer = lightgbm_scores(X, y, objective=lambda scores, _: pairs(scores, y, offsets), **theirs)
-    told = {"num_leaves": LEAVES, "learning_rate": RATE, "min_samples_leaf": 5, "n_jobs": 1}
-    found = mcrank.CustomRanker(loss=pairs, n_estimators=4, **told, **ours).fit(X, y, qid=qid).predict(X)
+    told = {"n_estimators": 4, "num_leaves": 64, "max_depth": 3, "learning_rate": RATE, "min_samples_leaf": 1}
+    found = mcrank.CustomRanker(loss=pairs, n_jobs=1, **told, **ours).fit(X, y, qid=qid).predict(X)
+    peer = xgboost_scores(X, y, lambda s, _: pairs(s.astype(float), y, offsets), **theirs)
     assert np.allclose(found, peer, atol=5e-5)
 
 
 @pytest.mark.parametrize("groups", [[[0, 1], [2, 3]], [[0, 2], [1, 2]], [[1, 3]]])
 def test_xgboost_has_the_same_interactions(groups):
-    xgboost = pytest.importorskip("xgboost")
-    X, y, qid = few_values(5, 400, 4, 6, 5)
-    peer = xgboost.train(
-        {
-            "objective": "reg:squarederror", "base_score": 0.0, "eta": RATE, "lambda": 0.0, "max_depth": 3,
-            "min_child_weight": 5, "tree_method": "exact", "interaction_constraints": groups, "nthread": 1,
-        },
-        xgboost.DMatrix(X, y), 4,
-    )  # fmt: skip
-    ranker = regression(num_leaves=64, max_depth=3, interaction=groups)
-    found = ranker.fit(X, y, qid=qid, init_score=np.zeros(400)).predict(X)
-    assert np.allclose(found, peer.predict(xgboost.DMatrix(X)), atol=2e-5)
+    rows = few_values(5, 400, 4, 6, 5)
+    found = scores(*rows, num_leaves=64, max_depth=3, min_samples_leaf=1, interaction=groups)
+    assert np.allclose(found, xgboost_scores(*rows[:2], interaction_constraints=str(groups)), atol=2e-5)
 
 
 def options_of(draw, features):

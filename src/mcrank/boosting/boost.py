@@ -19,6 +19,7 @@ from mcrank.boosting.bin_cache import BINS
 from mcrank.boosting.binning import BinnedDataset, Bins, bin_dataset, find_bins
 from mcrank.boosting.growth import Growth
 from mcrank.boosting.leaves import leaf_values, move_rows, tree_arrays
+from mcrank.boosting.limits import UNLIMITED, LimitOptions, Limits
 from mcrank.boosting.packing import Packing
 from mcrank.boosting.roots import SharedRoots
 from mcrank.boosting.routing import BinColumns, TreeNodes, route
@@ -63,7 +64,7 @@ class BoostOptions:
     drop_rate: float = 0.1
     skip_drop: float = 0.5
     max_drop: int = 50
-    limits: LimitOptions = LimitOptions()
+    limits: LimitOptions = UNLIMITED
 
 
 @dataclass
@@ -276,7 +277,9 @@ class Booster:
             if self.roots is not None and ready:
                 self.roots.copy(k, ws.hists[0])
             q, weights = self.gradients.q[k], self.gradients.weights_of(k)
-            return TreeInput.of(self.binned, q, rows, weights, self._features(number, k), ready, threads)
+            features = self._features(number, k)
+            limits = self._limits(number, k, features)
+            return TreeInput.of(self.binned, q, rows, weights, features, ready, threads, limits)
 
         def finish(at: int, nodes: npt.NDArray[Any], ws: Workspace) -> None:
             grown[at] = self._finish(outputs[at], nodes, rest, ws.places, ws.entries)
@@ -289,7 +292,9 @@ class Booster:
     ) -> list[dict[str, Any]]:
         """Grow the trees of some outputs with the rows of other places."""
         rows.begin(outputs, drawn)
-        grown = self.growth.trees(rows, [self._features(number, output) for output in outputs])
+        features = [self._features(number, output) for output in outputs]
+        limits = [self._limits(number, k, some) for k, some in zip(outputs, features, strict=True)]
+        grown = self.growth.trees(rows, features, limits)
         return [
             self._finish(output, nodes, rest, rows.places[tree], rows.entries[tree])
             for tree, (output, nodes) in enumerate(zip(outputs, grown, strict=True))
@@ -310,6 +315,7 @@ class Booster:
             entries,
             self.rate,
             options.max_leaf_value,
+            options.limits,
         )
         move_rows(
             nodes["left"].astype(np.int64), places, entries, values, self.scores[k],
@@ -320,6 +326,11 @@ class Booster:
         if len(rest):
             walk(self.data.X, tree, self.scores[k], rest)
         return tree
+
+    def _limits(self, number: int, k: int, features: npt.NDArray[np.int32]) -> Limits:
+        shape = (2 * self.rules.num_leaves - 1, self.data.n_features)
+        context = (self.options.random_state, number, k + 1)
+        return Limits.of(self.options.limits, self.rules.packing, self.gradients, features, shape, context)
 
     def _features(self, number: int, k: int) -> npt.NDArray[np.int32]:
         if self.options.colsample >= 1:

@@ -15,6 +15,7 @@ from numba import int64, njit, uint64
 
 from mcrank.arrays import IntArray
 from mcrank.boosting.histogram import RowRun, node_histogram
+from mcrank.boosting.limits import begin_children, begin_root
 from mcrank.boosting.nodes import best_leaf, start_children, start_node, worth_searching
 from mcrank.boosting.packing import bin_sums, fill_packs, pack_lanes
 from mcrank.boosting.partition import count_left, count_root_left, fill_entries, scatter, scatter_root
@@ -126,6 +127,7 @@ def _lead(g, threads):  # type: ignore[no-untyped-def]
     root = int64(0)  # typed: Numba would compile again for a literal's own type
     places[root, 0], places[root, 1], places[root, 2] = 0, n, n
     start_node(nodes, root, int64(0), int64(0), n, root)
+    begin_root(g.tree.limits, g.tree.features)
     if not g.tree.ready:
         _share(g, int64(_ENTRIES), root, _chunks(g, n, threads))
     _search(g, root, root, threads)
@@ -136,7 +138,9 @@ def _lead(g, threads):  # type: ignore[no-untyped-def]
             break
         small = start_children(nodes, at, n_nodes)
         large = 2 * n_nodes + 1 - small
-        worth = worth_searching(g.rules, n_nodes + 2, nodes[large])
+        worth = worth_searching(g.rules, g.tree.limits, n_nodes + 2, nodes[large])
+        if worth:
+            begin_children(g.tree.limits, g.tree.features, g.rules.packing, nodes[at])
         _divide(g, at, n_nodes, small if worth else int64(-1), threads)
         n_nodes += 2
         if worth:
@@ -317,7 +321,7 @@ def _search_item(g, item):  # type: ignore[no-untyped-def]
         own = ws.hists[ws.nodes[child].slot]
         if small == large:
             sum_root(g.binned, g.rules.packing, low, own, found)
-        best_split(own, g.binned, g.tree.features, (first, last), g.rules, g.scratch, found)
+        best_split(own, g.binned, g.tree.features, (first, last), g.rules, g.tree.limits, g.scratch, found)
 
 
 @njit(inline="always")

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from mcrank.arrays import IntArray
 from mcrank.boosting.grow import subtract, sum_root
+from mcrank.boosting.limits import Limits, begin_children, begin_root
 from mcrank.boosting.nodes import NODE, best_leaf, start_children, start_node, worth_searching
 from mcrank.boosting.rows import Job, Rows
 from mcrank.boosting.split import best_split, finish_split
@@ -33,6 +34,7 @@ class _Tree(NamedTuple):
     nodes: npt.NDArray[Any]
     hists: IntArray
     features: npt.NDArray[np.int32]
+    limits: Limits
 
 
 class Growth:
@@ -57,15 +59,17 @@ class Growth:
         self._owned = [min(features, -(-features * r // sums.size)) for r in range(sums.size + 1)]
         self._cuts = [int(binned.bin_start[f]) * lanes for f in self._owned]
 
-    def trees(self, rows: Rows, features: Sequence[npt.NDArray[np.int32]]) -> list[npt.NDArray[Any]]:
-        """Grow a tree for each of the features that may split it; return their nodes.
+    def trees(
+        self, rows: Rows, features: Sequence[npt.NDArray[np.int32]], limits: Sequence[Limits]
+    ) -> list[npt.NDArray[Any]]:
+        """Grow a tree for each of the features that may split it, within its limits; return their nodes.
 
         ``rows`` must have begun.
         """
-        trees = [self._start(some) for some in features]
+        trees = [self._start(*own) for own in zip(features, limits, strict=True)]
         roots = rows.roots()
         for tree, hist in zip(trees, self._sums.add(self._root_sums(roots)), strict=True):
-            start_root_node(tree.nodes, *hist.tolist())
+            start_root_node(tree, *hist.tolist())
         self._settle(trees, [(t, 0, 0) for t in range(len(trees))], roots)
         sizes = [1] * len(trees)
         while jobs := self._next(trees, sizes):
@@ -75,10 +79,11 @@ class Growth:
                 self._settle(trees, found, counted)
         return [tree.nodes[:size].copy() for tree, size in zip(trees, sizes, strict=True)]
 
-    def _start(self, features: npt.NDArray[np.int32]) -> _Tree:
+    def _start(self, features: npt.NDArray[np.int32], limits: Limits) -> _Tree:
         leaves = self._rules.num_leaves
         counters = self._binned.counters * self._rules.packing.lanes
-        return _Tree(np.zeros(2 * leaves - 1, dtype=NODE), aligned(max(1, leaves - 1), counters), features)
+        nodes, hists = np.zeros(2 * leaves - 1, dtype=NODE), aligned(max(1, leaves - 1), counters)
+        return _Tree(nodes, hists, features, limits)
 
     def _root_sums(self, hists: IntArray) -> IntArray:
         out = np.zeros((len(hists), 3), dtype=np.int64)
@@ -96,7 +101,7 @@ class Growth:
             if at < 0:
                 continue
             left = sizes[t]
-            small, worth = split_records(self._rules, tree.nodes, at, left)
+            small, worth = split_records(self._rules, tree, at, left)
             sizes[t] += 2
             jobs.append(Job(t, at, left, small if worth else -1))
         return jobs
@@ -132,10 +137,11 @@ def root_sums(binned, rules, hist, out):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def start_root_node(nodes, total, weight, count):  # type: ignore[no-untyped-def]
+def start_root_node(tree, total, weight, count):  # type: ignore[no-untyped-def]
     """Begin the record of a root."""
-    # IN: total, weight, count  OUT: nodes
-    start_node(nodes, np.int64(0), total, weight, count, np.int64(0))
+    # IN: total, weight, count  OUT: tree
+    start_node(tree.nodes, np.int64(0), total, weight, count, np.int64(0))
+    begin_root(tree.limits, tree.features)
 
 
 @kernel()
@@ -146,11 +152,14 @@ def next_leaf(nodes, n_nodes):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def split_records(rules, nodes, at, n_nodes):  # type: ignore[no-untyped-def]
+def split_records(rules, tree, at, n_nodes):  # type: ignore[no-untyped-def]
     """Begin the records of the two sides of a leaf; return the smaller, and whether to search them."""
-    # IN: rules, at, n_nodes  OUT: nodes
-    small = start_children(nodes, at, n_nodes)
-    return small, worth_searching(rules, n_nodes + 2, nodes[2 * n_nodes + 1 - small])
+    # IN: rules, at, n_nodes  OUT: tree
+    small = start_children(tree.nodes, at, n_nodes)
+    worth = worth_searching(rules, tree.limits, n_nodes + 2, tree.nodes[2 * n_nodes + 1 - small])
+    if worth:
+        begin_children(tree.limits, tree.features, rules.packing, tree.nodes[at])
+    return small, worth
 
 
 @kernel()
@@ -170,5 +179,5 @@ def search_owned(binned, rules, part, hist, pair, tree, scratch, found):  # type
         child = small if i == 0 else large
         found[i] = tree.nodes[child]
         own = tree.hists[tree.nodes[child].slot]
-        best_split(own, binned, tree.features, (first, last), rules, scratch, found[i])
+        best_split(own, binned, tree.features, (first, last), rules, tree.limits, scratch, found[i])
         finish_split(own, binned, rules.packing, found[i])

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from numba import int32, int64, types, uint64
 
 from mcrank.arrays import FloatArray
+from mcrank.boosting.limits import UNLIMITED, LimitOptions, in_order
 from mcrank.boosting.workspace import BinnedArrays
 from mcrank.kernels import kernel
 from mcrank.losses.base import LeafRule, Loss
@@ -60,15 +61,19 @@ def leaf_values(
     entries: npt.NDArray[np.int64],
     learning_rate: float,
     limit: float,
+    limits: LimitOptions = UNLIMITED,
 ) -> FloatArray:
     """Value of every node of a grown tree, shrinkage included; 0 at inner nodes."""
     leaves = np.flatnonzero(nodes["left"] < 0)
     values = np.zeros(len(nodes))
+    sums: Any = values
+    mass: Any = nodes["count"] * 1.0
     if loss.rule is LeafRule.MEDIAN:
         for i in leaves:
             rows = entries[places[i, 0] : places[i, 1]] >> 32
             weight = None if len(gradients.curvature) == 0 else gradients.curvature_of(output)[rows]
             values[i] = weighted_median(*gathered(loss.residuals(scores, output, rows), weight, loss.sums))
+        sums = values * mass
     else:
         one, drop = 0, 0
         if loss.rule is LeafRule.BERNOULLI:
@@ -79,15 +84,19 @@ def leaf_values(
             gradients.curvature_unit, found,
         )  # fmt: skip
         found = loss.sums.add(found)
-        mass: Any
         if loss.rule is LeafRule.BERNOULLI:
             mass = np.maximum(found[:, 1], 0) * (gradients.unit * gradients.unit * float(1 << drop))
         elif loss.rule is LeafRule.CURVATURE:
             mass = found[:, 1] * gradients.curvature_unit
-        else:
-            mass = nodes["count"] * 1.0
         here = leaves[mass[leaves] > 0]
-        values[here] = found[here, 0] * gradients.unit / (mass[here] + _TINY)
+        sums = found[:, 0] * gradients.unit
+        if limits.l1 > 0:
+            sums = np.sign(sums) * np.maximum(np.abs(sums) - limits.l1, 0.0)
+        values[here] = sums[here] / (mass[here] + (_TINY + limits.l2))
+        sums = found[:, 0] * gradients.unit
+    if limits.monotone is not None:
+        values = in_order(nodes, values, sums, mass, limits)
+    if loss.rule is not LeafRule.MEDIAN:
         values *= loss.leaf_factor
     np.clip(values, -limit, limit, out=values)
     values *= learning_rate

@@ -22,7 +22,9 @@ from mcrank.boosting.sampling import salt_of
 from mcrank.kernels import step
 from mcrank.losses.quantize import Gradients
 
-NO_DEPTH = np.int64(2**31 - 1)  # no limit
+# Gains below this share of the node's own are rounding, not signal.
+NOISE = 1e-12
+NO_DEPTH = 2**31 - 1  # no limit
 _FEATURES, _CUTS = 5, 6  # what lots are drawn for: a part of their context
 _STEP = uint64(0x9E3779B97F4A7C15)
 
@@ -51,6 +53,9 @@ class LimitOptions:
         numbers = (self.l1, self.l2, self.min_sum_hessian, self.min_gain, float(self.extra_trees))
         arrays = (self.feature_weights, self.monotone, self.interaction)
         return not any(numbers) and self.colsample_node >= 1 and all(array is None for array in arrays)
+
+
+UNLIMITED = LimitOptions()
 
 
 class Limits(NamedTuple):
@@ -113,7 +118,7 @@ class Limits(NamedTuple):
         sets = _array(options.interaction, np.uint8, (0, 0))
         masked = drawn or len(sets) > 0
         monotone = _array(options.monotone, np.int8, (0,))
-        depth = NO_DEPTH if options.max_depth is None else np.int64(options.max_depth)
+        depth = NO_DEPTH if options.max_depth is None else options.max_depth
         return cls(
             ruled,
             options.l1 / gradient,
@@ -121,7 +126,7 @@ class Limits(NamedTuple):
             options.min_sum_hessian / mass,
             options.min_gain / packing.gain_unit(gradients.unit, gradients.lane_unit),
             depth,
-            np.int64(max(1, round(options.colsample_node * len(features))) if drawn else 0),
+            max(1, round(options.colsample_node * len(features))) if drawn else 0,
             options.extra_trees,
             np.array([salt_of(*context, kind) for kind in (_FEATURES, _CUTS)], dtype=np.uint64),
             _array(options.feature_weights, np.float64, (0,)),
@@ -135,6 +140,47 @@ class Limits(NamedTuple):
 
 def _array(values: Any, kind: Any, empty: tuple[int, ...]) -> Any:
     return np.empty(empty, dtype=kind) if values is None else np.ascontiguousarray(values, dtype=kind)
+
+
+def in_order(
+    nodes: npt.NDArray[Any], values: FloatArray, sums: FloatArray, masses: FloatArray, limits: LimitOptions
+) -> FloatArray:
+    """Return leaf values that keep to the order of their features, whatever rule they were found by.
+
+    Under a split whose order matters no leaf of one side passes the middle of both sides' outputs, and none
+    of the other falls behind it. ``sums`` and ``masses`` are those of the leaves.
+    """
+    assert limits.monotone is not None
+    left, outputs = nodes["left"], np.zeros(len(nodes))
+    sums, masses, values = sums.copy(), masses.copy(), values.copy()
+    for i in range(len(nodes) - 1, -1, -1):  # children come after their parent
+        if left[i] >= 0:
+            sums[i], masses[i] = (part[left[i] : left[i] + 2].sum() for part in (sums, masses))
+        size = max(abs(sums[i]) - limits.l1, 0.0)
+        outputs[i] = np.sign(sums[i]) * size / (masses[i] + limits.l2) if masses[i] > 0 else 0.0
+    bounds = np.full((len(nodes), 2), (-np.inf, np.inf))
+    for i, first in enumerate(left.tolist()):
+        if first < 0:
+            values[i] = np.clip(values[i], *bounds[i])
+            continue
+        bounds[first : first + 2] = bounds[i]
+        order = int(limits.monotone[nodes["feature"][i]])
+        if order:
+            middle = np.clip(outputs[first : first + 2], *bounds[i]).sum() / 2
+            lower = first if order > 0 else first + 1
+            bounds[lower, 1] = middle
+            bounds[2 * first + 1 - lower, 0] = middle
+    return values
+
+
+NO_LIMITS = Limits.of(
+    UNLIMITED,
+    Packing.of(1),
+    Gradients(np.empty((1, 0), dtype=np.int32)),
+    np.empty(0, dtype=np.int32),
+    (0, 0),
+    (),
+)
 
 
 @njit(inline="always")
@@ -236,22 +282,42 @@ def _allow(limits, features, at):  # type: ignore[no-untyped-def]
             allowed[f] = 0
 
 
+@njit(inline="always")
+def _prefix_at(sums, i, packing):  # type: ignore[no-untyped-def]
+    """Gradients, mass and rows up to a bin, of prefix sums as `best_split` has them."""
+    rows = sums[2, i]
+    if packing.count_bits > 0:
+        rows = sums[0, i] & ((np.int64(1) << packing.count_bits) - 1)
+    mass = sums[1, i] if packing.second else rows
+    return float(sums[0, i] >> packing.count_bits), float(mass), rows
+
+
+@njit(inline="always")
+def own_terms(whole, limits):  # type: ignore[no-untyped-def]
+    """Gain terms of a node that is not split."""
+    total = penalised(whole[0], limits.l1)
+    return total * total / (whole[1] + limits.l2) if whole[1] > 0 else 0.0
+
+
 @step(error_model="numpy")
-def fill_ruled_gains(work, n, whole, rules, limits, node, order):  # type: ignore[no-untyped-def]
+def fill_ruled_gains(sums, n, whole, rules, limits, node, feature, gains):  # type: ignore[no-untyped-def]
     """Gain terms of cutting after each of ``n`` bins, from prefix sums; -1 where a cut is refused."""
-    sums, masses, rows, gains = work[0], work[1], work[2], work[3]
+    # IN: all but gains  OUT: gains
     total, mass, count = whole
     low, high = -np.inf, np.inf
+    order = 0
     bounded = limits.bounds.shape[0] > 0
     if bounded:
         low, high = limits.bounds[node.number, 0], limits.bounds[node.number, 1]
+        order = np.int64(limits.monotone[feature])
     for i in range(n):
-        left, right = masses[i], mass - masses[i]
-        good = (rows[i] >= rules.min_rows) & (count - rows[i] >= rules.min_rows) & (left > 0) & (right > 0)
+        sum_left, left, rows = _prefix_at(sums, i, rules.packing)
+        right = mass - left
+        good = (rows >= rules.min_rows) & (count - rows >= rules.min_rows) & (left > 0) & (right > 0)
         good &= (left >= limits.min_mass) & (right >= limits.min_mass)
         gains[i] = -1.0
         if good:
-            here, there = penalised(sums[i], limits.l1), penalised(total - sums[i], limits.l1)
+            here, there = penalised(sum_left, limits.l1), penalised(total - sum_left, limits.l1)
             left, right = left + limits.l2, right + limits.l2
             if bounded:
                 one, other = min(max(here / left, low), high), min(max(there / right, low), high)
@@ -262,16 +328,37 @@ def fill_ruled_gains(work, n, whole, rules, limits, node, order):  # type: ignor
 
 
 @step()
-def random_cut(work, n, known, limits, node, feature):  # type: ignore[no-untyped-def]
-    """The one cut of a feature: any of those that part the node's rows with known values, alike; -1: none.
+def best_ruled(sums, n, about, packing, limits, node, gains):  # type: ignore[no-untyped-def]
+    """The largest of gain terms, its excess over the node's own times the feature's weight, and its cut; -1
+    where none is worth it.
 
-    ``known`` is (rows before the first bin, rows after the last): of missing values.
+    ``about`` is the feature, the node's own terms, and rows of missing values: before the first bin, and all
+    up to the last.
     """
-    rows = work[2]
+    # IN: all
+    feature, own, known = about
+    cut = np.int64(0)
+    if limits.extra:
+        cut = _random_cut(sums, n, known, packing, limits, node, feature)
+        if cut < 0:
+            return -1.0, cut
+    else:
+        for i in range(1, n):
+            if gains[i] > gains[cut]:
+                cut = np.int64(i)
+    if not gains[cut] > own * (1 + NOISE) + limits.min_gain:
+        return -1.0, cut
+    weight = limits.weights[feature] if limits.weights.shape[0] > 0 else 1.0
+    return own + weight * (gains[cut] - own), cut
+
+
+@njit(inline="always")
+def _random_cut(sums, n, known, packing, limits, node, feature):  # type: ignore[no-untyped-def]
+    """The one cut of a feature: any of those that part the node's rows with known values, alike; -1: none."""
     first, last = np.int64(0), n - 1
-    while first < n and rows[first] <= known[0]:
+    while first < n and _prefix_at(sums, first, packing)[2] <= known[0]:
         first += 1
-    while last >= 0 and rows[last] >= known[1]:
+    while last >= 0 and _prefix_at(sums, last, packing)[2] >= known[1]:
         last -= 1
     if first > last:
         return np.int64(-1)

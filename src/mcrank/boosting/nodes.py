@@ -12,7 +12,8 @@ from mcrank.kernels import step
 # `terms` is the gain before the node's own S²/n is taken off: what two splits of one node are compared by.
 # A split is a set of bins of a feature, `left_bins`: a bit for each of the first 256; bins beyond, which only
 # numbers have, go left up to `bin`. For a numeric feature `bin` is the last that goes left, and missing
-# values go where `missing_left` says; the set says the same. `slot` is where the node's histogram is.
+# values go where `missing_left` says; the set says the same. `slot` is where the node's histogram is,
+# `number` its place among the nodes and `depth` how many splits are above it.
 _FIELDS = np.dtype(
     [
         ("total", np.int64),
@@ -30,6 +31,8 @@ _FIELDS = np.dtype(
         ("missing_left", np.int32),
         ("left", np.int32),
         ("right", np.int32),
+        ("number", np.int32),
+        ("depth", np.int32),
     ],
     align=True,
 )
@@ -57,6 +60,8 @@ def start_node(nodes, at, total, weight, count, slot):  # type: ignore[no-untype
     node.feature = -1
     node.left = -1
     node.right = -1
+    node.number = at
+    node.depth = 0
 
 
 @step()
@@ -78,6 +83,8 @@ def start_children(nodes, at, n_nodes):  # type: ignore[no-untyped-def]
         nodes, n_nodes + 1, node.total - node.left_total, node.weight - node.left_weight,
         node.count - node.left_count, node.slot if left_is_small else slot,
     )  # fmt: skip
+    nodes[n_nodes].depth = node.depth + 1
+    nodes[n_nodes + 1].depth = node.depth + 1
     return n_nodes if left_is_small else n_nodes + 1
 
 
@@ -94,6 +101,9 @@ def best_leaf(nodes, n_nodes):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def worth_searching(rules, n_nodes, large):  # type: ignore[no-untyped-def]
-    """Whether children may be split further: there is a leaf to spend and the larger one has the rows."""
-    return n_nodes < 2 * rules.num_leaves - 1 and large.count >= 2 * rules.min_rows
+def worth_searching(rules, limits, n_nodes, large):  # type: ignore[no-untyped-def]
+    """Whether children may be split further: there is a leaf to spend, the larger one has the rows, and they
+    are not too deep.
+    """
+    spent = n_nodes >= 2 * rules.num_leaves - 1
+    return not spent and large.count >= 2 * rules.min_rows and large.depth < limits.max_depth

@@ -14,6 +14,7 @@ from numba import types, uint64
 
 from mcrank.arrays import BoolArray, FeatureArray, FloatArray, IntArray, RowArray
 from mcrank.boosting.leaves import leaf_values
+from mcrank.boosting.limits import UNLIMITED, LimitOptions
 from mcrank.boosting.start import Tree, tree_of
 from mcrank.kernels import kernel
 from mcrank.losses.base import Loss
@@ -33,6 +34,7 @@ def refit_leaves(
     learning_rate: float,
     limit: float,
     sequential: bool = False,
+    limits: LimitOptions = UNLIMITED,
 ) -> Forest:
     """Return the forest with leaf values ``decay`` x old + (1 - decay) x new; a leaf into which no row falls
     that has a weight keeps its value.
@@ -51,7 +53,9 @@ def refit_leaves(
             loss.fill(scores, gradients, run)
         tree = tree_of(forest, t)
         leaf = fallen(X, tree, run)
-        fresh, there = _values(loss, gradients, k, scores, leaf, counted, tree, (learning_rate, limit))
+        fresh, there = _values(
+            loss, gradients, k, scores, leaf, counted, tree, (learning_rate, limit, limits)
+        )
         value[forest.tree_offsets[t] : forest.tree_offsets[t + 1]] = np.where(
             there, decay * tree["value"] + (1 - decay) * fresh, tree["value"]
         )
@@ -81,7 +85,7 @@ def _values(
     leaf: RowArray,
     rows: IntArray,
     tree: Tree,
-    scale: tuple[float, float],
+    scale: tuple[float, float, LimitOptions],
 ) -> tuple[FloatArray, BoolArray]:
     """Values training would give the leaves that rows fell into, and which leaves those are."""
     leaf = leaf[rows]

@@ -51,7 +51,7 @@ def salt_of(*context: int) -> np.uint64:
     with np.errstate(over="ignore"):
         for part in context:
             salt = _mix(salt + _STEP + np.uint64(part))
-    return salt[0]
+    return np.uint64(salt[0])
 
 
 def lots(keys: Keys, *context: int) -> Keys:

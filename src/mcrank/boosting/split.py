@@ -9,14 +9,12 @@ a float, so equal histograms give equal splits. Ties go to the lowest feature, t
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+from numba import int64, njit, uint64
 
+from mcrank.boosting.limits import NOISE, best_ruled, fill_ruled_gains, own_terms
 from mcrank.boosting.packing import bin_sums, counted
 from mcrank.kernels import step
 from mcrank.kernels.memory import bits_to_float
-
-# Gains below this share of the node's own S²/n are rounding, not signal.
-_NOISE = 1e-12
 
 
 @step()
@@ -87,7 +85,7 @@ def _largest(gains, n):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, error_model="numpy")
-def best_split(hist, binned, features, span, rules, scratch, node):  # type: ignore[no-untyped-def]
+def best_split(hist, binned, features, span, rules, limits, scratch, node):  # type: ignore[no-untyped-def]
     """Put the best split over ``features[span[0]:span[1]]`` into the record ``node``, as far as its feature
     and cut; `finish_split` does the rest for the best of all features.
     """
@@ -96,7 +94,7 @@ def best_split(hist, binned, features, span, rules, scratch, node):  # type: ign
     node.gain = 0.0
     node.terms = 0.0
     node.feature = -1
-    if node.count < 2 * rules.min_rows:
+    if node.count < 2 * rules.min_rows or node.depth >= limits.max_depth:
         return
     bin_start, n_bins, missing = binned.bin_start, binned.n_bins, binned.missing
     count = float(node.count)
@@ -105,9 +103,14 @@ def best_split(hist, binned, features, span, rules, scratch, node):  # type: ign
     sums, gains = scratch.sums, scratch.gains
     none = (np.int64(0), np.int64(0), np.int64(0))
     own = total * total / mass if mass > 0 else 0.0
-    best = own * (1 + _NOISE)
+    if limits.ruled:
+        own = own_terms((total, mass, count), limits)
+    best = own * (1 + NOISE)
+    cut = int64(0)
     for j in range(span[0], span[1]):
         f = features[j]
+        if limits.allowed.shape[0] > 0 and limits.allowed[node.number, f] == 0:
+            continue
         start = bin_start[f] + missing[f]
         stop = bin_start[f] + n_bins[f]
         gone = bin_sums(hist, bin_start[f] * packing.lanes, packing) if missing[f] else none
@@ -118,13 +121,20 @@ def best_split(hist, binned, features, span, rules, scratch, node):  # type: ign
             if n <= 0:
                 continue
             _prefix(hist, start, start + n, packing, gone if side == 1 else none, sums)
-            _fill_gains(sums, n, (total, mass, count), rules, gains)
-            found = _largest(gains, n)
+            whole = (total, mass, count)
+            if limits.ruled:
+                known = (gone[2], node.count) if side == 1 else (none[2], node.count - gone[2])
+                fill_ruled_gains(sums, n, whole, rules, limits, node, f, gains)
+                found, cut = best_ruled(sums, n, (f, own, known), packing, limits, node, gains)
+            else:
+                _fill_gains(sums, n, whole, rules, gains)
+                found = _largest(gains, n)
             if found > best:
                 best = found
-                cut = 0
-                while gains[cut] != found:
-                    cut += 1
+                if not limits.ruled:
+                    cut = int64(0)
+                    while gains[cut] != found:
+                        cut += 1
                 node.gain = found - own
                 node.terms = found
                 node.feature = f

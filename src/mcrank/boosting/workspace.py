@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from mcrank.arrays import FloatArray, IntArray
 from mcrank.boosting.binning import BLOCK, BinnedDataset
+from mcrank.boosting.limits import NO_LIMITS, Limits
 from mcrank.boosting.nodes import NODE
 from mcrank.boosting.packing import Packing
 from mcrank.kernels.memory import aligned
@@ -90,6 +91,8 @@ class TreeInput(NamedTuple):
         Second lane by row; empty when there is none or it is derived from q.
     features : int32[]
         Features that may split, ascending.
+    limits : Limits
+        Of its splits.
     ready : bool
         Whether ``hists[0]`` of the workspace holds the root's histogram; then ``rows`` must be empty.
     blocks, pieces : int64[parts, 4]
@@ -101,6 +104,7 @@ class TreeInput(NamedTuple):
     rows: IntArray
     weights: IntArray
     features: npt.NDArray[np.int32]
+    limits: Limits
     ready: bool
     blocks: IntArray
     pieces: IntArray
@@ -115,11 +119,18 @@ class TreeInput(NamedTuple):
         features: npt.NDArray[np.int32],
         ready: bool,
         threads: int = 1,
+        limits: Limits = NO_LIMITS,
     ) -> TreeInput:
         """Return the input of a tree, the features in parts for this many threads."""
         blocks, pieces = _cuts(len(binned.n_bins), binned.wide, threads)
         return cls(
-            gradients, rows, weights, features, ready, *(_parts(c, features) for c in (blocks, pieces))
+            gradients,
+            rows,
+            weights,
+            features,
+            limits,
+            ready,
+            *(_parts(c, features) for c in (blocks, pieces)),
         )
 
 

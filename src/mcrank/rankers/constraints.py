@@ -82,8 +82,8 @@ def monotone_option() -> Any:
         default=None,
         tacit=True,
         judge=_judge_monotone,
-        help="features along which scores never fall (1) or never rise (-1), by name or number: a dict, or a "
-        "list for all features; on the command line JSON",
+        help="features along which scores never fall (1) or never rise (-1), by name or number: a dict, or "
+        "a list for all features; on the command line JSON",
     )
 
 
@@ -104,8 +104,8 @@ def feature_weights_option() -> Any:
         default=None,
         tacit=True,
         judge=_judge_weights,
-        help="factors of the gain of splits, by name or number of the feature, 1 for the others: a dict, or a "
-        "list for all features; on the command line JSON",
+        help="factors of the gain of splits, by name or number of the feature, 1 for the others: a dict, or "
+        "a list for all features; on the command line JSON",
     )
 
 

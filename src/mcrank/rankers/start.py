@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.arrays import FloatArray
+from mcrank.boosting.limits import LimitOptions
 from mcrank.boosting.refit import refit_leaves
 from mcrank.boosting.start import Start
 from mcrank.cores import available_cores
@@ -152,6 +153,7 @@ def refitted(ranker: R, X: Any, given: Given, decay: Any) -> R:
             learning_rate=ranker._rate(options),
             limit=options["max_leaf_value"],
             sequential=options.get("sequential", False),
+            limits=LimitOptions(l1=options["l1"], l2=options["l2"]),
         )
     return twin
 

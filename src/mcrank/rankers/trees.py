@@ -145,7 +145,7 @@ class TreeRanker(ForestRanker):
         low=0,
         high=1e9,
         tacit=True,
-        help="least sum, in a leaf, of what gains divide by: curvatures with split=newton, else rows or weights",
+        help="least sum in a leaf of what gains divide by: curvatures with split=newton, or rows or weights",
     )
     min_gain: float = option(
         default=0.0, low=0, high=1e9, tacit=True, help="splits must gain more than this, in units of the loss"
@@ -244,8 +244,8 @@ class TreeRanker(ForestRanker):
             return
         if head.kind in ("softmax", "base-pairs"):
             raise OptionError(
-                f"monotone of {name} must be None with more than two grades: trees of single grades that keep "
-                "to an order make no Expected Relevance that does; OrdinalMcRank's boundaries do."
+                f"monotone of {name} must be None with more than two grades: trees of single grades that "
+                "keep to an order make no Expected Relevance that does; OrdinalMcRank's boundaries do."
             )
         if beginning is not None and beginning.model is not None:
             before = beginning.model.options_.get("monotone")
