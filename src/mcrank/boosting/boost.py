@@ -19,7 +19,7 @@ from mcrank.boosting.bin_cache import BINS
 from mcrank.boosting.binning import BinnedDataset, Bins, bin_dataset, find_bins
 from mcrank.boosting.growth import Growth
 from mcrank.boosting.leaves import leaf_values, move_rows, tree_arrays
-from mcrank.boosting.limits import UNLIMITED, LimitOptions, Limits
+from mcrank.boosting.limits import NO_LIMITS, UNLIMITED, LimitOptions, Limits
 from mcrank.boosting.packing import Packing
 from mcrank.boosting.roots import SharedRoots
 from mcrank.boosting.routing import BinColumns, TreeNodes, route
@@ -328,6 +328,8 @@ class Booster:
         return tree
 
     def _limits(self, number: int, k: int, features: npt.NDArray[np.int32]) -> Limits:
+        if self.options.limits.plain and self.options.limits.max_depth is None:
+            return NO_LIMITS
         shape = (2 * self.rules.num_leaves - 1, self.data.n_features)
         context = (self.options.random_state, number, k + 1)
         return Limits.of(self.options.limits, self.rules.packing, self.gradients, features, shape, context)

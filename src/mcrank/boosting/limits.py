@@ -305,7 +305,7 @@ def fill_ruled_gains(sums, n, whole, rules, limits, node, feature, gains):  # ty
     # IN: all but gains  OUT: gains
     total, mass, count = whole
     low, high = -np.inf, np.inf
-    order = 0
+    order = np.int64(0)
     bounded = limits.bounds.shape[0] > 0
     if bounded:
         low, high = limits.bounds[node.number, 0], limits.bounds[node.number, 1]
