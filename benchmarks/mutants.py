@@ -130,6 +130,20 @@ MUTANTS = [
         "boosting/test_binning.py::test_quantile_bins_where_too_many_and_too_few_are_equally_far",
     ),
     Mutant(
+        "binning: a value on an edge belongs to the bin above",
+        "kernels/vectors.py",
+        'builder.fcmp_ordered("<", part, spread)',
+        'builder.fcmp_ordered("<=", part, spread)',
+        "boosting/test_binning.py::test_a_value_is_found_among_any_number_of_edges",
+    ),
+    Mutant(
+        "routing: missing values that go right go left",
+        "boosting/routing.py",
+        "goes = (column[i] > last) | (column[i] == 0)",
+        "goes = column[i] > last",
+        "boosting/test_routing.py::test_rows_fall_into_the_leaves_of_a_walk",
+    ),
+    Mutant(
         "sums: without the lower half of each term",
         "sums.py",
         "lower = np.rint(np.ldexp(scaled - upper, bits))",
