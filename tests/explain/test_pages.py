@@ -11,7 +11,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:e-?\d+)?")
 
 
-@pytest.mark.parametrize("page", ["explain.md"])
+@pytest.mark.parametrize("page", ["explain.md", "tutorial_bad_ranking.md"])
 def test_examples_print_what_the_page_says(page, tmp_path, monkeypatch, capsys):
     text = (DOCS / page).read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
