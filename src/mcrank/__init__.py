@@ -42,6 +42,7 @@ _HOMES = {
     "CustomRanker": "mcrank.rankers.custom",
     "check_gradient": "mcrank.losses.custom",
     "ImportedRanker": "mcrank.rankers.imported",
+    "distil": "mcrank.rankers.distil",
     "load": "mcrank.models.file",
     "from_lightgbm": "mcrank.models.imports.lightgbm",
     "from_xgboost": "mcrank.models.imports.xgboost",
@@ -142,6 +143,7 @@ if TYPE_CHECKING:
     from mcrank.rankers.blend import Blend as Blend
     from mcrank.rankers.coordinate_ascent import CoordinateAscent as CoordinateAscent
     from mcrank.rankers.custom import CustomRanker as CustomRanker
+    from mcrank.rankers.distil import distil as distil
     from mcrank.rankers.frank import FRank as FRank
     from mcrank.rankers.gbrank import GBRank as GBRank
     from mcrank.rankers.imported import ImportedRanker as ImportedRanker

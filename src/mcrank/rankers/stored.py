@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 import mcrank
 from mcrank.arrays import Arrays
-from mcrank.data.alignment import names_look_made_up
+from mcrank.data.alignment import aligned, names_look_made_up
 from mcrank.data.checks import check_names
 from mcrank.errors import DataError, ModelFileError
 from mcrank.metrics.measure import Measure, parse_measure
@@ -28,6 +28,8 @@ from mcrank.scorers.heads import Head, Relevance
 from mcrank.writing import check_suffix, replace_file
 
 if TYPE_CHECKING:
+    from mcrank.data.dataset import Dataset
+    from mcrank.export.certificate import Certificate
     from mcrank.export.target import Exportable
 
 
@@ -164,6 +166,48 @@ class Stored(Optioned, Estimator, ABC):
 
         target = target_class(to)(**options)
         return export(self.exportable(relevance), target, path)
+
+    def verify(
+        self,
+        path: str | os.PathLike[str],
+        to: str,
+        data: Dataset,
+        *,
+        relevance: Relevance | None = None,
+        **options: Any,
+    ) -> Certificate:
+        """Let the consumer of an export of this model score rows, and compare.
+
+        Parameters
+        ----------
+        path, to, relevance, **options
+            As `export` was given them.
+        data : Dataset
+            Rows to score, with the features of the model; hard rows are tried beside.
+
+        Returns
+        -------
+        Certificate
+            What was found, and whether it `holds`; ``to_json`` keeps it.
+
+        Examples
+        --------
+        >>> import tempfile, mcrank
+        >>> train, _, test = mcrank.make_artificial(n_train=20, n_valid=1, n_test=10, seed=1)
+        >>> ranker = mcrank.LambdaMART(n_estimators=3).fit(train)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     (path,) = ranker.export(f"{folder}/model.py", to="python")
+        ...     found = ranker.verify(path, "python", test)
+        >>> found.holds, found.data.largest, found.swaps.swapped
+        (True, 0.0, 0)
+        """
+        from mcrank.export.certificate import certify
+        from mcrank.export.registry import target_class
+
+        model = self.exportable(relevance)
+        where, name = f"data of {type(self).__name__}.verify", type(self).__name__
+        rows = aligned(data, self.feature_names_, self._named, where, name)
+        return certify(model, target_class(to)(**options), Path(path), rows)
 
     def exportable(self, relevance: Relevance | None = None) -> Exportable:
         """Return what an export is made of; ``relevance`` as in `export`."""
