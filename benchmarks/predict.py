@@ -238,7 +238,7 @@ def measure_imported(options: argparse.Namespace, results: list[dict[str, Any]])
     print("\n| model of | trees | batch | mcrank us/row | its own library | times as fast |")
     print("|---|---|---|---|---|---|")
     scored, X = imported(1, options.missing)
-    met = True
+    least = dict.fromkeys(IMPORT_BARS, np.inf)
     for name, ranker, original, apart in scored:
         off = np.abs(ranker.predict_raw(X[:2000]) - np.reshape(original(X[:2000]), (2000, -1))).max()
         if off > apart:
@@ -252,10 +252,13 @@ def measure_imported(options: argparse.Namespace, results: list[dict[str, Any]])
             print(f"| {name} | {ranker.scorer_.n_trees} | {batch} | {times['mcrank']:.2f} "
                   f"| {times['original']:.2f} | {ratio:.1f} |", flush=True)  # fmt: skip
             results.append({"imported": name, "batch": batch, "us_per_row": times, "ratio": ratio})
-            bar = IMPORT_BARS.get(name.split(",")[0])
-            met &= bar is None or batch not in JUDGED or ratio >= bar
-    bars = ", ".join(f"{bar:g}x {name}" for name, bar in IMPORT_BARS.items())
-    print(f"\nBar at batches {JUDGED[0]} and {JUDGED[1]} ({bars}): {'met' if met else 'NOT met'}.")
+            library = name.split(",")[0]
+            if library in least and batch in JUDGED:
+                least[library] = min(least[library], ratio)
+    print()
+    for library, bar in IMPORT_BARS.items():
+        met = "met" if least[library] >= bar else f"NOT met: {least[library]:.1f}x"
+        print(f"Bar at batches {JUDGED[0]} and {JUDGED[1]}, {bar:g}x {library}: {met}.")
 
 
 def main() -> None:

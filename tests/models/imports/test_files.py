@@ -53,6 +53,7 @@ def test_a_file_is_known_by_its_content_and_comes_back_from_a_model_file(tmp_pat
     assert loaded.feature_names_ == ranker.feature_names_
     assert to_bytes(loaded) == to_bytes(ranker)
     assert describe(loaded)["provenance"]["source"]["library"] == kind
+    np.testing.assert_allclose(loaded.contributions(X).scores, ranker.predict(X), rtol=1e-12, atol=1e-14)
     with pytest.raises(ModelFileError, match="is not a model of"):
         import_file(path, "ranklib" if kind == "lightgbm" else "lightgbm")
 

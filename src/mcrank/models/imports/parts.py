@@ -89,9 +89,7 @@ class Part:
         value = self.value
         if isinstance(value, str):
             value = number_of(value)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > _LARGEST:
-            self.refuse("a finite number")
-        if not math.isfinite(value):
+        if type(value) not in (int, float) or abs(value) > _LARGEST or value != value:
             self.refuse("a finite number")
         return float(value)
 
@@ -122,7 +120,7 @@ class Part:
         return array
 
 
-_LARGEST = 2**1000  # no integer beyond becomes a float
+_LARGEST = int(np.finfo(np.float64).max)  # an integer beyond becomes no float
 
 
 def number_of(text: str) -> float:

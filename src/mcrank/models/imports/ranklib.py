@@ -19,7 +19,7 @@ from mcrank.scorers.heads import Head
 
 _TREES = ("LambdaMART", "MART", "Random Forests")
 _LINEAR = ("Coordinate Ascent", "Linear Regression")
-_ATTRIBUTE = re.compile(r"""\s*([A-Za-z]+)\s*=\s*("[^"&]*"|'[^'&]*')""")
+_ATTRIBUTE = re.compile(r"""\s+([A-Za-z]+)\s*=\s*("[^"&]*"|'[^'&]*')""")
 _ATTRIBUTES = re.compile(rf"(?:{_ATTRIBUTE.pattern})*\s*")
 _TOKEN = re.compile(r"<([^<>]*)>|([^<>]+)|[<>]")
 
@@ -152,7 +152,8 @@ class _Parser:
                 if text is not None and text.strip():
                     yield _Tag("", text.strip(), number)
                 elif text is None:
-                    name, _, rest = match[1].partition(" ")
+                    name, space, rest = match[1].partition(" ")
+                    rest = space + rest
                     if not _ATTRIBUTES.fullmatch(rest):
                         self.line = number
                         self.refuse(f'a tag must have name="value" behind its name, got {shown(rest)}')
@@ -239,7 +240,7 @@ class _Parser:
         if self.take("feature", "output").name == "output":
             return self.leaf()
         feature = self.content("feature")
-        if feature != int(feature) or not 1 <= feature <= MOST_FEATURES:
+        if not 1 <= feature <= MOST_FEATURES or feature != int(feature):
             self.refuse(f"a feature must be from 1 to {MOST_FEATURES}, got {feature:g}")
         self.take("threshold")
         return [feature - 1, self.content("threshold"), -1, -1, 0.0, 0]

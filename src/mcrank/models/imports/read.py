@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import numpy as np
+
 from mcrank.container import MODEL, open_regular
 from mcrank.errors import ModelFileError, OptionError, did_you_mean
 from mcrank.models.imports.catboost import read_catboost, read_cbm
@@ -49,9 +51,11 @@ def import_file(
         raise OptionError(f"n_features is for models of RankLib; {where}, of {found}, says it itself.")
     if wishes.grades is not None and found == "ranklib":
         raise OptionError(f"grades are for models of classes, and {where} is none.")
-    if content.startswith(_CBM):
-        return read_cbm(where, wishes).ranker(wishes, where)
-    return _READERS[found](content, where, wishes).ranker(wishes, where)
+    with np.errstate(over="ignore", invalid="ignore"):  # odd numbers are for the checks to find
+        outcome = (
+            read_cbm(where, wishes) if content.startswith(_CBM) else _READERS[found](content, where, wishes)
+        )
+    return outcome.ranker(wishes, where)
 
 
 def _content(where: str) -> bytes:
