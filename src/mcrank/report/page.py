@@ -151,7 +151,7 @@ def render_report(
         boards[name] = board_view(comparison, name, times)
     step("figures and tables")
     script, style = (
-        template_text("labels.js") + template_text("payload.js") + template_text("report.js"),
+        "".join(template_text(f"{part}.js") for part in ("labels", "payload", "histogram", "report")),
         in_style(template_text("style.css")),
     )
     page: dict[str, Any] = {

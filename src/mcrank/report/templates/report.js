@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const $ = (id) => document.getElementById(id);
-  const { element, fitLabels, named, scrollHints, setLabel, shortened } = labels;
+  const { element, fitLabels, named, scrollHints, shortened } = labels;
   const { minus, shown } = payload;
   const ROW = 30, HEAD = 34;
   const state = { measure: "", first: 0, second: 0, active: 0, open: -1, shown: [] };
@@ -89,45 +89,11 @@
         `It wins ${counts[0]}, ties ${counts[1]} and loses ${counts[2]} of ${facts.qids.length} queries.`,
       );
       const label = (most) => `${shortened(names[first], most)} minus ${shortened(names[second], most)}, ${measure}`;
-      showHistogram(forward ? pair.columns : [...pair.columns].reverse(), found.edge, label(24), label(Infinity));
+      histogram.show($("histogram").querySelector("svg"), forward ? pair.columns : [...pair.columns].reverse(), found.edge, label(24), label(Infinity));
     }
     showHeads();
     chooseQueries();
     if (state.open >= 0) showQuery(state.open);
-  }
-
-  // The drawing is Python's; only heights and the numbers on the axis change.
-  function showHistogram(columns, edge, label, whole) {
-    const svg = $("histogram").querySelector("svg");
-    const bars = [...svg.querySelectorAll(".column")], axis = svg.querySelector(".axis");
-    const bottom = Number(axis.getAttribute("y1")), room = bottom - 26, most = Math.max(1, ...columns);
-    bars.forEach((bar, at) => {
-      const height = (columns[at] / most) * room;
-      bar.setAttribute("y", bottom - height);
-      bar.setAttribute("height", height);
-    });
-    const left = Number(axis.getAttribute("x1")), right = Number(axis.getAttribute("x2"));
-    svg.querySelectorAll(".tick, .grid").forEach((old) => old.remove());
-    const add = (tag, attributes, words = "") => {
-      const made = document.createElementNS(svg.namespaceURI, tag);
-      for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-      made.textContent = words;
-      if (tag === "line") svg.insertBefore(made, bars[0]); else svg.append(made);
-    };
-    const step = niceStep(edge / 4);
-    for (let at = -Math.floor(edge / step); at * step <= edge; at++) {
-      const x = left + ((at * step + edge) / (2 * edge)) * (right - left);
-      add("text", { x, y: bottom + 17, "text-anchor": "middle", class: "tick" }, minus(String(Number((at * step).toPrecision(6)))));
-    }
-    const rise = Math.max(1, niceStep(most / 4));
-    for (let count = 0; count <= most; count += rise) {
-      const y = bottom - (count / most) * room;
-      add("line", { x1: left, x2: right, y1: y, y2: y, class: "grid" });
-      add("text", { x: left - 6, y: y + 4, "text-anchor": "end", class: "tick count" }, count.toLocaleString("en"));
-    }
-    const titles = svg.querySelectorAll(".axis-title");
-    setLabel(titles[titles.length - 1], label, whole);
-    svg.querySelector("title").textContent = whole;
   }
 
   function showHeads() {
@@ -143,11 +109,6 @@
     if (!turned.length) return [text];
     const names = turned.sort((a, b) => b.length - a.length).map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
     return text.split(new RegExp(`(${names.join("|")})`)).map((part) => (turned.includes(part) ? element("bdi", {}, part) : part));
-  }
-
-  function niceStep(raw) {
-    const magnitude = 10 ** Math.floor(Math.log10(raw));
-    return [1, 2, 5, 10].find((m) => m * magnitude >= raw * 0.999) * magnitude;
   }
 
   // ---- list of queries: only the rows in sight exist ---------------------------------------------------
