@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import warnings
 
 import numpy as np
 import pytest
@@ -13,13 +12,11 @@ import pytest
 import mcrank
 from mcrank.cli import exits
 from mcrank.cli.main import main
-from mcrank.errors import OptionError
 from mcrank.export.bounds import bound
 from mcrank.export.certificate import certify, swapped_pairs
 from mcrank.export.elasticsearch import Elasticsearch
 from mcrank.export.onnx import ONNX
 from mcrank.export.ranklib import RankLib
-from mcrank.export.registry import TARGETS, target_class
 from mcrank.export.target import Consumed, ConsumerMissing
 from mcrank.export.vespa import Vespa
 from mcrank.export.write import write
@@ -63,26 +60,17 @@ def test_the_consumer_itself_is_asked_where_it_is_there(tmp_path):
     assert found.data.bound < 1e-12
 
 
-@pytest.mark.consumer
-@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # shap's own
-@pytest.mark.parametrize("to", TARGETS)
-@pytest.mark.parametrize("name", ["mcrank", "ordinal", "lambdamart", "ranknet", "adarank", "blend"])
-def test_every_target_holds_for_what_it_takes(to, name, tmp_path):
-    ranker, options = bed.ranker(name), {"missing_as_zero": True} if to == "ranklib" else {}
-    model, target = bed.model(name), target_class(to)(**options)
-    refused = model.kind not in target.scorers or model.head.kind not in target.heads or target.refuses(model)
-    if refused:
-        with pytest.raises(OptionError, match=f"cannot be exported to {to}"):
-            target.check(model)
-        return
-    path = tmp_path / f"m{(*target.suffixes, '')[0]}"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        ranker.export(path, to, **options)
-    found = ranker.verify(path, to, bed.data(20), **options)
-    assert found.holds
-    assert found.data.used < 0.5
-    assert found.twin == (to in ("elasticsearch", "opensearch", "solr", "vespa", "ranklib"))
+def test_rows_are_verified_by_the_names_of_their_columns(tmp_path):
+    data = bed.data(20)
+    order = np.arange(data.n_features)[::-1]
+    names = [data.feature_names[k] for k in order]
+    turned = mcrank.Dataset(data.X[:, order], data.y, data.qid, feature_names=names)
+    (path,) = bed.ranker("mcrank").export(tmp_path / "m.profile", "vespa", relevance="gain")
+    for rows in (data, turned):
+        found = bed.ranker("mcrank").verify(path, "vespa", rows, relevance="gain")
+        assert (found.holds, found.swaps.swapped) == (True, 0)
+        assert found.data.largest < 1e-6
+    assert not bed.ranker("mcrank").verify(path, "vespa", data).holds  # it was exported with another T
 
 
 def damaged(content):

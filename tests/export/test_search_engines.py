@@ -13,6 +13,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import mcrank
 from mcrank.errors import ModelFileError, OptionError
@@ -27,6 +29,7 @@ from mcrank.export.write import write
 from mcrank.scorers.forest.forest import ForestBuilder
 from mcrank.scorers.heads import Head
 from tests.export import bed
+from tests.export.test_random_forests import models
 
 F = np.float32
 LARGEST = np.finfo(F).max
@@ -229,6 +232,23 @@ def test_boundaries_are_no_single_sum(kind):
 def test_vespa_sends_nets_to_onnx():
     with pytest.raises(OptionError, match="export to onnx with compat"):
         Vespa().check(bed.model("ranknet"))
+
+
+@given(models(), st.sampled_from([Elasticsearch, Solr, Vespa, RankLib]))
+@settings(max_examples=30)
+def test_any_forest_is_taken_as_it_is_or_refused(tmp_path_factory, model, kind):
+    target = kind(**options(kind))
+    try:
+        target.check(model)
+    except OptionError as error:
+        assert re.search("distil|Solr adds 1e-6|levels deep", str(error))  # noqa: PT017
+        return
+    path = tmp_path_factory.mktemp("any") / "out"
+    write(path, target.content(model))
+    X = hard_rows(model.scorer, 60, seed=1)[:200]
+    seen = target.seen(X, model)
+    off = np.abs(target.consume(model, path, X).scores - model.scores(seen))
+    assert (off <= bound(model, seen, single=True)).all()
 
 
 # Elasticsearch
