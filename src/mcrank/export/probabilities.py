@@ -23,6 +23,6 @@ def expected(model: Exportable, given: FloatArray) -> FloatArray:
         return np.asarray(given[:, 0])
     if model.head.kind == "cumulative":
         return np.asarray(model.values[0] + given @ np.diff(model.values))
-    return np.asarray(
-        given @ model.values / given.sum(axis=1)
-    )  # learned one by one, they may not add up to 1
+    score = given @ model.values
+    # Learned one by one, probabilities need not add up to 1.
+    return np.asarray(score / given.sum(axis=1) if model.head.kind == "one-each" else score)

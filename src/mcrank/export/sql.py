@@ -12,7 +12,7 @@ import numpy as np
 from mcrank.arrays import FeatureArray
 from mcrank.export.sql_dialects import DIALECTS, Dialect
 from mcrank.export.target import Consumed, ConsumerMissing, Exportable, Target
-from mcrank.export.trees import Tree, breadth_first, trees_of
+from mcrank.export.trees import Tree, base_in_leaves, breadth_first, trees_of
 from mcrank.options import option
 from mcrank.scorers.forest.forest import Forest
 from mcrank.scorers.linear import Linear
@@ -29,7 +29,9 @@ class SQL(Target):
     name: ClassVar[str] = "sql"
     suffixes: ClassVar[tuple[str, ...]] = (".sql",)
     scorers: ClassVar[tuple[str, ...]] = ("forest", "linear")
-    exactness: ClassVar[str] = "1e-14; CASE in SQLite: raw outputs equal to the last bit"
+    exactness: ClassVar[str] = (
+        "trees: raw outputs equal to the last bit, walks in SQLite and BigQuery to 1e-14; linear: to 1e-15"
+    )
     missing: ClassVar[str] = "NULL (and NaN, where there is one) takes the side it took in training"
 
     dialect: str = option(default="sqlite", choices=tuple(DIALECTS), help="whose SQL")
@@ -132,7 +134,7 @@ class _Writer:
 
     def walk(self) -> Iterator[str]:
         """A table of nodes, and a view whose rows are walked through it."""
-        forest, d = self.model.forest, self.dialect
+        forest, d = base_in_leaves(self.model.forest), self.dialect
         yield (
             f"CREATE TABLE mcrank_nodes (node {d.integer} {d.primary}, output {d.integer}, "
             f"feature {d.integer}, threshold {d.double}, missing {d.integer}, next_node {d.integer}, "
@@ -163,9 +165,9 @@ class _Writer:
         yield "),"
         yield "outputs AS ("
         yield f"  SELECT walk.{self.key},"
-        for k, base in enumerate(forest.base.tolist()):
-            added = f"SUM(CASE WHEN n.output = {k} THEN n.leaf ELSE {d.number(0.0)} END)"
-            yield f"    {d.number(base)} + {added} AS raw_{k}{',' if k < self.n_outputs - 1 else ''}"
+        for k in range(self.n_outputs):
+            added = f"SUM(CASE WHEN n.output = {k} THEN n.leaf ELSE {d.number(0.0)} END{d.in_order})"
+            yield f"    {added} AS raw_{k}{',' if k < self.n_outputs - 1 else ''}"
         yield "  FROM walk JOIN mcrank_nodes n ON n.node = walk.node"
         yield f"  WHERE n.feature < 0 GROUP BY walk.{self.key}"
         yield f"){',' if self._steps() else ''}"

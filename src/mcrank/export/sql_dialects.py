@@ -22,6 +22,8 @@ class Dialect(NamedTuple):
         How a number of double precision is written; ``{}`` is the number.
     nan : str
         A column as a number, NULL where it is NaN; ``{}`` is the column.
+    in_order : str
+        What makes a sum add up in the order of the nodes, as mcrank does; empty where there is no such word.
     """
 
     title: str
@@ -33,6 +35,7 @@ class Dialect(NamedTuple):
     least: str
     literal: str
     nan: str
+    in_order: str = ""
 
     def quoted(self, name: str) -> str:
         """Return a name of a table or column, which may be any text."""
@@ -67,11 +70,11 @@ DIALECTS = {
     ),
     "duckdb": Dialect(
         "DuckDB", '"', "DOUBLE", "INTEGER", "PRIMARY KEY", "GREATEST", "LEAST", "{}",
-        "NULLIF(CAST({} AS DOUBLE), CAST('NaN' AS DOUBLE))",
+        "NULLIF(CAST({} AS DOUBLE), CAST('NaN' AS DOUBLE))", " ORDER BY n.node",
     ),
     "postgres": Dialect(
         "Postgres", '"', "DOUBLE PRECISION", "INTEGER", "PRIMARY KEY", "GREATEST", "LEAST", "FLOAT8 '{}'",
-        "NULLIF(CAST({} AS FLOAT8), FLOAT8 'NaN')",
+        "NULLIF(CAST({} AS FLOAT8), FLOAT8 'NaN')", " ORDER BY n.node",
     ),
     "bigquery": Dialect(
         "BigQuery", "`", "FLOAT64", "INT64", "", "GREATEST", "LEAST", "{}",
