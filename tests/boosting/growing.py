@@ -15,7 +15,7 @@ from mcrank.boosting.packing import Packing
 from mcrank.boosting.tickets import new_board
 from mcrank.boosting.workspace import BinnedArrays, Rules, Scratch, TreeInput, Workspace
 from mcrank.losses.quantize import GRADIENT_BITS
-from tests.reference.packing import narrow
+from tests.reference.packing import narrow, rounded
 
 NONE = np.empty(0, dtype=np.int64)
 
@@ -29,6 +29,7 @@ class Plot:
     arrays: BinnedArrays
     q: np.ndarray
     lane: np.ndarray
+    rounded: bool = False  # whether the lane may be, to share a counter
 
     @property
     def rows(self) -> int:
@@ -41,11 +42,15 @@ class Plot:
         """Layout of counters, or with ``many`` that of more rows than there are: counts in their own lane."""
         wide = self.binned.bins.wide
         rows = 10**9 if many else self.rows
-        return Packing.of(rows, given=len(self.lane) > 0, derived=derived, wide=wide)
+        given = len(self.lane) > 0
+        return Packing.of(rows, given=given, derived=derived, wide=wide, rounded=self.rounded)
 
     def derived(self) -> tuple[np.ndarray, np.ndarray]:
         """Gradients and curvatures as the Newton gain takes them, by the naive twin."""
-        return narrow(self.q, GRADIENT_BITS, self.packing(True).bits)
+        packing = self.packing(True)
+        if self.rounded:
+            return rounded(self.q, self.lane, packing.drop, packing.lane_drop)
+        return narrow(self.q, GRADIENT_BITS, packing.bits)
 
     def grow(
         self,

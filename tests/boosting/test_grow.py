@@ -66,6 +66,18 @@ def test_trees_by_the_newton_gain(case, num_leaves, min_rows):
 
 
 @settings(max_examples=60, deadline=None)
+@given(CASES, st.integers(2, 8), st.integers(1, 4), st.booleans())
+def test_trees_with_a_rounded_lane(case, num_leaves, min_rows, many):
+    p = random_plot(*case, lane=True)
+    p.rounded = True
+    nodes, ws, rules = p.grow(num_leaves, min_rows, many=many)
+    assert rules.packing.lane_drop > 0
+    q, lane = p.derived()
+    wanted = naive.grow(naive.features_of(p.binned), q, num_leaves, min_rows, lane=lane)
+    check_nodes(nodes, wanted, ws)
+
+
+@settings(max_examples=60, deadline=None)
 @given(CASES, st.integers(2, 8), st.sampled_from(["plain", "lane", "derived"]), st.booleans())
 def test_counts_in_a_lane_of_their_own_change_nothing(case, num_leaves, kind, wide):
     p = random_plot(*case, lane=kind == "lane")
@@ -155,6 +167,8 @@ def test_large_nodes_are_cut_into_chunks_of_rows(features, n_jobs):
     weighted = random_plot(features + 1, 70_000, features, values=90, lane=True)
     same_trees(weighted, 6, 50, n_jobs=n_jobs)
     same_trees(weighted, 6, 50, many=True, n_jobs=n_jobs)
+    weighted.rounded = True
+    same_trees(weighted, 6, 50, n_jobs=n_jobs)
 
 
 def test_large_nodes_of_wide_bins():

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcrank.boosting.packing import Packing, fill_packs, spread
-from mcrank.losses.quantize import GRADIENT_BITS
+from mcrank.boosting.packing import Packing, fill_packs, round_entries, spread
+from mcrank.losses.quantize import GRADIENT_BITS, LANE_BITS
 from tests.reference import packing as naive
 
 NONE = np.empty(0, dtype=np.int64)
@@ -98,3 +98,42 @@ def test_gains_are_in_the_loss_s_own_scale():
     assert (8 * r) ** 2 / (8 * h) * packing.gain_unit(0.123, 0.456) == 8.0
     assert Packing.of(9).gain_unit(0.5, 7.0) == 0.25
     assert Packing.of(9, given=True).gain_unit(0.5, 0.125) == 2.0
+
+
+@given(st.lists(st.tuples(GRADIENTS, st.floats(0, 1)), min_size=1, max_size=20), st.sampled_from(ROWS))
+def test_rounded_triples_equal_the_twin(pairs, rows):
+    packing = Packing.of(rows, given=True, rounded=True)
+    q = np.rint(np.array([g for g, _ in pairs]) * (1 << GRADIENT_BITS)).astype(np.int64)
+    lane = np.rint(np.array([h for _, h in pairs]) * (1 << LANE_BITS)).astype(np.int64)
+    entries = entries_of(q)
+    round_entries(entries, 0, len(q), packing, lane[::-1].copy())  # rows run backwards
+    assert np.array_equal(entries >> 32, np.arange(len(q))[::-1])
+    packs = np.zeros(len(q), dtype=np.int64)
+    fill_packs(entries, 0, len(q), packing, NONE, packs)
+    lanes = np.zeros((len(q), packing.lanes), dtype=np.int64)
+    spread(packs, packing, False, lanes.reshape(-1))
+    r, h = naive.rounded(q, lane, packing.drop, packing.lane_drop)
+    assert np.array_equal(lanes[:, 0], (r << packing.count_bits) + (packing.count_bits > 0))
+    assert np.array_equal(lanes[:, 1], h)
+    assert h.max() <= 1 << 11  # as much as a triple has room for, 7,168 times
+
+
+def test_sums_of_rounded_gradients_and_curvatures_come_out_right():
+    stream = np.random.default_rng(0)
+    n = 200_000
+    packing = Packing.of(n, given=True, rounded=True)
+    q, lane = stream.integers(-3000, 3001, n), stream.integers(0, 1 << 16, n)  # most would round to 0
+    entries = entries_of(q)
+    round_entries(entries, 0, n, packing, lane[::-1].copy())
+    low = entries.astype(np.int32).astype(np.int64)
+    for found, exact, drop in ((low >> 12, q, packing.drop), (low & 4095, lane, packing.lane_drop)):
+        error = found.sum() * (1 << drop) - exact.sum()
+        assert abs(error) < 4 * np.sqrt(n) * (1 << drop) / 2  # four standard deviations at most
+
+
+def test_a_rounded_gain_is_in_the_loss_s_own_scale():
+    packing = Packing.of(10**5, given=True, rounded=True)
+    # Gradient 1/2 and curvature 1/4 of 8 rows, both whole numbers of the rounded units: S²/H = 16/2.
+    q, lane = 1 << (GRADIENT_BITS - 1), 1 << (LANE_BITS - 2)
+    (r,), (h,) = naive.rounded([q], [lane], packing.drop, packing.lane_drop)
+    assert (8 * r) ** 2 / (8 * h) * packing.gain_unit(2.0**-GRADIENT_BITS, 2.0**-LANE_BITS) == 8.0

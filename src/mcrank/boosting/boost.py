@@ -204,7 +204,8 @@ class Booster:
         given = len(self.gradients.weights) > 0
         derived = options.split == "newton" and loss.derived_curvature and not given
         everyones = count_all(data.n_rows, sums)
-        packing = Packing.of(everyones, given=given, derived=derived, wide=self.bins.wide)
+        rounded = loss.rounded_curvature and self.gradients.lane_is_curvature
+        packing = Packing.of(everyones, given=given, derived=derived, wide=self.bins.wide, rounded=rounded)
         # More leaves than the rows can fill would only cost memory.
         most = max(2, everyones // options.min_samples_leaf)
         self.rules = Rules(min(options.num_leaves, most), options.min_samples_leaf, packing)

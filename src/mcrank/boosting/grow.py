@@ -17,7 +17,7 @@ from mcrank.arrays import IntArray
 from mcrank.boosting.histogram import RowRun, node_histogram
 from mcrank.boosting.limits import begin_children, begin_root
 from mcrank.boosting.nodes import best_leaf, start_children, start_node, worth_searching
-from mcrank.boosting.packing import bin_sums, fill_packs, pack_lanes
+from mcrank.boosting.packing import bin_sums, fill_packs, pack_lanes, round_entries
 from mcrank.boosting.partition import count_left, count_root_left, fill_entries, scatter, scatter_root
 from mcrank.boosting.split import best_split, fill_left_table, finish_split
 from mcrank.boosting.tickets import (
@@ -215,6 +215,7 @@ def _chunk_item(g, item):  # type: ignore[no-untyped-def]
     span = chunk_of(ws.places[at, 0], ws.places[at, 1], item, g.board[_ITEMS])
     if g.board[_KIND] == _ENTRIES:
         fill_entries(g.tree.gradients, g.tree.rows, span[0], span[1], ws.entries)
+        round_entries(ws.entries, span[0], span[1], packing, g.tree.weights)
         own = ws.packs[span[0] * pack_lanes(packing) :]
         fill_packs(ws.entries, span[0], span[1], packing, g.tree.weights, own)
     elif g.board[_KIND] == _COUNT_LEFT:

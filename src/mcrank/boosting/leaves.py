@@ -16,9 +16,10 @@ from mcrank.losses.base import LeafRule, Loss
 from mcrank.losses.quantize import READ_ONLY, Gradients
 from mcrank.losses.regression import gathered, weighted_median
 
-_SCALE = types.containers.UniTuple(types.int64, 2)  # type: ignore[no-untyped-call]
+_SCALE = types.containers.UniTuple(types.int64, 3)  # type: ignore[no-untyped-call]
 # Added to a leaf's curvature, so that a leaf of certain rows (p = 0 or 1) divides by something.
 _TINY = 1e-12
+_MOVED_ROWS = 32768  # scores moved together: 256 KB
 FLOAT32_MAX = np.finfo(np.float32).max
 
 
@@ -80,8 +81,8 @@ def leaf_values(
             one, drop = _bernoulli_scale(gradients.unit, int(nodes["count"][0]))
         found = np.zeros((len(nodes), 2), dtype=np.int64)
         leaf_sums(
-            leaves, places, entries, int(loss.rule), (one, drop), gradients.curvature_of(output),
-            gradients.curvature_unit, found,
+            leaves, places, entries, (int(loss.rule), one, drop), gradients.q[output],
+            gradients.curvature_of(output), gradients.curvature_unit, found,
         )  # fmt: skip
         found = loss.sums.add(found)
         if loss.rule is LeafRule.BERNOULLI:
@@ -112,16 +113,16 @@ def _bernoulli_scale(unit: float, rows: int) -> tuple[int, int]:
 
 @kernel(
     types.void(
-        types.int64[::1], types.int64[:, ::1], types.int64[::1], types.int64,
-        _SCALE, READ_ONLY, types.float64, types.int64[:, ::1],
+        types.int64[::1], types.int64[:, ::1], types.int64[::1], _SCALE,
+        types.int32[::1], READ_ONLY, types.float64, types.int64[:, ::1],
     ),
     error_model="numpy",
 )  # fmt: skip
-def leaf_sums(leaves, places, entries, rule, scale, curvature, step, out):  # type: ignore[no-untyped-def]
+def leaf_sums(leaves, places, entries, scale, gradients, curvature, step, out):  # type: ignore[no-untyped-def]
     """Sums of gradients and curvatures of every leaf, in integers: the same for every order of its rows."""
-    # IN: leaves, places, entries, rule, scale (see _bernoulli_scale), curvature, step (in steps of which
-    # curvatures are added up)  OUT: out (rows of the leaves)
-    one, drop = scale
+    # IN: leaves, places, entries, scale (the rule, and see _bernoulli_scale), gradients, curvature, step (in
+    # steps of which curvatures are added up)  OUT: out (rows of the leaves)
+    rule, one, drop = scale
     for leaf in leaves:
         begin, end = places[leaf, 0], places[leaf, 1]
         total = int64(0)
@@ -135,8 +136,9 @@ def leaf_sums(leaves, places, entries, rule, scale, curvature, step, out):  # ty
                 heap += (abs(q) * (one - abs(q))) >> drop
         elif rule == 1:
             for i in range(begin, end):
-                total += int64(int32(entries[i]))
-                heap += int64(np.rint(curvature[uint64(entries[i]) >> uint64(32)] / step))
+                row = uint64(entries[i]) >> uint64(32)
+                total += int64(gradients[row])  # entries may hold a rounded one
+                heap += int64(np.rint(curvature[row] / step))
         else:
             for i in range(begin, end):
                 total += int64(int32(entries[i]))
@@ -148,11 +150,19 @@ def leaf_sums(leaves, places, entries, rule, scale, curvature, step, out):  # ty
 def move_rows(left, places, entries, values, scores):  # type: ignore[no-untyped-def]
     """Add to each row's score the value of the leaf that holds it."""
     # IN: left, places, entries, values  OUT: scores
-    for node in range(len(left)):
-        if left[node] < 0:
-            value = values[node]
-            for i in range(places[node, 0], places[node, 1]):
+    leaves = np.flatnonzero(left < 0)
+    at = places[leaves, 0].copy()
+    # Rows of a leaf are in ascending order. All leaves move the scores of some rows before the next ones: few
+    # enough to stay in a cache, where a leaf at a time would move most of the memory again for each leaf.
+    for first in range(0, len(scores), _MOVED_ROWS):
+        stop = uint64(first + _MOVED_ROWS)
+        for leaf in range(len(leaves)):
+            value, end = values[leaves[leaf]], places[leaves[leaf], 1]
+            i = at[leaf]
+            while i < end and uint64(entries[i]) >> uint64(32) < stop:
                 scores[uint64(entries[i]) >> uint64(32)] += value
+                i += 1
+            at[leaf] = i
 
 
 @kernel()

@@ -9,6 +9,11 @@ The curvature p(1 - p) of ``split="newton"`` follows from the gradient and is be
 and count of a row fit one counter, a *triple*, as long as few rows are added: chunks of some thousand rows
 are counted as triples and then spread. One add instead of two; for half a million rows it costs half as much
 as two lanes (docs/engine.md). The gradient is rounded to 13 bits for it; leaf values keep all bits.
+
+Curvatures that are given, of lambda gradients, fit a triple as well, in 11 bits of the largest. Most are much
+smaller, and to the nearest they would vanish together: so gradient and curvature are rounded up or down at
+random, up as often as what is cut off says, and sums come out right. The chance is a hash of the two: the
+same row is rounded alike in every node, wherever it lies.
 """
 
 from __future__ import annotations
@@ -18,13 +23,16 @@ from typing import NamedTuple
 from numba import int32, int64, njit, uint32, uint64
 
 from mcrank.kernels import kernel, step
-from mcrank.losses.quantize import GRADIENT_BITS
+from mcrank.losses.quantize import GRADIENT_BITS, LANE_BITS
 
 # Bits of a count that shares a counter with a sum: what 62 leave when the sum needs as many beyond its terms.
 _PAIR_BITS = (62 - GRADIENT_BITS) // 2
 _DERIVED_BITS = 13  # of a gradient that shares a triple
 _TRIPLE_BITS = 13  # of the count there: chunks of 7,168 rows; spreading costs a tenth of counting
 _DERIVED_PAIR_BITS = (62 - _DERIVED_BITS) // 2
+# Of an entry's lower half, the bits of a rounded lane: one more than it has, as the largest is 1 itself.
+_LANE_ROOM = _DERIVED_BITS - 1
+_LANE_MASK = (1 << _LANE_ROOM) - 1
 
 
 class Packing(NamedTuple):
@@ -44,6 +52,9 @@ class Packing(NamedTuple):
         Bits it has then: r = q >> drop is 2**bits where the gradient is 1, and so is the curvature's unit.
     chunk_bits : int
         Bits of a count in the counters of a chunk; 0 where rows are counted straight into the histogram.
+    lane_drop : int
+        Bits a given second lane loses where it shares a triple; its entries hold both, rounded
+        (`round_entries`).
     """
 
     lanes: int
@@ -52,28 +63,41 @@ class Packing(NamedTuple):
     drop: int
     bits: int
     chunk_bits: int
+    lane_drop: int = 0
 
     @classmethod
-    def of(cls, rows: int, *, given: bool = False, derived: bool = False, wide: bool = False) -> Packing:
+    def of(
+        cls,
+        rows: int,
+        *,
+        given: bool = False,
+        derived: bool = False,
+        wide: bool = False,
+        rounded: bool = False,
+    ) -> Packing:
         """Return the layout for so many rows, with a second lane that is given, derived or absent.
+
+        With ``rounded`` a lane that is given may be rounded to share a triple.
 
         Examples
         --------
         >>> from mcrank.boosting.packing import Packing
         >>> Packing.of(500_000)
-        Packing(lanes=1, second=0, count_bits=19, drop=0, bits=0, chunk_bits=0)
+        Packing(lanes=1, second=0, count_bits=19, drop=0, bits=0, chunk_bits=0, lane_drop=0)
         >>> Packing.of(5_000_000)
-        Packing(lanes=2, second=0, count_bits=0, drop=0, bits=0, chunk_bits=19)
+        Packing(lanes=2, second=0, count_bits=0, drop=0, bits=0, chunk_bits=19, lane_drop=0)
         >>> Packing.of(500_000, derived=True)
-        Packing(lanes=2, second=1, count_bits=24, drop=11, bits=13, chunk_bits=13)
+        Packing(lanes=2, second=1, count_bits=24, drop=11, bits=13, chunk_bits=13, lane_drop=0)
         """
+        lane_drop = LANE_BITS - (_DERIVED_BITS - 2) if given and rounded and not wide else 0
+        derived = derived or lane_drop > 0
         shared = _DERIVED_PAIR_BITS if derived else _PAIR_BITS
         apart = rows >= 1 << shared
         second = given or derived
         chunk = 0 if wide else _TRIPLE_BITS if derived else _PAIR_BITS if apart else 0
         bits = _DERIVED_BITS if derived else 0
         drop = GRADIENT_BITS - bits if derived else 0
-        return cls(1 + second + apart, int(second), 0 if apart else shared, drop, bits, chunk)
+        return cls(1 + second + apart, int(second), 0 if apart else shared, drop, bits, chunk, lane_drop)
 
     @property
     def chunk(self) -> int:
@@ -102,6 +126,8 @@ class Packing(NamedTuple):
 
     def gain_unit(self, unit: float, lane_unit: float) -> float:
         """Factor from an integer gain to the loss's own scale, for the units of gradient and given lane."""
+        if self.lane_drop:
+            return unit * unit / lane_unit * 2.0 ** (2 * self.drop - self.lane_drop)
         if self.bits:
             return 2.0**-self.bits
         return unit * unit / (lane_unit if self.second else 1.0)
@@ -136,14 +162,41 @@ def narrow(q, packing):  # type: ignore[no-untyped-def]
 
 
 @kernel()
+def round_entries(entries, begin, end, packing, weights):  # type: ignore[no-untyped-def]
+    """Put gradients and given lane, both rounded, in place of the gradients; where they share a triple."""
+    # IN: begin, end, packing, weights  OUT: entries
+    if packing.lane_drop == 0:
+        return
+    drop, lane_drop = uint64(packing.drop), uint64(packing.lane_drop)
+    for i in range(begin, end):
+        q = int64(int32(entries[i]))
+        row = uint64(entries[i]) >> uint64(32)
+        w = weights[row]
+        # Finaliser of splitmix64: every bit of the two reaches every bit of the result.
+        chance = (uint64(q) << uint64(LANE_BITS + 1)) ^ uint64(w)
+        chance = (chance ^ (chance >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
+        chance = (chance ^ (chance >> uint64(27))) * uint64(0x94D049BB133111EB)
+        chance ^= chance >> uint64(31)
+        r = (q + int64(chance & ((uint64(1) << drop) - uint64(1)))) >> int64(drop)
+        h = (w + int64(chance >> (uint64(64) - lane_drop))) >> int64(lane_drop)
+        both = (r << int64(_LANE_ROOM)) | h
+        entries[i] = int64((row << uint64(32)) | (uint64(both) & uint64(0xFFFFFFFF)))
+
+
+@kernel()
 def fill_packs(entries, begin, end, packing, weights, packs):  # type: ignore[no-untyped-def]
     """What every entry adds to counters: one number, or one for each lane, with ``weights[row]`` if given."""
     # IN: entries, begin, end, packing, weights  OUT: packs
     lanes = packing.lanes
     if packing.bits > 0 and packing.chunk_bits > 0:
-        for i in range(begin, end):
-            r, h = narrow(int32(entries[i]), packing)
-            packs[i - begin] = triple(r, h, packing)
+        if packing.lane_drop > 0:
+            for i in range(begin, end):
+                both = int64(int32(entries[i]))
+                packs[i - begin] = triple(both >> int64(_LANE_ROOM), both & int64(_LANE_MASK), packing)
+        else:
+            for i in range(begin, end):
+                r, h = narrow(int32(entries[i]), packing)
+                packs[i - begin] = triple(r, h, packing)
     elif packing.chunk_bits == 0 and packing.count_bits == 0:
         for i in range(begin, end):
             at = lanes * (i - begin)

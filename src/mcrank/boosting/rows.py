@@ -11,7 +11,7 @@ import numpy.typing as npt
 from mcrank.arrays import IntArray
 from mcrank.boosting.grow import place_children
 from mcrank.boosting.histogram import RowRun, node_histogram
-from mcrank.boosting.packing import fill_packs
+from mcrank.boosting.packing import fill_packs, round_entries
 from mcrank.boosting.partition import fill_entries, scatter
 from mcrank.boosting.split import fill_left_table
 from mcrank.boosting.workspace import BinnedArrays, Rules, Scratch
@@ -77,6 +77,8 @@ class MemoryRows:
         n = len(drawn) if len(drawn) else self._rows
         for tree, output in enumerate(outputs):
             fill_entries(self._gradients.q[output], drawn, 0, n, self.entries[tree])
+            weights = self._gradients.weights_of(output)
+            round_entries(self.entries[tree], 0, n, self._rules.packing, weights)
             self.places[tree][0] = (0, n, n)
 
     def roots(self) -> IntArray:

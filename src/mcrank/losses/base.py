@@ -34,6 +34,8 @@ class Loss(ABC):
         Constant of the leaf rule.
     derived_curvature : bool
         Whether the second lane of ``split="newton"`` is |g|(1-|g|), derived from q by the engine.
+    rounded_curvature : bool
+        Whether a second lane that is the curvature may be rounded to 11 bits, at random, for splits.
     balanced : bool
         Whether the rounded gradients of a row sum to zero over the outputs.
     adaptive : bool
@@ -45,6 +47,7 @@ class Loss(ABC):
     leaf_rule: ClassVar[LeafRule] = LeafRule.CURVATURE
     leaf_factor: float = 1.0
     derived_curvature: bool = False
+    rounded_curvature: ClassVar[bool] = False
     balanced: bool = False
     adaptive: ClassVar[bool] = False
     base: FloatArray

@@ -327,6 +327,8 @@ class LambdaLoss(QueryLoss):
     False
     """
 
+    rounded_curvature = True
+
     def __init__(
         self,
         prepared: PreparedMeasure,
