@@ -124,6 +124,15 @@ def test_what_is_no_number_is_infinitely_far(tmp_path):
     assert "no number" in render_certificate(found)
 
 
+def test_rows_beyond_float_are_held_to_nothing_and_counted(tmp_path):
+    data = bed.data(10)
+    far = mcrank.Dataset(np.where(data.X > 1, np.float32(3e38), data.X), data.y, data.qid)
+    found = certified(Elasticsearch(), bed.model("adarank"), tmp_path, data=far)
+    assert 0 < found.data.unbounded < far.n_rows
+    assert found.holds
+    assert "rows have terms beyond the largest float" in render_certificate(found)
+
+
 def test_rows_that_cannot_be_seen_as_they_are_are_told(tmp_path):
     target = RankLib(missing_as_zero=True)
     found = certified(target, bed.model("regression"), tmp_path)

@@ -154,6 +154,12 @@ def test_a_blend_that_needs_its_query_is_refused(tmp_path):
         blend.export(tmp_path / "m.onnx", to="onnx")
 
 
+def test_a_graph_that_the_runtime_does_not_take_is_said(tmp_path):
+    (tmp_path / "m.onnx").write_bytes(b"no graph")
+    with pytest.raises(ConsumerMissing, match=r"does not take the graph \(.*\); export with compat"):
+        ONNX().consume(bed.model("gbrank"), tmp_path / "m.onnx", bed.data().X)
+
+
 def test_packages_that_are_not_there_are_named(monkeypatch, tmp_path):
     model = bed.model("gbrank")
     monkeypatch.setitem(sys.modules, "onnx", None)

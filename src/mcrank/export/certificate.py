@@ -77,6 +77,8 @@ class Comparison:
         Largest share of its bound that a difference took; broken above 1.
     broken : int
         Rows beyond their bounds.
+    unbounded : int
+        Rows with terms beyond what the consumer's numbers hold; they are held to nothing.
     raw : float or None
         Largest difference of a raw output, where the consumer gives those.
     missing : int
@@ -98,6 +100,7 @@ class Comparison:
     bound: float
     used: float
     broken: int
+    unbounded: int
     raw: float | None
     missing: int
     largest_missing: float
@@ -252,6 +255,7 @@ def _compare(model: Exportable, target: Target, X: FeatureArray, scored: Consume
         bound=float(may[finite].max(initial=0.0)),
         used=float(used.max(initial=0.0)),
         broken=int((used > 1.0).sum()),
+        unbounded=int((~finite).sum()),
         raw=raw,
         missing=int(missing.sum()),
         largest_missing=float(counted[missing].max(initial=0.0)),

@@ -97,7 +97,14 @@ class ONNX(Target):
             raise ConsumerMissing("onnxruntime is not installed: pip install onnxruntime.") from None
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # several add up in another order, never the same twice
-        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        try:
+            session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # of its own making, a class for each kind
+            why = " ".join(str(error).split())
+            raise ConsumerMissing(
+                f"onnxruntime {onnxruntime.__version__} does not take the graph ({why}); "
+                "export with compat (--compat), or install a newer one."
+            ) from None
         names = [output.name for output in session.get_outputs()]
         found = dict(zip(names, session.run(names, {FEATURES: X}), strict=True))
         raw = found[RAW].T if RAW in found else None
