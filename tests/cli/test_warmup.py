@@ -34,8 +34,8 @@ for module in pkgutil.walk_packages(mcrank.__path__, "mcrank."):
 called = set()
 functions = [kernel.py_func for kernel in kernels.values()]
 for function in functions:  # which grows: kernels call steps, which are plain functions
-    for name in function.__code__.co_names:
-        value = function.__globals__.get(name)
+    named = [function.__globals__.get(name) for name in function.__code__.co_names]
+    for value in named + [cell.cell_contents for cell in function.__closure__ or ()]:
         if isinstance(value, FunctionType) and id(value) not in called:
             functions.append(value)
         called.add(id(value))
