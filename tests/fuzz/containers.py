@@ -8,6 +8,7 @@ import hashlib
 import io
 import struct
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -173,6 +174,15 @@ def forged(random: Random, content: bytes, other: bytes, kind: Kind) -> bytes:
     return seal(header if what < 9 else forge_header(random, header), forge_arrays(random, arrays), kind)
 
 
+def _plain(scorer: Any) -> Any:
+    """A scorer with the scaling that imported linear models have."""
+    return (
+        replace(scorer, scaling=replace(scorer.scaling, kind="none"))
+        if hasattr(scorer, "scaling")
+        else scorer
+    )
+
+
 class ModelTarget(Target):
     name = "model"
 
@@ -193,6 +203,11 @@ class ModelTarget(Target):
             ranker = kind(**options, n_jobs=1).fit(data.train, valid=data.valid)
             self.models[kind.name] = to_bytes(ranker)
             ranker.predict(data.test)
+            if kind.name in ("regression", "ranksvm"):  # the same trees, and weights, as if from elsewhere
+                foreign = mcrank.ImportedRanker.of(
+                    _plain(ranker.scorer_), ranker.head_, {"library": "xgboost"}
+                )
+                self.models[f"imported {kind.name}"] = to_bytes(foreign)
         self.rows = data.test.X[:20].copy()
         self.rows[3, 1] = np.nan
 
