@@ -86,7 +86,11 @@ class ForeignTarget(Target):
             raise Difference("a score is not finite")
         with np.errstate(all="ignore"):
             expected = np.array([self.raw(case.content, row) for row in rows.tolist()])
-        leaves = ranker.scorer_.to_arrays().get("value", np.ones(1))
+        arrays = ranker.scorer_.to_arrays()
+        # What is added up: leaves, or the largest terms of a weighted sum.
+        leaves = (
+            arrays["value"] if "value" in arrays else arrays["weights"] * np.nan_to_num(np.abs(rows)).max()
+        )
         # Divided first: leaves of a hostile file may have a sum that is just finite.
         bound = np.abs(leaves / 1e9).sum() + np.abs(expected / 1e9).max() + 1e-9
         if not (np.abs(found / 2 - expected / 2) <= bound).all():

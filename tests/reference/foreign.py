@@ -71,7 +71,7 @@ def xgboost_raw(model: Any, row: list[float]) -> list[float]:
     base = [float(np.float32(float(text))) for text in texts]
     sums = [_margin(objective, b) for b in (base * outputs)[:outputs]]
     if booster["name"] == "gblinear":
-        weights = booster["model"]["weights"]
+        weights = [float(np.float32(w)) for w in booster["model"]["weights"]]
         known = [0.0 if math.isnan(x) else x for x in row]
         return [sums[0] + weights[-1] + sum(w * x for w, x in zip(weights, known, strict=False))]
     inner = booster["gbtree"]["model"] if booster["name"] == "dart" else booster["model"]

@@ -134,6 +134,15 @@ def test_xgboost_thresholds_at_the_ends(tmp_path):
         assert ranker.predict([[NAN, 9.0]]).tolist() == [0.25]  # by default left, whatever the threshold
 
 
+@pytest.mark.parametrize("unit", [5e-324, 2.0**-130, 0.25])
+def test_weights_of_nodes_keep_their_shares_as_rows(tmp_path, unit):
+    model = xgboost_model()
+    tree = model["learner"]["gradient_booster"]["model"]["trees"][0]
+    tree["sum_hessian"] = [4 * unit, unit, 3 * unit, unit, 2 * unit]
+    rows = mcrank.from_xgboost(written(tmp_path, model)).scorer_.rows
+    assert (rows / rows[1]).tolist() == [4, 1, 3, 1, 2]
+
+
 @pytest.mark.parametrize(
     ("objective", "base", "margin"),
     [("rank:ndcg", "[2.5E-1]", 0.25), ("binary:logistic", "2.5E-1", np.log(1 / 3)),

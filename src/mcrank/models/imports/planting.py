@@ -210,5 +210,5 @@ def _rows(weights: Array) -> Array:
     """Return rows of nodes from counts, or from sums of weights: those in a unit that keeps their shares."""
     weights = np.clip(np.nan_to_num(weights, nan=0.0), 0.0, _MOST_ROWS)
     if (weights != np.floor(weights)).any():
-        weights = weights * np.exp2(np.floor(np.log2(_MOST_ROWS / weights.max())))
+        weights = np.ldexp(weights, int(np.log2(_MOST_ROWS) - np.log2(weights.max())))
     return np.rint(weights).astype(np.int64)
