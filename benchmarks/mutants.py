@@ -270,6 +270,41 @@ MUTANTS = [
         "np.maximum(np.arange(len(p) - 1, -1, -1), 1)",
         "test_stats.py::test_holm_rejects_what_its_rule_rejects",
     ),
+    Mutant(
+        "contributions: a row that fails a test counts as if it had failed before",
+        "explain/tree_kernels.py",
+        "factors[at + 1] = s * cover / (t + s * old)",
+        "factors[at + 1] = cover / old",
+        "explain/test_forest.py::test_equal_to_all_subsets",
+    ),
+    Mutant(
+        "contributions: a feature tested again is not taken back",
+        "explain/tree_kernels.py",
+        "factors[at + 3] = (1.0 - cover) / (t + s * cover) - base",
+        "factors[at + 3] = (1.0 - cover) / (t + s * cover)",
+        "explain/test_forest.py::test_equal_to_all_subsets",
+    ),
+    Mutant(
+        "contributions: one point of the quadrature too few",
+        "explain/pieces.py",
+        "out.points[piece] = (longest + 1) // 2",
+        "out.points[piece] = max(1, longest // 2)",
+        "explain/test_forest.py::test_equal_to_all_subsets",
+    ),
+    Mutant(
+        "pairs: the weight of a set of the wrong size",
+        "explain/between.py",
+        "sums[f] -= trees.value[n] * weights[p, q - 1]",
+        "sums[f] -= trees.value[n] * weights[p, q]",
+        "explain/test_pair.py::test_between_two_rows_equal_to_all_subsets",
+    ),
+    Mutant(
+        "changes: a value on the threshold taken for one above it",
+        "explain/profile.py",
+        "ranges.low[held], ranges.high[held] = steps.rank[m] + 1, high",
+        "ranges.low[held], ranges.high[held] = steps.rank[m], high",
+        "explain/test_pair.py::test_profiles_are_the_outputs_in_every_interval",
+    ),
 ]
 
 

@@ -50,6 +50,7 @@ _HOMES = {
     "from_sklearn": "mcrank.models.imports.sklearn",
     "from_ranklib": "mcrank.models.imports.ranklib",
     "compare": "mcrank.experiments.compare",
+    "analyze": "mcrank.analysis.analysis",
     "Comparison": "mcrank.experiments.comparison",
     "NDCG": "mcrank.metrics.dcg",
     "evaluate": "mcrank.metrics.evaluate",
@@ -89,6 +90,7 @@ __all__ = ["__version__", *_HOMES]
 if TYPE_CHECKING:
     from mcrank import datasets as datasets
     from mcrank import stats as stats
+    from mcrank.analysis.analysis import analyze as analyze
     from mcrank.data.artificial import make_artificial as make_artificial
     from mcrank.data.dataset import Dataset as Dataset
     from mcrank.data.folds import kfold as kfold
