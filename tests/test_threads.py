@@ -244,3 +244,31 @@ def test_grades_do_not_depend_on_threads(ids, jobs, rising, unit):
         one, many = getattr(alone, name), getattr(shared, name)
         assert (one is None) == (many is None)
         assert one is None or np.array_equal(one, many)
+
+
+def test_helpers_that_are_busy_come_later(monkeypatch):
+    kept = threads._Kept()
+    monkeypatch.setattr(threads, "_kept", kept)
+    monkeypatch.setattr(threads, "available_cores", lambda: 2)
+    go, came, order = threading.Event(), threading.Event(), []
+    threads.call_helpers(lambda: go.wait(60) and order.append("first"), 1, n_jobs=2)
+    threads.call_helpers(lambda: order.append("second"), 1, n_jobs=2)
+    threads.call_helpers(came.set, 1, n_jobs=2)
+    assert not came.wait(0.05)  # one thread, and it is busy
+    go.set()
+    assert came.wait(60)
+    assert order == ["first", "second"]
+    again = threading.Event()
+    threads.call_helpers(again.set, 1, n_jobs=2)
+    assert again.wait(60)
+    assert kept._count == 1
+
+
+def test_calls_that_nobody_answers_are_forgotten(monkeypatch):
+    kept = threads._Kept()
+    monkeypatch.setattr(threads, "_kept", kept)
+    monkeypatch.setattr(
+        threads._Worker, "start", lambda self: (_ for _ in ()).throw(RuntimeError("no thread"))
+    )
+    threads.call_helpers(lambda: None, 3, n_jobs=4)
+    assert len(kept._later) == 0

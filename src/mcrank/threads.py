@@ -19,6 +19,8 @@ from typing import Any, Generic, TypeVar
 from mcrank.cores import available_cores
 from mcrank.errors import OptionError
 
+# Calls that wait for a thread to be free; of more the oldest, which will have been answered otherwise, go.
+_MOST_LATER = 64
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -66,7 +68,8 @@ def run_all(task: Callable[[Item], object], items: Sequence[Item], n_jobs: int) 
 def call_helpers(work: Callable[[], None], count: int, n_jobs: int) -> None:
     """Have up to ``count`` other threads do some work, whenever they come to it; nobody waits for them.
 
-    The work must keep its errors to itself, and what it does must be done if no helper ever comes.
+    Threads that are busy come when they are done with what they do. The work must keep its errors to itself,
+    and what it does must be done if no helper ever comes.
 
     Examples
     --------
@@ -78,8 +81,7 @@ def call_helpers(work: Callable[[], None], count: int, n_jobs: int) -> None:
     True
     """
     for _ in range(count):
-        if not _kept.call(work, n_jobs - 1):
-            return
+        _kept.call_soon(work, n_jobs - 1)
 
 
 class InOrder(Generic[Result]):
@@ -202,10 +204,10 @@ class _Task(Generic[Result]):
 class _Worker(threading.Thread):
     """A kept thread: sleeps until it is given work."""
 
-    def __init__(self, idle: list[_Worker]) -> None:
+    def __init__(self, kept: _Kept) -> None:
         # Nothing is lost when the interpreter ends while it sleeps; while it works somebody waits for it.
         super().__init__(name="mcrank", daemon=True)
-        self._idle = idle
+        self._kept = kept
         self._bell = threading.Lock()
         self._bell.acquire()
         self._work: Callable[[], None] | None = None
@@ -220,10 +222,9 @@ class _Worker(threading.Thread):
         while True:
             self._bell.acquire()
             work, self._work = self._work, None
-            if work is not None:
+            while work is not None:
                 work()
-            del work
-            self._idle.append(self)
+                work = self._kept.next_for(self)
 
 
 class _Kept:
@@ -236,6 +237,7 @@ class _Kept:
     def __init__(self) -> None:
         self._idle: list[_Worker] = []
         self._count = 0
+        self._later: deque[Callable[[], None]] = deque(maxlen=_MOST_LATER)
         self._lock = threading.Lock()
 
     def call(self, work: Callable[[], None], most: int) -> bool:
@@ -246,7 +248,7 @@ class _Kept:
             with self._lock:
                 if self._count >= max(most, available_cores() - 1):
                     return False
-                worker = _Worker(self._idle)
+                worker = _Worker(self)
                 try:
                     worker.start()
                 except RuntimeError:  # no more threads: a limit, or the interpreter is about to end
@@ -254,6 +256,24 @@ class _Kept:
                 self._count += 1
         worker.give(work)
         return True
+
+    def call_soon(self, work: Callable[[], None], most: int) -> None:
+        """Have another thread do some work, if none is free as soon as one is."""
+        if self.call(work, most):
+            return
+        with self._lock:
+            if not self._idle and self._count:
+                self._later.append(work)
+                return
+        self.call(work, most)
+
+    def next_for(self, worker: _Worker) -> Callable[[], None] | None:
+        """Return more work for one that is done, or note that it is idle."""
+        with self._lock:
+            if self._later:
+                return self._later.popleft()
+            self._idle.append(worker)
+        return None
 
 
 _kept = _Kept()
