@@ -14,7 +14,7 @@ from mcrank.arrays import FloatArray, IntArray
 from mcrank.errors import ModelFileError
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-MOST_FEATURES = 1 << 20
+MOST_FEATURES = 1 << 17  # more than data files may have; names are made for all of them
 MOST_OUTPUTS = 1000
 _NUMBERS = {"int": (int, bool), "float": (int, float)}
 
