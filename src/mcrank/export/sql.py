@@ -126,7 +126,7 @@ class _Writer:
         for stage, columns in enumerate(cases.columns):
             yield from self._step(f"subtrees_{stage}", before, columns)
             before = f"subtrees_{stage}"
-        yield "outputs AS ("
+        yield f"outputs AS{self.dialect.kept} ("
         yield ",\n".join([f"  SELECT {self.key}", *raw])
         yield f"  FROM {before}"
         yield f"){',' if self._steps() else ''}"
@@ -163,7 +163,7 @@ class _Writer:
         yield "  FROM walk JOIN mcrank_nodes n ON n.node = walk.node"
         yield f"  JOIN known ON known.{self.key} = walk.{self.key} AND known.feature = n.feature"
         yield "),"
-        yield "outputs AS ("
+        yield f"outputs AS{self.dialect.kept} ("
         yield f"  SELECT walk.{self.key},"
         for k in range(self.n_outputs):
             added = f"SUM(CASE WHEN n.output = {k} THEN n.leaf ELSE {d.number(0.0)} END{d.in_order})"
@@ -187,12 +187,12 @@ class _Writer:
         """
         names = self.model.feature_names
         given = [f"    {self.dialect.known(self.dialect.quoted(names[f]))} AS f{f}" for f in used]
-        yield "given AS ("
+        yield f"given AS{self.dialect.kept} ("
         yield ",\n".join([f"  SELECT {self.key}", *given])
         yield f"  FROM {self.source}"
         yield "),"
         rounded = [f"    f{f} * 536870913.0 - (f{f} * 536870913.0 - f{f}) AS f{f}" for f in used]
-        yield "features AS ("
+        yield f"features AS{self.dialect.kept} ("
         yield ",\n".join([f"  SELECT {self.key}", *rounded])
         yield "  FROM given"
         yield "),"
@@ -264,7 +264,7 @@ class _Writer:
         yield f"SELECT {self.key}, ({score}) / ({total}) AS score, {', '.join(raw)} FROM chances;"
 
     def _step(self, name: str, before: str, columns: list[str]) -> Iterator[str]:
-        yield f"{name} AS ("
+        yield f"{name} AS{self.dialect.kept} ("
         yield ",\n".join([f"  SELECT {before}.*", *(f"    {column}" for column in columns)])
         yield f"  FROM {before}"
         yield f"){'' if name == 'chances' else ','}"

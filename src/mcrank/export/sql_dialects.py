@@ -24,6 +24,8 @@ class Dialect(NamedTuple):
         A column as a number, NULL where it is NaN; ``{}`` is the column.
     in_order : str
         What makes a sum add up in the order of the nodes, as mcrank does; empty where there is no such word.
+    kept : str
+        What keeps the columns of a step: without it they are computed anew wherever they are named.
     """
 
     title: str
@@ -36,6 +38,7 @@ class Dialect(NamedTuple):
     literal: str
     nan: str
     in_order: str = ""
+    kept: str = " MATERIALIZED"
 
     def quoted(self, name: str) -> str:
         """Return a name of a table or column, which may be any text."""
@@ -78,6 +81,6 @@ DIALECTS = {
     ),
     "bigquery": Dialect(
         "BigQuery", "`", "FLOAT64", "INT64", "", "GREATEST", "LEAST", "{}",
-        "IF(IS_NAN(CAST({0} AS FLOAT64)), NULL, CAST({0} AS FLOAT64))",
+        "IF(IS_NAN(CAST({0} AS FLOAT64)), NULL, CAST({0} AS FLOAT64))", kept="",
     ),
 }  # fmt: skip
