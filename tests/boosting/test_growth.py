@@ -115,6 +115,10 @@ def test_samples_and_wide_bins():
     check(wide, LOSSES["ordinal-prior"], 3, max_bins=1000, split="newton")
 
 
+def test_places_whose_queries_are_not_drawn():
+    check(made(queries=9), LOSSES["multiclass"], 4, subsample=0.25)
+
+
 def test_refreshed_inside_the_round():
     check(made(), LOSSES["multiclass"], 2, sequential=True)
 

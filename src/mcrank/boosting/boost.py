@@ -292,7 +292,7 @@ class Booster:
         self, rows: MemoryRows, outputs: Sequence[int], number: int, drawn: Any, rest: Any
     ) -> list[dict[str, Any]]:
         """Grow the trees of some outputs with the rows of other places."""
-        rows.begin(outputs, drawn)
+        rows.begin(outputs, drawn, len(rest))
         features = [self._features(number, output) for output in outputs]
         limits = [self._limits(number, k, some) for k, some in zip(outputs, features, strict=True)]
         grown = self.growth.trees(rows, features, limits)

@@ -34,8 +34,8 @@ class Job(NamedTuple):
 class Rows(Protocol):
     """Rows that trees are grown on, wherever they lie; all trees of a round at once."""
 
-    def begin(self, outputs: Sequence[int], drawn: IntArray) -> None:
-        """Put the rows drawn (none: all) into the root of a tree for each output."""
+    def begin(self, outputs: Sequence[int], drawn: IntArray, left_out: int = 0) -> None:
+        """Put the rows drawn into the root of a tree for each output: all, if none are and none left out."""
 
     def roots(self) -> IntArray:
         """Return the histograms of the roots: trees x counters."""
@@ -71,10 +71,10 @@ class MemoryRows:
         self._left_table = np.zeros(max(256, binned.most_bins), dtype=np.uint8)
         self._outputs: Sequence[int] = ()
 
-    def begin(self, outputs: Sequence[int], drawn: IntArray) -> None:
-        """Put the rows drawn (none: all) into the root of a tree for each output."""
+    def begin(self, outputs: Sequence[int], drawn: IntArray, left_out: int = 0) -> None:
+        """Put the rows drawn into the root of a tree for each output: all, if none are and none left out."""
         self._outputs = outputs
-        n = len(drawn) if len(drawn) else self._rows
+        n = len(drawn) if len(drawn) or left_out else self._rows
         for tree, output in enumerate(outputs):
             fill_entries(self._gradients.q[output], drawn, 0, n, self.entries[tree])
             weights = self._gradients.weights_of(output)
