@@ -12,6 +12,7 @@ from mcrank.boosting import boost
 from mcrank.boosting.binning import find_bins
 from mcrank.boosting.routing import MOST_LEAVES, BinColumns, TreeNodes, route
 from mcrank.boosting.start import tree_of, walk
+from mcrank.rankers.registry import to_bytes
 
 
 def some_data(seed, rows, features=4, holes=0.1):
@@ -84,10 +85,22 @@ def test_the_history_is_that_of_the_trees_whatever_the_parts(kind, leaves, monke
     options = {"n_estimators": 4, "num_leaves": leaves, "min_samples_leaf": 1}
     once = kind(**options, n_jobs=1).fit(train, valid=valid)
     for part, n_jobs in ((16384, 2), (64, 1), (64, 3)):
-        monkeypatch.setattr(boost, "_PART", part)
+        monkeypatch.setattr(boost, "PART", part)
         again = kind(**options, n_jobs=n_jobs).fit(train, valid=valid)
         assert again.history_ == once.history_
     assert once.history_["ndcg@10"][once.best_round_ - 1] == pytest.approx(once.score(valid), abs=1e-14)
+
+
+@pytest.mark.parametrize("options", [{"subsample": 0.4}, {"subsample": 0.4, "max_bins": 300}, {"goss": True}])
+def test_rows_left_out_of_a_round_fall_into_the_leaves_of_a_walk(options, monkeypatch):
+    train = some_data(4, 1500, features=6)
+    train = Dataset(train.X + np.arange(1500)[:, None] * 1e-4, train.y, train.qid)  # more than 256 values
+    options = {**options, "n_estimators": 4, "num_leaves": 7, "learning_rate": 0.5, "n_jobs": 1}
+    kept = to_bytes(RegressionRanker(**options).fit(train))
+    calls = []
+    monkeypatch.setattr(boost, "route_all", lambda *_: calls.append(1))  # None: it says that it cannot
+    assert to_bytes(RegressionRanker(**options).fit(train)) == kept
+    assert calls
 
 
 def test_validation_goes_on_with_trees_of_other_bins():

@@ -22,7 +22,7 @@ from mcrank.boosting.leaves import leaf_values, move_rows, tree_arrays
 from mcrank.boosting.limits import NO_LIMITS, UNLIMITED, LimitOptions, Limits
 from mcrank.boosting.packing import Packing
 from mcrank.boosting.roots import SharedRoots
-from mcrank.boosting.routing import BinColumns, TreeNodes, route
+from mcrank.boosting.routing import PART, BinColumns, TreeNodes, route, route_all
 from mcrank.boosting.rows import MemoryRows
 from mcrank.boosting.sampling import AllRows, Queries, draw
 from mcrank.boosting.start import NOTHING, Start, Tree, rounds_of, walk
@@ -36,7 +36,6 @@ from mcrank.scorers.forest.forest import Forest, ForestBuilder
 from mcrank.sums import Sums, count_all
 from mcrank.threads import run_all
 
-_PART = 16384  # validation rows worked on at a time
 _NONE = np.empty(0, dtype=np.int64)
 
 
@@ -149,14 +148,14 @@ class _HeldOut:
 
         def move(start: int) -> None:
             # The same parts for any number of threads: a row's score is the same to the last bit.
-            end = min(start + _PART, n)
+            end = min(start + PART, n)
             for (output, tree), routed in zip(trees, nodes, strict=True):
                 raw = self._raw[output, start:end]
-                if not route(rows, routed, start, np.empty(_PART, np.uint8), raw):
+                if not route(rows, routed, start, np.empty(PART, np.uint8), raw):
                     walk(self._valid.data.X[start:end], tree, raw)
             scores[start:end] = self._valid.rank(self._raw[:, start:end])
 
-        booster.run(move, range(0, n, _PART))
+        booster.run(move, range(0, n, PART))
         return scores
 
 
@@ -318,14 +317,15 @@ class Booster:
             options.max_leaf_value,
             options.limits,
         )
-        move_rows(
-            nodes["left"].astype(np.int64), places, entries, values, self.scores[k],
-        )  # fmt: skip
         unit = self.rules.packing.gain_unit(gradients.unit, gradients.lane_unit)
         tree = tree_arrays(nodes, self.binned, self.bins.edges, unit)
         tree["value"] = values
-        if len(rest):
-            walk(self.data.X, tree, self.scores[k], rest)
+        # Where some rows did not take part, all are sent down the tree, if bins can tell them.
+        rows = BinColumns(self.binned.columns, self.bins.edges, self.bins.offsets, self.bins.missing)
+        if not (len(rest) and route_all(rows, tree, self.scores[k])):
+            move_rows(nodes["left"].astype(np.int64), places, entries, values, self.scores[k])
+            if len(rest):
+                walk(self.data.X, tree, self.scores[k], rest)
         return tree
 
     def _limits(self, number: int, k: int, features: npt.NDArray[np.int32]) -> Limits:

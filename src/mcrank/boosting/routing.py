@@ -20,6 +20,7 @@ from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel
 
 _ABOVE_ALL = np.finfo(np.float32).max  # a cut with this threshold parts known from missing values
+PART = 16384  # rows worked on at a time
 MOST_LEAVES = 256  # a leaf's number is a byte; larger trees are quicker walked
 
 
@@ -125,3 +126,9 @@ def route(rows, tree, start, leaf, scores):  # type: ignore[no-untyped-def]
     for i in range(n):
         scores[i] += value[leaf[i]]
     return True
+
+
+def route_all(rows: BinColumns, tree: dict[str, Any], scores: FloatArray) -> bool:
+    """`route` for all rows, in parts that stay in the caches."""
+    nodes, leaf = TreeNodes.of(tree), np.empty(PART, dtype=np.uint8)
+    return all(route(rows, nodes, s, leaf, scores[s : s + PART]) for s in range(0, len(scores), PART))
