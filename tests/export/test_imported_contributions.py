@@ -7,6 +7,9 @@ import pytest
 
 import mcrank
 
+# shap, when it is imported, uses what matplotlib is about to drop.
+pytestmark = [pytest.mark.consumer, pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")]
+
 STREAM = np.random.default_rng(0)
 X = STREAM.normal(size=(400, 5)).astype(np.float32)
 X[STREAM.random(X.shape) < 0.1] = np.nan
@@ -26,7 +29,8 @@ def checked(ranker, expected, rows, atol):
 
 @pytest.mark.parametrize("classes", [1, 3])
 def test_lightgbm(classes):
-    lightgbm = pytest.importorskip("lightgbm")
+    import lightgbm
+
     options = {"num_leaves": 12, "min_data_in_leaf": 5, "verbose": -1, "num_threads": 1}
     options |= {"objective": "multiclass", "num_class": 3} if classes > 1 else {"objective": "regression"}
     booster = lightgbm.train(options, lightgbm.Dataset(X, Y), 8)
@@ -36,7 +40,8 @@ def test_lightgbm(classes):
 
 @pytest.mark.parametrize("classes", [1, 3])
 def test_xgboost(classes):
-    xgboost = pytest.importorskip("xgboost")
+    import xgboost
+
     options = {"max_depth": 4, "nthread": 1, "base_score": 0.5}
     options |= {"objective": "multi:softprob", "num_class": 3} if classes > 1 else {}
     booster = xgboost.train(options, xgboost.DMatrix(X, Y), 8)
@@ -46,10 +51,12 @@ def test_xgboost(classes):
 
 
 def test_sklearn_random_forest():
-    ensemble = pytest.importorskip("sklearn.ensemble")
+    from sklearn import ensemble
+
     known = np.nan_to_num(X)
     model = ensemble.RandomForestRegressor(10, max_depth=5, bootstrap=False, random_state=0).fit(known, Y)
-    shap = pytest.importorskip("shap")
+    import shap
+
     explainer = shap.TreeExplainer(model)
     values = explainer.shap_values(known[:50])
     base = np.full((50, 1), np.ravel(explainer.expected_value)[0])
@@ -57,7 +64,8 @@ def test_sklearn_random_forest():
 
 
 def test_catboost():
-    catboost = pytest.importorskip("catboost")
+    import catboost
+
     model = catboost.CatBoostRegressor(
         iterations=8, depth=4, verbose=0, thread_count=1, allow_writing_files=False
     ).fit(X, Y)

@@ -8,7 +8,8 @@ import pytest
 from mcrank.explain.forest import forest_baseline, forest_contributions
 from tests.explain.forests import random_forest, random_rows
 
-shap = pytest.importorskip("shap")
+# shap, when it is imported, uses what matplotlib is about to drop.
+pytestmark = [pytest.mark.consumer, pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")]
 
 
 def tree_of(forest, t):
@@ -28,6 +29,8 @@ def tree_of(forest, t):
 
 @pytest.mark.parametrize(("features", "trees", "leaves"), [(4, 3, 6), (8, 20, 10), (40, 30, 31)])
 def test_equal_to_shap(features, trees, leaves):
+    import shap
+
     forest = random_forest(leaves, features, trees, leaves)
     X = random_rows(1, 50, features, missing=0.0)
     explainer = shap.TreeExplainer({"trees": [tree_of(forest, t) for t in range(trees)], "base_offset": 0.0})
