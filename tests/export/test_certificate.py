@@ -286,3 +286,11 @@ def test_opensearch_is_its_own_consumer(tmp_path):
     model = bed.model("ordinal")
     for target, words in ((Elasticsearch(), "Elasticsearch's plug-in"), (OpenSearch(), "OpenSearch 3.8")):
         assert certified(target, model, tmp_path / target.name).consumer.startswith(words)
+
+
+@pytest.mark.consumer
+def test_c_is_compiled_whatever_its_file_is_called(tmp_path):
+    from mcrank.export.c import C
+
+    found = certified(C(), bed.model("ordinal"), tmp_path)
+    assert (found.holds, found.twin) == (True, False)

@@ -199,8 +199,9 @@ class C(Target):
             raise ConsumerMissing("there is no C compiler (gcc, cc or clang).")
         with tempfile.TemporaryDirectory() as folder:
             library = f"{folder}/model.so"
-            flags = ["-std=c99", "-O2", "-shared", "-fPIC", "-o", library]
-            subprocess.run([compiler, *flags, str(path), "-lm"], check=True, capture_output=True)
+            # The language is said, as the file may have any name.
+            flags = ["-std=c99", "-O2", "-shared", "-fPIC", "-o", library, "-x", "c", str(path.resolve())]
+            subprocess.run([compiler, *flags, "-lm"], check=True, capture_output=True)
             loaded = ctypes.CDLL(library)
         rows = np.ascontiguousarray(X, dtype=np.float32)
         scores, raw = np.empty(len(X)), np.empty((len(X), model.scorer.n_outputs))
