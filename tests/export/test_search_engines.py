@@ -256,7 +256,7 @@ def test_any_forest_is_taken_as_it_is_or_refused(tmp_path_factory, model, kind):
 
 def test_boundaries_become_models_that_a_query_adds_up(exported):
     model = bed.ranker("ordinal").exportable([0, 1, 1, 3, 7])
-    path = exported(Elasticsearch(model_name="m", featureset="s", window=50), model)
+    path = exported(Elasticsearch(model_name="m", window=50), model)
     query = json.loads((path / "query.json").read_text())
     assert query["rescore"]["window_size"] == 50
     asked = query["rescore"]["query"]["rescore_query"]["bool"]["should"]

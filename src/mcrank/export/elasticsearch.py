@@ -40,7 +40,7 @@ class Elasticsearch(Target):
     name: ClassVar[str] = "elasticsearch"
     scorers: ClassVar[tuple[str, ...]] = ("forest", "linear")
     heads: ClassVar[tuple[str, ...]] = ("identity", "exp", "cumulative")
-    exactness: ClassVar[str] = "sums in float"
+    exactness: ClassVar[str] = "1e-6 of the score (sums in float)"
     missing: ClassVar[str] = (
         "trees: a feature whose query does not match goes where NaN went in training; linear rankers: it is 0"
     )
@@ -49,7 +49,6 @@ class Elasticsearch(Target):
     consumer: ClassVar[str] = "Elasticsearch's plug-in 1.5.9 and newer"
 
     model_name: str = option(default="mcrank", help="name of the model in the plug-in's store")
-    featureset: str = option(default="mcrank", help="name of the feature set in the plug-in's store")
     window: int = option(default=100, low=1, high=10_000, help="documents the query ranks anew")
     nonnegative: bool = option(
         default=False, help="add a constant so that no score is below 0, as outside of rescoring none may be"

@@ -26,7 +26,9 @@ class RankLib(Target):
     name: ClassVar[str] = "ranklib"
     suffixes: ClassVar[tuple[str, ...]] = (".txt", ".ranklib", ".model", ".xml")
     heads: ClassVar[tuple[str, ...]] = ("identity", "exp", "cumulative")
-    exactness: ClassVar[str] = "sums in float; of two grades log-odds, whose order is the same"
+    exactness: ClassVar[str] = (
+        "1e-6 of the score (sums in float); of two grades log-odds, whose order is the same"
+    )
     missing: ClassVar[str] = "a missing value is 0"
     single: ClassVar[bool] = True
     advice: ClassVar[str] = DISTIL

@@ -50,7 +50,9 @@ class Solr(Target):
     name: ClassVar[str] = "solr"
     scorers: ClassVar[tuple[str, ...]] = ("forest", "linear", "net")
     heads: ClassVar[tuple[str, ...]] = ("identity", "exp", "cumulative")
-    exactness: ClassVar[str] = "sums in float; of two grades log-odds, whose order is the same"
+    exactness: ClassVar[str] = (
+        "1e-6 of the score (sums in float); of two grades log-odds, whose order is the same"
+    )
     missing: ClassVar[str] = (
         "trees: a field without a value goes where NaN went in training, from Solr 9.2 on; linear rankers "
         "and nets: it is the mean of the training rows"

@@ -34,7 +34,7 @@ class Vespa(Target):
     name: ClassVar[str] = "vespa"
     suffixes: ClassVar[tuple[str, ...]] = (".profile",)
     scorers: ClassVar[tuple[str, ...]] = ("forest", "linear")
-    exactness: ClassVar[str] = "leaves rounded to float, sums in double"
+    exactness: ClassVar[str] = "1e-7 of the score (leaves in float, sums in double)"
     missing: ClassVar[str] = "NaN goes where it went in training; linear rankers take the mean"
     single: ClassVar[bool] = True
 
