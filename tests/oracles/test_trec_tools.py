@@ -76,6 +76,8 @@ def test_pytrec_eval(judged_only):
             )
 
 
+# Of the compiled code of ranx itself.
+@pytest.mark.filterwarnings("ignore::numba.core.errors.NumbaTypeSafetyWarning")
 def test_rank_biased_precision_of_ranx():
     ranx = pytest.importorskip("ranx")
     kinds = ("plain", "rising")  # its order among ties is not defined
