@@ -20,6 +20,8 @@ MINUTES ?= 10
 TARGET ?=
 SEED ?= 0
 CODE := src tests benchmarks
+# Tests that need more than the extra `dev`: a browser, the libraries whose models are imported.
+ELSEWHERE := --ignore tests/browser --ignore tests/imports
 BENCHMARKS ?= train rankers predict scaling read evaluate
 # Byte code is written for the modules that are used, when they are: compiling all of it takes longer than installing.
 LOCK := requirements/lock.txt
@@ -36,11 +38,11 @@ demo: $(INSTALLED) ## Train the rankers of the McRank paper on built-in data and
 	$(BIN)/mcrank demo
 
 test: $(EXTRAS_DEV) ## Run the test suite, all but what is slow, and the examples in the docstrings
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow and not consumer" tests --ignore tests/browser
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow and not consumer" tests $(ELSEWHERE)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --doctest-modules src
 
 slow-test: $(EXTRAS_DEV) ## Run the slow tests: whole processes, forks, kills, odd places, every kernel compiled, a second of fuzzing
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "slow and not consumer" tests --ignore tests/browser
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "slow and not consumer" tests $(ELSEWHERE)
 
 export-test: $(EXTRAS_EXPORT) $(OLDER) ## Compare exports and imports with lightgbm, onnxruntime, gcc, node and more (as root, installs gcc, node and sqlite3)
 	@command -v gcc >/dev/null && command -v node >/dev/null && command -v sqlite3 >/dev/null || { \
@@ -72,7 +74,7 @@ format: $(EXTRAS_DEV) ## Bring the code into the project's format
 	$(BIN)/ruff format $(CODE)
 
 coverage: $(EXTRAS_DEV) ## Run the test suite and say which lines of Python it reaches (htmlcov/)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report term --cov-report html -m "not consumer" tests --ignore tests/browser
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report term --cov-report html -m "not consumer" tests $(ELSEWHERE)
 
 hooks: $(EXTRAS_HOOKS) ## Check every commit before it is made
 	$(BIN)/pre-commit install

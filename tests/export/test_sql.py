@@ -178,3 +178,18 @@ def test_postgres_scores_alike(tmp_path, psql, name, form):
     found = psql(f"SET client_min_messages = error;\n{start}{rows.getvalue()}\\.\n{text}{end}")
     table = np.array(sorted([float(word) for word in line.split(",")] for line in found.splitlines()))
     check(model, X, table[:, 1], table[:, 2:].T, exact=name in bed.FORESTS)
+
+
+def test_sqlite_reads_every_number_back():
+    random = np.random.default_rng(5)
+    values = random.normal(size=20_000) * 10.0 ** random.choice([-40, -3, 0, 0, 0, 3, 38], 20_000)
+    values = [
+        *values,
+        0.3744935453302424,
+        3.4028234663852886e38,
+        1e-45,
+    ]  # the first is misread from its shortest text
+    connection = sqlite3.connect(":memory:")
+    number = DIALECTS["sqlite"].number
+    for value in values:
+        assert connection.execute(f"SELECT {number(value)}").fetchone() == (value,)

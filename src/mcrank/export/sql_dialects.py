@@ -26,6 +26,8 @@ class Dialect(NamedTuple):
         What makes a sum add up in the order of the nodes, as mcrank does; empty where there is no such word.
     kept : str
         What keeps the columns of a step: without it they are computed anew wherever they are named.
+    digits : str
+        Format of numbers; empty for the shortest text that reads back.
     """
 
     title: str
@@ -39,6 +41,7 @@ class Dialect(NamedTuple):
     nan: str
     in_order: str = ""
     kept: str = " MATERIALIZED"
+    digits: str = ""
 
     def quoted(self, name: str) -> str:
         """Return a name of a table or column, which may be any text."""
@@ -48,7 +51,7 @@ class Dialect(NamedTuple):
 
     def number(self, value: float) -> str:
         """Return a number that reads back exactly, in double precision."""
-        text = repr(float(value))
+        text = format(float(value), self.digits) if self.digits else repr(float(value))
         # With an exponent it is no decimal number to those who have such.
         text = text if "e" in text else f"{text}e0"
         return self.literal.format(text)
@@ -68,8 +71,10 @@ class Dialect(NamedTuple):
 
 
 DIALECTS = {
+    # It reads decimals in a few bits more than doubles have: of the shortest texts, which may lie just inside
+    # the half-way point to the next double, one in 20,000 becomes that. Eighteen digits lie far from there.
     "sqlite": Dialect(
-        "SQLite", '"', "REAL", "INTEGER", "PRIMARY KEY", "MAX", "MIN", "{}", "CAST({} AS REAL)"
+        "SQLite", '"', "REAL", "INTEGER", "PRIMARY KEY", "MAX", "MIN", "{}", "CAST({} AS REAL)", digits=".18g"
     ),
     "duckdb": Dialect(
         "DuckDB", '"', "DOUBLE", "INTEGER", "PRIMARY KEY", "GREATEST", "LEAST", "{}",
