@@ -290,3 +290,51 @@ def test_functions_on_the_command_line(tmp_path, monkeypatch, capsys):
     assert "no_such_module:f cannot be imported: ModuleNotFoundError" in capsys.readouterr().err
     assert main([*train, "--loss", "own_functions:nothing", "--out", "n"]) == 2
     assert main([*train, "--loss", "something", "--out", "n"]) == 2
+
+
+@pytest.mark.parametrize("split", ["mse", "newton"])
+@pytest.mark.parametrize("size", [2.0**-200, 2.0**-40, 2.0**40, 2.0**240])
+def test_a_loss_may_be_of_any_size(size, split):
+    data = noisy(150)
+
+    def scaled(*rows):
+        gradient, curvature = squared(*rows)
+        return gradient * size, curvature * size
+
+    wanted = mcrank.CustomRanker(loss=squared, split=split, **SMALL).fit(data).predict(data)
+    assert np.array_equal(
+        mcrank.CustomRanker(loss=scaled, split=split, **SMALL).fit(data).predict(data), wanted
+    )
+
+
+@pytest.mark.parametrize(
+    ("gradient", "curvature", "name"),
+    [(1e76, 1.0, "gradient"), (-1e300, 1.0, "gradient"), (1.0, 1e80, "curvature")],
+)
+def test_derivatives_whose_squares_are_no_numbers_are_refused(gradient, curvature, name):
+    def loss(scores, grades, offsets):
+        return np.full(len(scores), gradient), np.full(len(scores), curvature)
+
+    with pytest.raises(
+        LossError, match=rf"the {name} of loss .* in round 1 must be finite and at most 1e\+75"
+    ):
+        mcrank.CustomRanker(loss=loss, **SMALL).fit(noisy(60))
+
+
+def test_derivatives_as_large_and_as_small_as_they_may_be():
+    data = noisy(60)
+    edge = mcrank.CustomRanker(
+        loss=lambda s, y, o: (1e75 * (s > 0) - 1e75 * y / y.max(), np.full(len(s), 1e-75)), **SMALL
+    ).fit(data)
+    assert np.isfinite(edge.predict(data)).all()
+
+
+def test_refit_takes_the_function_of_the_ranker():
+    data, other = noisy(150), noisy(100, seed=3)
+    ranker = mcrank.CustomRanker(loss=squared, **SMALL).fit(data)
+    assert np.array_equal(ranker.refit(data, decay=0.0).forest_.value, ranker.forest_.value)
+    fresh = ranker.refit(other)
+    stored = from_bytes(to_bytes(ranker))
+    with pytest.raises(OptionError, match=r"set_params\(loss="):
+        stored.refit(other)
+    assert np.array_equal(stored.set_params(loss=squared).refit(other).forest_.value, fresh.forest_.value)

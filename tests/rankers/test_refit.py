@@ -128,3 +128,27 @@ def test_hostile_values():
         make("gbrank", 2, form="average").fit(data).refit(data)
     with pytest.raises(OptionError, match="scorer='stumps'"):
         mcrank.FRank(n_estimators=2).fit(data).refit(data)
+
+
+def test_initial_scores_are_those_of_training():
+    data = noisy(300)
+    for kind in ("lambdamart", "mcrank", "l2"):
+        shape = (len(np.unique(data.y)),) if kind == "mcrank" else ()
+        given = np.random.default_rng(1).normal(size=(data.n_rows, *shape))
+        ranker = make(kind, 3).fit(data, init_score=given)
+        again = ranker.refit(data, decay=0.0, init_score=given)
+        assert np.array_equal(again.forest_.value, ranker.forest_.value), kind
+        assert not np.array_equal(ranker.refit(data, decay=0.0).forest_.value, ranker.forest_.value)
+    with pytest.raises(DataError, match=r"init_score of RegressionRanker.refit must have shape \(300,\)"):
+        ranker.refit(data, init_score=[1.0])
+
+
+def test_a_missing_column_is_that_of_refit():
+    pandas = pytest.importorskip("pandas")
+    data = noisy(60)
+    table = pandas.DataFrame(data.X).rename(columns=lambda j: f"x{j}")
+    ranker = make("l2", 2).fit(table, data.y, qid=data.qid)
+    with pytest.raises(DataError, match=r"X of RegressionRanker\.refit has no column 'x0'"):
+        ranker.refit(table.drop(columns="x0"), data.y, qid=data.qid)
+    with pytest.raises(DataError, match="X of valid of RegressionRanker has no column 'x0'"):
+        ranker.fit(table, data.y, qid=data.qid, valid=(table.drop(columns="x0"), data.y, data.qid))

@@ -240,3 +240,24 @@ def test_threads_change_nothing(jobs):
         for n in (2, jobs)
     ]
     assert models[0] == models[1]
+
+
+@pytest.mark.parametrize("kind", [dict, list])
+def test_numbers_of_features_are_those_of_the_columns_given(kind):
+    pandas = pytest.importorskip("pandas")
+    data = noisy(200)
+    names = [f"x{j}" for j in range(data.n_features)]
+    table = pandas.DataFrame(data.X, columns=names)
+    first = mcrank.LambdaMART(n_estimators=2, **SMALL).fit(table, data.y, qid=data.qid)
+    assert 0 in first.forest_.feature
+    turned = table[names[::-1]]
+    place = len(names) - 1
+    weights = {place: 0.0} if kind is dict else [1.0] * place + [0.0]
+    ranker = mcrank.LambdaMART(n_estimators=2, feature_weights=weights, **SMALL)
+    both = ranker.fit(turned, data.y, qid=data.qid, init_model=first)
+    assert both.options_["feature_weights"] == {"x0": 0.0}
+    new = both.forest_.feature[first.forest_.n_nodes :]
+    assert 0 not in new
+    # An array has positions only, which are those of the model's columns.
+    plain = ranker.fit(data.X, data.y, qid=data.qid, init_model=first)
+    assert plain.options_["feature_weights"] == {names[place]: 0.0}

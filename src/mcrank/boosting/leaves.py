@@ -17,8 +17,6 @@ from mcrank.losses.quantize import READ_ONLY, Gradients
 from mcrank.losses.regression import gathered, weighted_median
 
 _SCALE = types.containers.UniTuple(types.int64, 3)  # type: ignore[no-untyped-call]
-# Added to a leaf's curvature, so that a leaf of certain rows (p = 0 or 1) divides by something.
-_TINY = 1e-12
 _MOVED_ROWS = 32768  # scores moved together: 256 KB
 FLOAT32_MAX = np.finfo(np.float32).max
 
@@ -94,7 +92,7 @@ def leaf_values(
             mass = nodes["count"] * 1.0
         sums = found[:, 0] * gradients.unit  # 0 at inner nodes
         shrunk = sums if limits.l1 == 0 else np.sign(sums) * np.maximum(np.abs(sums) - limits.l1, 0.0)
-        np.divide(shrunk, mass + (_TINY + limits.l2), out=values, where=mass > 0)
+        np.divide(shrunk, mass + (loss.least_curvature + limits.l2), out=values, where=mass > 0)
     if limits.monotone is not None:
         values = in_order(nodes, values, sums, mass, limits)
     if rule is not LeafRule.MEDIAN:

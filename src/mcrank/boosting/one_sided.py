@@ -61,6 +61,7 @@ class Leaves:
 
     def __init__(self, loss: Loss) -> None:
         self.leaf_factor, self.sums, self.residuals = loss.leaf_factor, loss.sums, loss.residuals
+        self.least_curvature = loss.least_curvature
         self.rule = loss.rule if loss.rule is LeafRule.MEDIAN else LeafRule.CURVATURE
 
 

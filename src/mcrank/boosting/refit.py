@@ -29,6 +29,7 @@ def refit_leaves(
     loss: Loss,
     run: Run,
     *,
+    start: FloatArray | None = None,
     weight: FloatArray | None,
     decay: float,
     learning_rate: float,
@@ -37,12 +38,15 @@ def refit_leaves(
     limits: LimitOptions = UNLIMITED,
 ) -> Forest:
     """Return the forest with leaf values ``decay`` x old + (1 - decay) x new; a leaf into which no row falls
-    that has a weight keeps its value.
+    that has a weight keeps its value. ``start`` is added to the scores (`Loss.n_scores` x rows) before the
+    first tree.
     """
     counted = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
     loss.base = np.array(forest.base)
     gradients = loss.allocate("mse")
     scores = np.repeat(loss.scores_of(loss.base[:, None]), len(X), axis=1)
+    if start is not None:
+        scores += start
     value = np.array(forest.value)
     per_round = loss.trees_per_round
     for t in range(forest.n_trees):

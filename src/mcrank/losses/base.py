@@ -32,6 +32,8 @@ class Loss(ABC):
         How a leaf's value is found.
     leaf_factor : float
         Constant of the leaf rule.
+    least_curvature : float
+        Added to a leaf's curvature, so that a leaf of certain rows (p = 0 or 1) divides by something.
     derived_curvature : bool
         Whether the second lane of ``split="newton"`` is |g|(1-|g|), derived from q by the engine.
     rounded_curvature : bool
@@ -46,6 +48,7 @@ class Loss(ABC):
 
     leaf_rule: ClassVar[LeafRule] = LeafRule.CURVATURE
     leaf_factor: float = 1.0
+    least_curvature: ClassVar[float] = 1e-12
     derived_curvature: bool = False
     rounded_curvature: ClassVar[bool] = False
     balanced: bool = False

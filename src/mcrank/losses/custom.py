@@ -25,6 +25,7 @@ from mcrank.losses.quantize import Run
 Function = Callable[[FloatArray, FloatArray, IntArray], Any]
 
 _SMALLEST = 1e-4  # curvature: no leaf divides by nothing
+_LARGEST = 1e75  # derivative: squares of such, over curvatures of at least 1e-75, are gains that are numbers
 
 
 def listnet(scores: FloatArray, grades: FloatArray, offsets: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -102,6 +103,8 @@ class CustomLoss(QueryLoss):
     [-1.0, 1.0]
     """
 
+    least_curvature = 0.0  # a loss may be of any size
+
     def __init__(
         self, function: Function, grades: FloatArray, offsets: IntArray, weight: FloatArray | None = None
     ) -> None:
@@ -142,9 +145,9 @@ def derivatives(
     except Exception as error:
         raise LossError(f"{where} failed: {type(error).__name__}: {error}") from error
     if not isinstance(found, (tuple, list)) or len(found) != 2:
-        raise LossError(
-            f"{where} must return two arrays, gradient and curvature, got {type(found).__name__}."
-        )
+        kind = type(found).__name__
+        got = f"{kind} of {len(found)}" if isinstance(found, (tuple, list)) else kind
+        raise LossError(f"{where} must return two arrays, gradient and curvature, got {got}.")
     gradient, curvature = (
         _column(part, name, len(scores), where)
         for part, name in zip(found, ("gradient", "curvature"), strict=True)
@@ -156,6 +159,7 @@ def derivatives(
             f"the curvature of {where} must not be negative, got {curvature[row]!s} at row {row}; take its "
             "size, or a bound of it."
         )
+    curvature[curvature < 1 / _LARGEST] = 0.0
     return gradient, curvature
 
 
@@ -167,10 +171,11 @@ def _column(values: Any, name: str, rows: int, where: str) -> FloatArray:
         raise LossError(f"the {name} of {where} must be numbers: {error}.") from error
     if found.shape != (rows,):
         raise LossError(f"the {name} of {where} must have shape ({rows},), got {found.shape}.")
-    good = np.isfinite(found)
+    good = np.abs(found) <= _LARGEST
     if not good.all():
-        row = int(np.argmin(good))
-        raise LossError(f"the {name} of {where} must be finite, got {found[row]!s} at row {row}.")
+        row, bound = int(np.argmin(good)), f" and at most {_LARGEST:g} in size"
+        wanted = f"finite{bound if np.isfinite(found[row]) else ''}"
+        raise LossError(f"the {name} of {where} must be {wanted}, got {found[row]!s} at row {row}.")
     return found
 
 

@@ -197,7 +197,7 @@ class Ranker(Explainable):
         one_query = options["one_query"]
         given = Given(y, qid, weight, query_weight, sample_weight, group, groups)
         data = as_dataset(X, given, name, one_query=one_query)
-        beginning = self._beginning(options, init_model, init_score, valid_init_score)
+        beginning = self._beginning(data, options, init_model, init_score, valid_init_score)
         if beginning is not None:
             data = beginning.align(data)
             options |= {"n_estimators": beginning.rounds(options["n_estimators"]), "beginning": beginning}
@@ -229,7 +229,7 @@ class Ranker(Explainable):
         return self
 
     def _beginning(
-        self, options: dict[str, Any], init_model: Any, init_score: Any, valid_init_score: Any
+        self, data: Dataset, options: Options, init_model: Any, init_score: Any, valid_init_score: Any
     ) -> Beginning | None:
         """Return what `fit` begins with, None for nothing; rankers that cannot begin with it refuse."""
         said = {"init_model": init_model, "init_score": init_score, "valid_init_score": valid_init_score}

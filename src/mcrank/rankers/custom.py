@@ -71,9 +71,11 @@ class CustomRanker(TreeRanker):
     def _loss(self, data: Dataset, options: Options) -> Loss:
         loss = options["loss"]
         function = KNOWN.get(loss) if isinstance(loss, str) else loss
+        if function is None and callable(self.loss) and loss_name(self.loss) == loss:
+            function = self.loss  # options of a fitted ranker have its name
         if function is None:
             raise OptionError(
                 f"loss of {type(self).__name__} is {loss!r}, the name of a function, which a model file "
-                "keeps; to train, give the function itself."
+                "keeps; to train or refit, give the function itself: set_params(loss=...)."
             )
         return CustomLoss(function, data.y, data.offsets, relative_weight(data))

@@ -90,7 +90,7 @@ def as_dataset(
         raise OptionError(f"{where} got weight and sample_weight, two words for one thing; give one.")
     weight = given.sample_weight if given.weight is None else given.weight
     names = wanted if is_table(X) else None  # of an array they would be names, not a choice
-    features = as_features(X, "X of Dataset", names)
+    features = as_features(X, "X of Dataset" if names is None else f"X of {where}", names)
     tell_of_columns_aside([name for name in features.aside if name != used], f"X of {where}")
     return Dataset.of_features(features, given.y, ids, weight, given.query_weight)
 

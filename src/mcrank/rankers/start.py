@@ -122,7 +122,7 @@ class Beginning:
         return found | earlier
 
 
-def refitted(ranker: R, X: Any, given: Given, decay: Any) -> R:
+def refitted(ranker: R, X: Any, given: Given, decay: Any, init_score: Any = None) -> R:
     """Return a ranker with the leaves of another one, found anew; see `TreeRanker.refit`."""
     name = type(ranker).__name__
     where = f"{name}.refit"
@@ -148,6 +148,7 @@ def refitted(ranker: R, X: Any, given: Given, decay: Any) -> R:
             data.X,
             loss,
             lambda task, items: run_all(task, items, n_jobs),
+            start=_score_rows(init_score, data, loss.n_scores, f"init_score of {where}"),
             weight=relative_weight(data),
             decay=decay,
             learning_rate=ranker._rate(options),

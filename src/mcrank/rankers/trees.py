@@ -210,7 +210,7 @@ class TreeRanker(ForestRanker):
     )
 
     def _beginning(
-        self, options: Options, init_model: Any, init_score: Any, valid_init_score: Any
+        self, data: Dataset, options: Options, init_model: Any, init_score: Any, valid_init_score: Any
     ) -> Beginning | None:
         from mcrank.rankers.start import Beginning, forest_of
 
@@ -224,6 +224,8 @@ class TreeRanker(ForestRanker):
             return None
         model = None if init_model is None else forest_of(init_model, f"init_model of {name}.fit")
         self._check_continued(options, f"{name}.fit")
+        if model is not None and model._named and data.named:
+            options |= named(options, data, name)  # numbers are those of columns as they were given
         return Beginning(name, model, again, init_score, valid_init_score)
 
     def _check_together(self, options: Options) -> None:
@@ -290,12 +292,14 @@ class TreeRanker(ForestRanker):
         weight: npt.ArrayLike | None = None,
         query_weight: npt.ArrayLike | None = None,
         decay: float = 0.9,
+        init_score: npt.ArrayLike | None = None,
     ) -> Self:
         """Return a ranker with the same splits and leaf values ``decay`` x old + (1 - decay) x new.
 
         New values are those training would find, round by round, from the rows that fall into each leaf; a
         leaf no row falls into keeps its value, and so do the start before the first tree, the gains and the
-        counts of rows. ``decay=0`` on the training data, of a ranker that sampled nothing, changes nothing.
+        counts of rows. All rounds are refitted with the options of the last `fit`. ``decay=0`` on the
+        training data, of a ranker with one `fit` that sampled nothing, changes nothing.
 
         Parameters
         ----------
@@ -305,6 +309,8 @@ class TreeRanker(ForestRanker):
             As in `fit`, when ``X`` is a matrix.
         decay : float
             Share of the old value, from 0 to 1.
+        init_score : array-like, optional
+            Scores to start from, as in `fit`: needed wherever training had them.
 
         Examples
         --------
@@ -317,8 +323,7 @@ class TreeRanker(ForestRanker):
         from mcrank.rankers.start import refitted
 
         self._check_fitted()
-        given = Given(y, qid, weight, query_weight)
-        return refitted(self, X, given, decay)
+        return refitted(self, X, Given(y, qid, weight, query_weight), decay, init_score)
 
     @abstractmethod
     def _loss(self, data: Dataset, options: Options) -> Loss | None:
