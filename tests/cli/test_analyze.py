@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 import mcrank
@@ -47,4 +48,18 @@ def test_what_is_wrong_is_named(mcrank_cli, model, tmp_path):
     assert (code, "must be like NAME=F1,F2, got 'g'" in err) == (2, True)
     code, _, err = mcrank_cli("analyze", model, "valid.txt", "--out", page, "--group", "g=nothing")
     assert (code, "group 'g' names the feature 'nothing'" in err) == (3, True)
+    code, _, err = mcrank_cli(
+        "analyze", model, "valid.txt", "--out", page, "--group", "g=f1", "--group", "g=f2"
+    )
+    assert (code, "'g' is the name of two groups" in err) == (2, True)
     assert not (tmp_path / "page.html").exists()
+
+
+def test_one_query_has_no_interval(mcrank_cli, files, model, tmp_path):
+    data = mcrank.read(files / "valid.txt")
+    mcrank.write(data.select([int(np.argmax(data.sizes >= 3))]), tmp_path / "one.txt")
+    code, printed, _ = mcrank_cli(
+        "analyze", model, str(tmp_path / "one.txt"), "--out", str(tmp_path / "p.html")
+    )
+    assert (code, "nan" in printed.lower()) == (0, False)
+    assert "nan to nan" not in (tmp_path / "p.html").read_text(encoding="utf-8")

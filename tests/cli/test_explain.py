@@ -63,6 +63,21 @@ def test_what_is_not_there_is_named(mcrank_cli, files, model):
     assert (code, "--below names '999999', which is no document of the query" in err) == (3, True)
 
 
+def test_documents_of_one_name_are_told_apart(mcrank_cli, model, files, tmp_path):
+    width = mcrank.read(files / "valid.txt").n_features
+    lines = [
+        f"0 qid:q 1:{v} {width}:1 # {doc}\n" for v, doc in ((0.9, "2"), (0.1, "B"), (0.5, "2"), (0.7, "C"))
+    ]
+    (tmp_path / "twins.txt").write_text("".join(lines))
+    line = ("explain", model, str(tmp_path / "twins.txt"), "--query", "q", "--below", "B", "--json")
+    code, _, err = mcrank_cli(*line, "--above", "2")
+    assert (code, "several documents: say 2 (row 1) or 2 (row 3)." in err) == (3, True)
+    code, printed, _ = mcrank_cli(*line, "--above", "2 (row 3)")
+    (pair,) = json.loads(printed)["pairs"]
+    assert (code, pair["names"]) == (0, ["2 (row 3)", "B"])
+    assert {e["feature"]: e["values"] for e in pair["contributions"]}["f1"][0] == 0.5
+
+
 def test_scores_cannot_be_explained(mcrank_cli, tmp_path, files):
     (tmp_path / "scores.txt").write_text("1.0\n2.0\n")
     code, _, err = mcrank_cli("explain", str(tmp_path / "scores.txt"), "valid.txt", "--query", "1")

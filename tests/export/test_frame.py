@@ -50,6 +50,33 @@ def test_a_name_that_promises_another_format_is_refused(tmp_path, name):
         check_path(target_class("lightgbm")(), tmp_path / name)
 
 
+@pytest.mark.parametrize("name", ["file", "file/below", "file/far/below"])
+def test_a_file_is_no_folder(model_file, tmp_path, capsys, name):
+    (tmp_path / "file").write_text("mine")
+    assert main(["export", str(model_file), "--to", "solr", "--out", str(tmp_path / name)]) == 2
+    assert f"{tmp_path / 'file'} is not a folder; name another." in capsys.readouterr().err
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize(("module", "wrong", "right"), [("es", "cjs", "mjs"), ("commonjs", "mjs", "cjs")])
+def test_a_module_has_the_suffix_that_node_knows_it_by(module, wrong, right):
+    target = target_class("javascript")(module=module)
+    with pytest.raises(OptionError, match=rf"name it m\.{right}"):
+        check_path(target, f"m.{wrong}")
+    for suffix in (right, "js"):
+        check_path(target, f"m.{suffix}")
+
+
+def test_data_that_cannot_be_read_leaves_nothing_behind(model_file, tmp_path, capsys):
+    (tmp_path / "data.txt").write_text("1 qid:1 1:x\n")
+    out = tmp_path / "out" / "model.py"
+    out.parent.mkdir()
+    line = ["export", str(model_file), "--to", "python", "--out", str(out)]
+    assert main([*line, "--verify", str(tmp_path / "data.txt")]) == 3
+    assert "data.txt, line 1" in capsys.readouterr().err
+    assert list(out.parent.iterdir()) == []
+
+
 def test_a_folder_of_files_is_written_file_by_file(tmp_path):
     files = write(tmp_path / "new" / "folder", {"a.json": b"1", "b/c.txt": b"2"})
     assert [file.read_bytes() for file in files] == [b"1", b"2"]
@@ -89,6 +116,9 @@ def test_the_command_writes_what_the_method_writes(model_file, tmp_path, capfdbi
         (["MODEL", "--to", "lightgbm", "--relevance", "a,b", "--out", "x"], 2, "must be grade, gain or"),
         (["missing", "--to", "lightgbm", "--out", "x"], 3, "missing does not exist"),
         (["MODEL", "--to", "lightgbm", "--out", "-", "--json"], 2, "both want standard output"),
+        (["MODEL", "--to", "javascript", "--out", "x.cjs"], 2, "(--module commonjs), or name it x.mjs"),
+        (["MODEL", "--to", "solr", "--out", ""], 2, "name a folder, not nothing"),
+        (["MODEL", "--to", "python", "--out", "x.py", "--verify", "missing"], 3, "missing does not exist"),
     ],
 )
 def test_wrong_lines_are_answered(model_file, tmp_path, monkeypatch, capsys, line, code, words):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 import warnings
 from functools import cache
 from xml.etree import ElementTree
@@ -387,6 +388,18 @@ def test_the_twin_of_vespa_refuses_what_it_cannot_read(text):
     profile = f"function score() {{ expression {{ {text} }} }} first-phase {{ expression: score }}"
     with pytest.raises(ModelFileError):
         evaluate(profile, {"attribute(a)": np.zeros(1)}, 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["0" + " + attribute(a)" * 3000, "if (attribute(a) < 1, " * 400 + "3000" + ", 2)" * 400],
+    ids=["long", "deep"],
+)
+def test_the_twin_of_vespa_takes_many_trees_and_deep_ones(text):
+    profile = f"function score() {{ expression {{ {text} }} }} first-phase {{ expression: score }}"
+    before = sys.getrecursionlimit()
+    found = evaluate(profile, {"attribute(a)": np.array([1.0 if "+" in text else 0.5])}, 1)
+    assert (found.tolist(), sys.getrecursionlimit()) == ([3000.0], before)
 
 
 # RankLib

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -84,6 +85,12 @@ class Analysis:
     worst: list[WorstQuery]
     trees: Trees | None
     history: dict[str, list[float]]
+
+    @property
+    def mean_words(self) -> str:
+        """The mean of the measure with its interval, which a single query does not have."""
+        mean, low, high = self.mean
+        return f"{mean:.4f}" + ("" if math.isnan(low) else f" ({low:.4f} to {high:.4f})")
 
 
 def analyze(

@@ -55,7 +55,11 @@ def command(
     if out == STANDARD:
         raise click.BadParameter("the page is a file; name it.", param_hint="--out")
     check_target(out)
-    named = dict(_group(text) for text in groups)
+    named: dict[str, list[str]] = {}
+    for name, members in map(_group, groups):
+        if name in named:
+            raise click.BadParameter(f"{name!r} is the name of two groups.", param_hint="--group")
+        named[name] = members
     from mcrank.analysis.analysis import analyze
     from mcrank.report.analysis_page import write_analysis, write_analysis_files
 
@@ -87,7 +91,7 @@ def command(
         {
             "page": page,
             "bytes": page.stat().st_size,
-            found.measure: f"{found.mean[0]:.4f} ({found.mean[1]:.4f} to {found.mean[2]:.4f})",
+            found.measure: found.mean_words,
             **{f"shuffling {one.name}": f"{-one.loss:+.4f}" for one in found.importances[:5]},
         }
     )

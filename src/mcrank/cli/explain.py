@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -109,14 +110,19 @@ def _query_of(data: Dataset, query: str) -> Dataset:
 
 
 def _names(rows: Dataset) -> list[str]:
-    """What the documents of a query are called: their ids, or their numbers from 1."""
+    """What the documents of a query are called: their ids, where no other has the same, and their numbers."""
     ids = [""] * rows.n_rows if rows.doc_ids is None else [str(one) for one in rows.doc_ids.tolist()]
-    return [name or f"row {number}" for number, name in enumerate(ids, 1)]
+    count = Counter(ids)
+    called = [f"{name} (row {number})" if name else f"row {number}" for number, name in enumerate(ids, 1)]
+    return [name if name and count[name] == 1 else full for name, full in zip(ids, called, strict=True)]
 
 
 def _find(text: str, names: list[str], rows: Dataset, option: str) -> int:
     if text in names:
         return names.index(text)
+    alike = [name for number, name in enumerate(names, 1) if name == f"{text} (row {number})"]
+    if alike:
+        raise DataError(f"{option} names {text!r}, and so are several documents: say {' or '.join(alike)}.")
     if text.isascii() and text.isdigit() and 1 <= int(text) <= rows.n_rows:
         return int(text) - 1
     hint = did_you_mean(text, names, "documents:", written=printable)

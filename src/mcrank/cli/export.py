@@ -24,6 +24,7 @@ from mcrank.cli.train import read_alike
 from mcrank.cli.volume import is_quiet, say
 
 if TYPE_CHECKING:
+    from mcrank.data.dataset import Dataset
     from mcrank.export.certificate import Certificate
     from mcrank.export.target import Exportable, Target
     from mcrank.rankers.base import Ranker
@@ -153,13 +154,13 @@ def _check_out(target: Target, out: str) -> None:
 
     if target.suffixes:
         check_target(out)
-        if out != STANDARD:
-            check_path(target, out)
-    elif out == STANDARD:
+    elif out in (STANDARD, ""):
+        found = "standard output" if out else "nothing"
         raise click.BadParameter(
-            f"an export to {target.name} is several files: name a folder, not standard output.",
-            param_hint="--out",
+            f"an export to {target.name} is several files: name a folder, not {found}.", param_hint="--out"
         )
+    if out != STANDARD:
+        check_path(target, out)
 
 
 class _Job(NamedTuple):
@@ -186,6 +187,7 @@ def _export(job: _Job, as_json: bool) -> int:
         found = _distil(ranker, job, job.distil)
         exported, notes = found.ranker.exportable(), [found.words]
     job.target.check(exported)
+    rows = None if job.verify is None else _rows_to_verify(ranker, job, job.verify)
     content = job.target.content(exported)
     for words in job.target.warns(exported):
         warnings.warn(words, stacklevel=1)
@@ -194,7 +196,7 @@ def _export(job: _Job, as_json: bool) -> int:
         return FINE
     files = [str(path) for path in write(job.out, content)]
     facts |= {"ranker": exported.ranker, "files": files, "bytes": sum(map(os.path.getsize, files))}
-    certificate = None if job.verify is None else _verify(ranker, exported, job, job.verify, notes)
+    certificate = None if rows is None else _verify(ranker, exported, job, rows, notes)
     if as_json:
         if notes:
             facts["distilled"] = {**found._asdict(), "ranker": found.ranker.name}
@@ -218,17 +220,22 @@ def _distil(ranker: Ranker, job: _Job, data: str) -> Distilled:
     return found
 
 
-def _verify(ranker: Ranker, model: Exportable, job: _Job, data: str, notes: list[str]) -> Certificate:
-    """Write the certificate beside the export."""
+def _rows_to_verify(ranker: Ranker, job: _Job, data: str) -> Dataset:
+    """Return the data of --verify, read before anything is written."""
     from mcrank.data.alignment import aligned
-    from mcrank.export.certificate import certify
-    from mcrank.report.certificate import render_certificate
-    from mcrank.writing import replace_file
 
     announce_compilation()
     rows = read_alike(data, ranker, "zero", job.n_jobs)
     named = hasattr(ranker, "feature_names_in_")
-    rows = aligned(rows, ranker.feature_names_, named, "--verify", type(ranker).__name__)
+    return aligned(rows, ranker.feature_names_, named, "--verify", type(ranker).__name__)
+
+
+def _verify(ranker: Ranker, model: Exportable, job: _Job, rows: Dataset, notes: list[str]) -> Certificate:
+    """Write the certificate beside the export."""
+    from mcrank.export.certificate import certify
+    from mcrank.report.certificate import render_certificate
+    from mcrank.writing import replace_file
+
     first = ranker.exportable(job.relevance) if job.distil is not None else None
     found = certify(model, job.target, job.out, rows, distilled_from=first, notes=tuple(notes))
     replace_file(f"{job.out}.certificate.json", found.to_json())

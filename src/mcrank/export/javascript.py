@@ -224,7 +224,7 @@ class JavaScript(Target):
     """A JavaScript file without dependencies."""
 
     name: ClassVar[str] = "javascript"
-    suffixes: ClassVar[tuple[str, ...]] = (".mjs", ".js", ".cjs")
+    suffixes: ClassVar[tuple[str, ...]] = (".mjs", ".cjs", ".js")
     scorers: ClassVar[tuple[str, ...]] = tuple(SCORERS)
     exactness: ClassVar[str] = (
         "trees: raw outputs equal to the last bit, scores to 2e-15; linear, nets: 1e-14 of the largest term"
@@ -234,6 +234,14 @@ class JavaScript(Target):
     module: str = option(
         default="es", choices=("es", "commonjs"), help="import { score } (es) or require (commonjs)"
     )
+
+    def misnamed(self, suffix: str) -> str | None:
+        """Node takes .cjs for the one kind of module and .mjs for the other, whatever is in the file."""
+        other = ".mjs" if self.module == "commonjs" else ".cjs"
+        if suffix != other:
+            return None
+        kind = "commonjs" if other == ".cjs" else "es"
+        return f"{suffix} is a module of the other kind; set module to {kind} (--module {kind}), or"
 
     def content(self, model: Exportable) -> bytes:
         """Return the source."""

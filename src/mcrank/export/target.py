@@ -159,6 +159,10 @@ class Target(Optioned, ABC):
         """Yield what the user of this model has to know, each a sentence."""
         return ()
 
+    def misnamed(self, suffix: str) -> str | None:
+        """Return why one of `suffixes` does not go with the options, to be followed by "name it"; or None."""
+        return None
+
     @abstractmethod
     def content(self, model: Exportable) -> bytes | Mapping[str, bytes]:
         """Return the file; or files by name, where the target is a folder. Options have been checked."""

@@ -5,8 +5,10 @@ Vespa's compiler keeps thresholds, leaves and the features it tests as float, an
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,7 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide,
 }  # fmt: skip
 _LEVELS = (("<", ">=", "=="), ("+", "-"), ("*", "/"))  # what binds last comes first
+_FRAMES = 10  # calls a bracket takes at most: one a level of binding, and those between
 
 Values = dict[str, Array]
 Evaluator = Callable[[Values], Any]
@@ -56,9 +59,22 @@ def evaluate(profile: str, features: Values, n_rows: int) -> FloatArray:
     phase = _PHASE.search(profile)
     if phase is None:
         raise ModelFileError("the rank profile has no first-phase.")
-    with np.errstate(all="ignore"):
+    with _frames_for(profile), np.errstate(all="ignore"):
         found = _Scope(functions, features).call(phase[1], [])
     return np.broadcast_to(np.asarray(found, dtype=np.float64), (n_rows,)).copy()
+
+
+@contextlib.contextmanager
+def _frames_for(text: str) -> Iterator[None]:
+    """Let Python go as deep as the brackets do: trees inside one another may be hundreds of levels deep."""
+    bytes_ = np.frombuffer(text.encode(), dtype=np.uint8)
+    deepest = int(np.cumsum((bytes_ == ord("(")).astype(np.int64) - (bytes_ == ord(")"))).max(initial=0))
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(before + _FRAMES * deepest)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 class _Scope:
@@ -112,11 +128,11 @@ class _Parser:
     def _level(self, level: int) -> Evaluator:
         if level == len(_LEVELS):
             return self._single()
-        found = self._level(level + 1)
+        first, rest = self._level(level + 1), []
         while (sign := self._sign()) in _LEVELS[level] and sign is not None:
             self.at += 1
-            found = _both(_OPERATORS[sign], found, self._level(level + 1))
-        return found
+            rest.append((_OPERATORS[sign], self._level(level + 1)))
+        return _chain(first, rest) if rest else first
 
     def _next(self) -> Token:
         if self.at == len(self.tokens):
@@ -146,7 +162,7 @@ class _Parser:
             arguments = self._arguments()
             if name in _BUILT_IN:
                 work = _BUILT_IN[name]
-                return lambda given: work(*(argument(given) for argument in arguments))
+                return lambda given: work(*[argument(given) for argument in arguments])
             return lambda given: self.scope.call(name, [argument(given) for argument in arguments])
         if self._sign() == "(":
             name = self._rank_feature(name)
@@ -184,5 +200,13 @@ class _Parser:
         return "".join(text)
 
 
-def _both(work: Callable[[Any, Any], Any], first: Evaluator, second: Evaluator) -> Evaluator:
-    return lambda given: work(first(given), second(given))
+def _chain(first: Evaluator, rest: list[tuple[Callable[[Any, Any], Any], Evaluator]]) -> Evaluator:
+    """From left to right, in a loop: a sum may have thousands of terms."""
+
+    def evaluated(given: Values) -> Any:
+        found = first(given)
+        for work, term in rest:
+            found = work(found, term(given))
+        return found
+
+    return evaluated

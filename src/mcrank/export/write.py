@@ -53,14 +53,18 @@ def check_path(target: Target, path: str | os.PathLike[str]) -> None:
     """
     out = Path(path)
     if not target.suffixes:
-        if out.exists() and not out.is_dir():
+        there = next((some for some in (out, *out.parents) if os.path.lexists(some)), out)
+        if os.path.lexists(there) and not there.is_dir():
             raise OptionError(
-                f"an export to {target.name} is a folder of files, and {out} is not a folder; name another."
+                f"an export to {target.name} is a folder of files, and {there} is not a folder; name another."
             )
         return
-    promise = "a model of mcrank itself" if out.suffix.lower() == SUFFIX else promise_of(out)
-    if promise is not None and out.suffix.lower() not in target.suffixes:
-        raise OptionError(
-            f"an export to {target.name} cannot be called {out}: {out.suffix} is {promise}; "
-            f"name it {out.with_suffix(target.suffixes[0])}."
-        )
+    suffix = out.suffix.lower()
+    promise = "a model of mcrank itself" if suffix == SUFFIX else promise_of(out)
+    if suffix in target.suffixes:
+        trouble = target.misnamed(suffix)
+    else:
+        trouble = None if promise is None else f"{out.suffix} is {promise};"
+    if trouble is not None:
+        name = out.with_suffix(next(one for one in target.suffixes if target.misnamed(one) is None))
+        raise OptionError(f"an export to {target.name} cannot be called {out}: {trouble} name it {name}.")

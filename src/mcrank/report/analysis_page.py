@@ -88,8 +88,9 @@ def render_analysis(found: Analysis, *, title: str = "Analysis of a model") -> s
 
 
 def _verdict(found: Analysis) -> str:
-    mean, low, high = found.mean
-    words = f"{found.measure} is {mean:.4f} ({low:.4f} to {high:.4f}) over {found.queries:,} queries."
+    if math.isnan(found.mean[1]):
+        return f"{found.measure} is {found.mean_words}. One query does not show which features matter."
+    words = f"{found.measure} is {found.mean_words} over {found.queries:,} queries."
     matter = [one for one in found.importances if one.low > 0]
     if not matter:
         return f"{words} No feature alone is shown to matter: the intervals of all losses hold 0."
