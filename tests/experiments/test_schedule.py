@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 
 import mcrank
+from mcrank.data import folds as folds_of_files
 from mcrank.data.folds import Fold
-from mcrank.experiments import fold_source
 from mcrank.experiments.fold_source import KeptFolds, Source
 from mcrank.experiments.schedule import Schedule, Task
 from mcrank.experiments.trial import Trial
@@ -89,7 +89,7 @@ def test_files_are_read_once(letor, monkeypatch, n_jobs):
         paths.append(str(path))
         return mcrank.read(path, **options)
 
-    monkeypatch.setattr(fold_source, "read", counted)
+    monkeypatch.setattr(folds_of_files, "read", counted)
     handed = []
     monkeypatch.setattr(Source, "handed_over", lambda *given: handed.append(told(*given)) or handed[-1])
     found = mcrank.compare(["best-feature", "mcrank:n_estimators=1,num_leaves=2|3"], letor, n_jobs=n_jobs)

@@ -210,15 +210,6 @@ def test_ctrl_c_leaves_a_usable_model(kind, n_jobs, tmp_path):
     assert np.array_equal(mcrank.load(tmp_path / "model").predict(valid), wanted.predict(valid))
 
 
-@pytest.fixture
-def ctrl_c_is_heard():
-    """A shell starts what runs in its background with the signal ignored: listen to it again."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("ctrl_c_is_heard")
 @pytest.mark.parametrize("n_jobs", [1, 3])
 def test_a_real_signal(n_jobs):
     train, valid = overfitting()

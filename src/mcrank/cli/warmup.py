@@ -129,7 +129,8 @@ def use_trees() -> None:
             ranker_class(**_SMALL, **way).fit(train)
         ranker_class(**_SMALL, subsample=0.5, colsample=0.5).fit(weighted)
     McRank(**_SMALL, sequential=True).fit(train)
-    McRank(**_SMALL, base_class="adaptive").fit(weighted)
+    adaptive = McRank(**_SMALL, base_class="adaptive").fit(weighted)
+    McRank(**_SMALL, base_class="adaptive").fit(weighted, init_model=adaptive)
     RegressionRanker(**_SMALL, loss="lad").fit(train).refit(train)
 
 
