@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mcrank
-from mcrank.errors import LossError, MeasureError, OptionError
+from mcrank.errors import DataError, LossError, MeasureError, OptionError
 from mcrank.losses.custom import listnet, listnet_value
 from mcrank.rankers.registry import from_bytes, to_bytes
 from tests.rankers.data import few_values
@@ -338,3 +338,29 @@ def test_refit_takes_the_function_of_the_ranker():
     with pytest.raises(OptionError, match=r"set_params\(loss="):
         stored.refit(other)
     assert np.array_equal(stored.set_params(loss=squared).refit(other).forest_.value, fresh.forest_.value)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"scores": [0.0]}, r"scores of check_gradient must be 60 finite numbers, .* got shape \(1,\)"),
+        ({"scores": [np.nan] * 60}, "with NaN"),
+        ({"scores": ["a"] * 60}, "scores of check_gradient is not numeric"),
+        ({"rows": 0}, "rows of check_gradient must be an integer >= 1"),
+        ({"rows": 1.5}, "rows of check_gradient must be an integer"),
+        ({"tolerance": -1}, "tolerance of check_gradient must be a number >= 0"),
+        ({"tolerance": np.nan}, "tolerance of check_gradient must be a number"),
+        ({"seed": -1}, "seed of check_gradient must be an integer >= 0"),
+        ({"data": np.zeros((3, 2))}, "data of check_gradient must be a Dataset, got ndarray"),
+        ({"value": lambda *rows: 1 / 0}, "value .* of check_gradient failed: ZeroDivisionError"),
+        (
+            {"value": lambda *rows: None},
+            r"value .* must return the loss, finite numbers, got None \(object\)",
+        ),
+        ({"value": lambda *rows: np.nan}, r"must return the loss, finite numbers, got nan"),
+        ({"value": lambda *rows: "x"}, r"must return the loss, finite numbers, got x"),
+    ],
+)
+def test_what_check_gradient_cannot_take_is_told(wrong, message):
+    with pytest.raises((OptionError, LossError, DataError), match=message):
+        mcrank.check_gradient(**{"loss": listnet, "value": listnet_value, "data": noisy(60)} | wrong)

@@ -103,7 +103,7 @@ def most_bytes() -> int:
     1073741824
     """
     text = os.environ.get(VARIABLE, "") or str(_MEGABYTES)
-    if not (text.isascii() and text.isdigit()):
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
         raise OptionError(
             f"{VARIABLE} must be a whole number of megabytes, or 0 to keep no bins; got {text!r}."
         )

@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 
 from mcrank.arrays import FloatArray, IntArray
+from mcrank.data.checks import check_numbers
 from mcrank.data.dataset import Dataset
-from mcrank.errors import LossError, OptionError
+from mcrank.errors import DataError, LossError, OptionError
 from mcrank.functions import name_of
 from mcrank.losses.pairwise import QueryLoss
 from mcrank.losses.quantize import Run
+from mcrank.options import Option
 
 Function = Callable[[FloatArray, FloatArray, IntArray], Any]
 
@@ -256,12 +258,17 @@ def check_gradient(
     for name, function in (("loss", loss), ("value", value)):
         if not callable(function):
             raise OptionError(f"{name} of check_gradient must be a function, got {function!r}.")
+    if not isinstance(data, Dataset):
+        raise OptionError(f"data of check_gradient must be a Dataset, got {type(data).__name__}.")
+    for key, default, number in (("rows", 100, rows), ("tolerance", 1e-4, tolerance), ("seed", 0, seed)):
+        low = 1 if key == "rows" else 0
+        Option(default, "", key, type(default), low=low, high=2**31 - 1).check(number, "check_gradient")
     stream = np.random.default_rng(seed)
-    used = stream.normal(size=data.n_rows) if scores is None else data.to_grouped(np.asarray(scores, float))
+    used = stream.normal(size=data.n_rows) if scores is None else _given_scores(scores, data)
     where = f"loss {loss_name(loss)}"
 
     def total(at: FloatArray) -> float:
-        return float(np.sum(value(at.copy(), np.array(data.y), np.array(data.offsets))))
+        return _total(value, at, data)
 
     def slopes(at: FloatArray) -> tuple[FloatArray, FloatArray]:
         return derivatives(loss, at, data.y, data.offsets, where)
@@ -289,3 +296,25 @@ def check_gradient(
         errors.append((error, abs(curvature[row] - curve) / bend))
     worst = np.max(errors, axis=0).tolist()
     return GradientCheck(len(chosen), *worst)
+
+
+def _given_scores(scores: Any, data: Dataset) -> FloatArray:
+    values = np.asarray(check_numbers(scores, "scores of check_gradient"), dtype=np.float64)
+    if values.shape != (data.n_rows,) or not np.isfinite(values).all():
+        raise DataError(
+            f"scores of check_gradient must be {data.n_rows} finite numbers, one for each row, got shape "
+            f"{values.shape}{'' if np.isfinite(values).all() else ' with NaN or infinite values'}."
+        )
+    return np.asarray(data.to_grouped(values))
+
+
+def _total(value: Function, scores: FloatArray, data: Dataset) -> float:
+    """The loss itself, as a function has it."""
+    where = f"value {name_of(value)} of check_gradient"
+    try:
+        found = np.asarray(value(scores.copy(), np.array(data.y), np.array(data.offsets)))
+    except Exception as error:
+        raise LossError(f"{where} failed: {type(error).__name__}: {error}") from error
+    if found.dtype.kind not in "fiub" or not np.isfinite(found).all():
+        raise LossError(f"{where} must return the loss, finite numbers, got {found!s:.40} ({found.dtype}).")
+    return float(found.sum())
