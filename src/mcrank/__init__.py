@@ -76,6 +76,8 @@ _HOMES = {
     "Run": "mcrank.data.trec",
     "reproduce": "mcrank.papers.reproduce",
     "rosetta": "mcrank.metrics.rosetta",
+    "rank_biased_overlap": "mcrank.metrics.overlap",
+    "trec_report": "mcrank.metrics.trec_eval",
     "McrankError": "mcrank.errors",
     "OptionError": "mcrank.errors",
     "DataError": "mcrank.errors",
@@ -127,12 +129,14 @@ if TYPE_CHECKING:
     from mcrank.metrics.kendall import Kendall as Kendall
     from mcrank.metrics.measure import Measure as Measure
     from mcrank.metrics.measure import parse_measure as parse_measure
+    from mcrank.metrics.overlap import rank_biased_overlap as rank_biased_overlap
     from mcrank.metrics.precision import MAP as MAP
     from mcrank.metrics.precision import RBP as RBP
     from mcrank.metrics.precision import Precision as Precision
     from mcrank.metrics.precision import Recall as Recall
     from mcrank.metrics.rosetta import rosetta as rosetta
     from mcrank.metrics.tools import define_dialect as define_dialect
+    from mcrank.metrics.trec_eval import trec_report as trec_report
     from mcrank.models.file import load as load
     from mcrank.models.imports.catboost import from_catboost as from_catboost
     from mcrank.models.imports.lightgbm import from_lightgbm as from_lightgbm

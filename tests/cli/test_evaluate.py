@@ -106,6 +106,37 @@ def test_qrels_and_run(files, capsys):
     assert "query 2 is judged but missing from the run" in err
 
 
+def test_all_of_trec_eval_and_the_overlap_of_runs(tmp_path, capsys):
+    qrels, one, other = tmp_path / "qrels", tmp_path / "one.run", tmp_path / "other.run"
+    qrels.write_text("# judged by hand\nq 0 a 1\nq 0 b 0\n")
+    one.write_text("# first\nq Q0 b 1 2 mine\nq Q0 a 2 1 mine\n")
+    other.write_text("q Q0 a 1 2 x\nq Q0 b 2 1 x\n")
+    code, out, err = run(capsys, "evaluate", qrels, one, "-m", "all[trec]", "-q")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0] == f"{'num_ret':<22}\tq\t2"
+    assert f"{'relstring':<22}\tq\t'01'\n" in out
+    assert f"{'runid':<22}\tall\tmine\n" in out
+    assert f"{'bpref':<22}\tall\t0.0000\n" in out
+    code, out, _ = run(capsys, "evaluate", one, other, "-m", "rbo(0.5)", "-q")
+    assert code == 0
+    assert out.splitlines()[0] == "rbo(0.5)  0.5000"
+    assert out.splitlines()[-1] == "q\t0.500000"
+
+
+def test_what_is_no_judgment_or_stands_alone_is_refused(tmp_path, capsys):
+    (tmp_path / "prefs").write_text("q judge 0 a 1.0\nq judge 0 b 0\n")
+    (tmp_path / "run").write_text("q Q0 a 1 2 mine\n")
+    code, out, err = run(capsys, "evaluate", tmp_path / "prefs", tmp_path / "run", "-m", "bpref")
+    assert (code, out) == (3, "")
+    assert "Five columns are preferences" in err
+    (tmp_path / "qrels").write_text("q 0 a 1\n")
+    code, out, err = run(
+        capsys, "evaluate", tmp_path / "qrels", tmp_path / "run", "-m", "map", "-m", "all_trec"
+    )
+    assert code != 0
+    assert "ask for it alone" in err
+
+
 def test_rosetta(files, capsys):
     data, scores = files / "data.txt", files / "a.txt"
     code, out, err = run(capsys, "rosetta", data, scores, "-m", "ndcg@5")

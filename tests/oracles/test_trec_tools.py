@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import subprocess
 from importlib.util import find_spec
@@ -12,6 +13,7 @@ import pytest
 
 import mcrank
 from mcrank.errors import MeasureError
+from mcrank.metrics.trec_eval import ALL_TREC
 from tests.oracles.rankings import ODD_SCORES
 
 IDS = ["a", "B", "aa", "Z", "z", "0", "10", "2", "a-b", "a_b", "A.1", "~", *(f"d{i}" for i in range(40))]
@@ -20,6 +22,8 @@ TREC = {
     "recall_5": "recall@5", "recall_30": "recall@30", "ndcg_cut_1": "ndcg@1", "ndcg_cut_5": "ndcg@5",
     "ndcg_cut_30": "ndcg@30", "map_cut_5": "map@5", "success_1": "success@1", "success_5": "success@5",
 }  # fmt: skip
+
+TEXTS = ("runid", "relstring", "num_q")
 
 
 def judged_runs(seed, number, ids=IDS, kinds=tuple(ODD_SCORES), lowest=-1):
@@ -74,6 +78,26 @@ def test_pytrec_eval(judged_only):
             assert result.mean[name] == pytest.approx(
                 np.mean([printed[q][theirs] for q in printed]), abs=1e-9
             )
+
+
+@pytest.mark.parametrize("judged_only", [False, True])
+def test_all_of_trec_eval(judged_only):
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    asked = set(pytrec_eval.supported_nicknames["all_trec"]) - {"runid", "relstring", "num_q"}
+    names = {name: mcrank.parse_measure(f"{name}[trec]").name for name in ALL_TREC if name not in TEXTS}
+    for judgments, run in judged_runs(seed=4, number=10):
+        printed = pytrec_eval.RelevanceEvaluator(
+            judgments, asked, judged_docs_only_flag=judged_only
+        ).evaluate(run)
+        result = mcrank.evaluate(*ours(judgments, run), list(names.values()), judged_only=judged_only)
+        for theirs, name in names.items():
+            values = {q: v for q, v in result.by_query(name).items() if v == v}
+            if theirs.startswith("gm_"):  # the tool has logarithms for single queries
+                values = {q: math.log(max(v, 0.00001)) for q, v in values.items()}
+            wanted = {q: printed[q][theirs] for q in printed}
+            # Where nothing is left of a list the tool divides 0 by 0.
+            wanted = {q: 0.0 if math.isnan(v) else v for q, v in wanted.items()}
+            assert values == {q: pytest.approx(v, abs=1e-9) for q, v in wanted.items()}, theirs
 
 
 # Of the compiled code of ranx itself.

@@ -78,7 +78,7 @@ def test_short_queries_teach_nothing_under_letor():
     assert nothing.forest_.n_trees == 0
 
 
-CUT = {label: f"{label}@10" for label in ("ndcg", "dcg", "precision", "recall")}
+CUT = {label: f"{label}@10" for label in ("ndcg", "dcg", "precision", "recall", "relative_p", "f")}
 CUT |= {"success": "success@1", "err": "err(1)@10", "best": "best@1"}
 
 

@@ -37,6 +37,16 @@ def recall(ranked: Ranked, k: int | None) -> float:
     return sum(g > 0 for g in ranked[:k]) / relevant if relevant else 0.0
 
 
+def relative_precision(ranked: Ranked, k: int | None) -> float:
+    relevant = sum(g > 0 for g in ranked)
+    return sum(g > 0 for g in ranked[:k]) / min(relevant, k or len(ranked)) if relevant else 0.0
+
+
+def f_measure(ranked: Ranked, k: int | None) -> float:
+    p, r = precision(ranked, k), recall(ranked, k)
+    return 2 * p * r / (p + r) if p + r else 0.0
+
+
 def average_precision(ranked: Ranked, k: int | None) -> float:
     relevant = sum(g > 0 for g in ranked)
     hits = [precision(ranked, r) for r, g in enumerate(ranked[:k], start=1) if g > 0]
@@ -92,6 +102,8 @@ FORMULAS: dict[str, Callable[[Ranked, int | None], float]] = {
     "meanndcg": mean_ndcg,
     "precision": precision,
     "recall": recall,
+    "relative_p": relative_precision,
+    "f": f_measure,
     "map": average_precision,
     "mrr": reciprocal_rank,
     "success": success,

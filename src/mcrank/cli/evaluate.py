@@ -9,16 +9,18 @@ import click
 from mcrank.cli.echo import echo
 from mcrank.cli.inputs import InputPath
 from mcrank.cli.main import json_option, print_json
-from mcrank.cli.options import MeasureName, jobs_option, rows_options
+from mcrank.cli.options import MeasureName, jobs_option, prints_alone, rows_options
+from mcrank.errors import MeasureError
 
 
 @click.command()
 @click.argument("data", type=InputPath(pattern=True))
 @click.argument("scores", type=InputPath())
 @click.option(
-    "-m", "--measure", "measures", type=MeasureName(functions=True), multiple=True, default=("ndcg@10",),
-    show_default=True,
-    help="A measure such as ndcg@10, map, ndcg@10[yahoo], or module:function; may be given again.",
+    "-m", "--measure", "measures", type=MeasureName(functions=True, alone=True), multiple=True,
+    default=("ndcg@10",), show_default=True,
+    help="A measure such as ndcg@10, map, ndcg@10[yahoo], or module:function; may be given again. Alone: "
+    "all[trec], for what trec_eval prints, and rbo(0.9), for the overlap of two runs.",
 )  # fmt: skip
 @click.option("-q", "--per-query", is_flag=True, help="Also print the value of every query.")
 @click.option("--band", is_flag=True, help="Also print each mean under the worst and the best order of ties.")
@@ -43,6 +45,14 @@ def command(
     """
     from mcrank.metrics.measure import parse_measure
 
+    for measure in measures:
+        if prints_alone(measure):
+            if len(measures) > 1 or band or as_json:
+                raise MeasureError(
+                    f"{measure} has a form of its own: ask for it alone, without --band or --json."
+                )
+            print_alone(measure, data, scores, per_query, {"complete": complete, "judged_only": judged_only})
+            return
     wanted = [parse_measure(measure) for measure in measures]
 
     from mcrank.cli.files import read_grades, read_scores_for, with_line
@@ -63,3 +73,23 @@ def command(
     echo(str(result))
     if per_query:
         echo("\n" + result.per_query_table())
+
+
+def print_alone(measure: str, data: str, scores: str, per_query: bool, rows: dict[str, bool]) -> None:
+    """Print what trec_eval prints of qrels and a run, or the overlap of two runs."""
+    from mcrank.cli.files import read_grades, read_scores_for
+    from mcrank.cli.inputs import local_file
+    from mcrank.data.trec import Run
+    from mcrank.metrics.overlap import overlap_name, rank_biased_overlap
+    from mcrank.metrics.trec_eval import trec_report
+
+    p = overlap_name(measure)
+    if p is None:
+        _, grades = read_grades(data)
+        run = read_scores_for(scores, grades)
+        echo(trec_report(grades, run, measure, per_query=per_query, **rows))
+        return
+    overlap = rank_biased_overlap(Run.read(local_file(data)), Run.read(local_file(scores)), p)
+    echo(str(overlap))
+    if per_query:
+        echo("\n" + "\n".join(f"{query}\t{value:.6f}" for query, value in overlap.per_query.items()))

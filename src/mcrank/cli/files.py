@@ -11,7 +11,7 @@ from mcrank.cli.inputs import STANDARD, local_file
 from mcrank.data.dataset import Dataset
 from mcrank.data.sources import open_text
 from mcrank.data.table_files import table_format
-from mcrank.data.trec import Qrels, Run
+from mcrank.data.trec import PREFERENCES, Qrels, Run
 from mcrank.errors import DataError, McrankError
 
 
@@ -21,6 +21,8 @@ def read_grades(path: str, n_jobs: int | None = None) -> tuple[str, Dataset | Qr
     Returned with the file itself, which is a copy where a pipe was given.
     """
     file = local_file(path, table=True)
+    if looks_like_preferences(file):
+        raise DataError(f"{path}: {PREFERENCES}")
     if looks_like_qrels(file):
         return file, Qrels.read(file)
     return file, read_telling(file, n_jobs=n_jobs)
@@ -28,19 +30,29 @@ def read_grades(path: str, n_jobs: int | None = None) -> tuple[str, Dataset | Qr
 
 def looks_like_qrels(path: str) -> bool:
     """Whether the first line of a text file is a TREC judgment: query, iteration, document, grade."""
+    words = _first_words(path)
+    four = len(words) == 4 and not words[1].startswith("qid:") and not words[3].startswith("1:")
+    # Judgments may be named .tsv; where a header stands in the first line it is a table.
+    return four and (table_format(Path(path)) is None or _is_number(words[3]))
+
+
+def looks_like_preferences(path: str) -> bool:
+    """Whether the first line of a text file is a TREC preference: query, judge, group, document, level."""
+    words = _first_words(path)
+    five = len(words) == 5 and not any(":" in word for word in words[1:2])
+    return five and table_format(Path(path)) is None and _is_number(words[4])
+
+
+def _first_words(path: str) -> list[str]:
     try:
         with open_text(path) as lines:
             for line in lines:
                 words = line.split()
                 if words and not words[0].startswith("#"):
-                    four = (
-                        len(words) == 4 and not words[1].startswith("qid:") and not words[3].startswith("1:")
-                    )
-                    # Judgments may be named .tsv; where a header stands in the first line it is a table.
-                    return four and (table_format(Path(path)) is None or _is_number(words[3]))
+                    return words
     except DataError:
-        return False  # not a plain text file: `read` knows what it is, or says so
-    return False
+        pass  # not a plain text file: `read` knows what it is, or says so
+    return []
 
 
 def _is_number(text: str) -> bool:

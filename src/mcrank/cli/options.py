@@ -89,20 +89,31 @@ class Name(ParamType):
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
+def prints_alone(measure: Any) -> bool:
+    """Whether a name is no measure of a ranking but a form of output: ``all[trec]``, ``rbo(0.9)``."""
+    from mcrank.metrics.overlap import overlap_name
+    from mcrank.metrics.trec_eval import is_trec_report
+
+    return is_trec_report(measure) or overlap_name(measure) is not None
+
+
 class MeasureName(Name):
     """The name of a measure."""
 
     name = "measure"
     listed = "mcrank.metrics.measure:MEASURES"
 
-    def __init__(self, *, functions: bool = False) -> None:
+    def __init__(self, *, functions: bool = False, alone: bool = False) -> None:
         self.functions = functions  # module:function is a measure too
+        self.alone = alone  # all[trec] and rbo too, which have forms of their own
 
     def meant(self, value: Any) -> Any:
         """Return the name as it was given, when it is one; of a function, its measure."""
         from mcrank.metrics.custom import named_measure
         from mcrank.metrics.measure import parse_measure
 
+        if self.alone and prints_alone(value):
+            return value
         if self.functions and isinstance(value, str):
             value = named_measure(value)
         parse_measure(value)

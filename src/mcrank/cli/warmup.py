@@ -233,6 +233,7 @@ def use_measures() -> None:
             evaluate(scores, data, [find_measure(label)(dialect=Dialect("any", ties=ties))], band=True)
     evaluate(scores, data, [NDCG(k=1)])
     evaluate(scores, data, ["ndcg@1", "map"])
+    evaluate(scores, data, ["num_ret"])
     # More grades than most data have: some, and so many that counting them per query does not pay.
     some = Dataset(data.X, y=np.arange(rows) % 12, qid=data.qid)
     many = Dataset(data.X, y=np.arange(rows) * 2, qid=np.arange(rows))

@@ -24,6 +24,11 @@ from mcrank.errors import DataError
 _WORD = re.compile(r"[^ \t\n\r\v\f]+")
 _SPLIT_DIFFERS = re.compile(r"[\x1c-\x1f]|[^\x00-\x7f]")
 
+PREFERENCES = (
+    "Five columns are preferences (query, judge, group, document, level), which measures here do not take; "
+    "give judgments of four columns."
+)
+
 
 class _Pairs:
     """Values by query and document: ``{query: {document: value}}``, in first-seen order.
@@ -86,12 +91,17 @@ class _Pairs:
         self, words: Sequence[str], columns: int, value_at: int, form: str, row: int, where: str
     ) -> None:
         if len(words) != columns:
-            raise DataError(f"{where}: {len(words)} columns, must be {columns}: {form}.")
+            raise DataError(f"{where}: {len(words)} columns, must be {columns}: {form}.{self._hint(words)}")
         try:
             value = read_number(words[value_at])
         except ValueError:
             raise DataError(f"{where}: {self._value} must be a number, got {words[value_at]!r}.") from None
         self._add(words[0], words[2], value, row, where)
+        if columns == 6:
+            self.tag = words[5]
+
+    def _hint(self, words: Sequence[str]) -> str:
+        return ""
 
     def __len__(self) -> int:
         return sum(len(documents) for documents in self.queries.values())
@@ -128,6 +138,9 @@ class Qrels(_Pairs):
         """Read lines of query, iteration, document, grade."""
         return cls._read(path, 4, 3, "query iteration document grade")
 
+    def _hint(self, words: Sequence[str]) -> str:
+        return f" {PREFERENCES}" if len(words) == 5 else ""
+
 
 class Run(_Pairs):
     """Scores a system gave to documents of queries. The rank column of a run file is not read.
@@ -153,6 +166,8 @@ class Run(_Pairs):
     def __init__(self, qid: Iterable[Any], doc_id: Iterable[Any], score: Iterable[float]) -> None:
         super().__init__(qid, doc_id, score)
 
+    tag = ""  # what the last column of the file's last line calls the run
+
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
         """Read lines of query, Q0, document, rank, score, run name."""
@@ -165,7 +180,8 @@ class Judged:
 
     Query ``q`` owns the rows ``offsets[q]:offsets[q + 1]``: first the documents the run ranked, up to
     ``ranked_ends[q]``, then those judged but not ranked. Unjudged documents have grade 0 and keep their rank.
-    ``source_rows`` are the rows' places in the judgments, -1 for the unjudged.
+    ``source_rows`` are the rows' places in the judgments, -1 for documents outside them: `outside` has those,
+    ``unjudged_rows`` also the ones judged below 0.
     """
 
     y: FloatArray
@@ -179,7 +195,13 @@ class Judged:
     unjudged: BoolArray
     only_in_run: int
     source_rows: IntArray
+    unjudged_rows: BoolArray
     query_weight: FloatArray | None = None
+
+    @property
+    def outside(self) -> BoolArray:
+        """Documents that the judgments do not have at all."""
+        return self.source_rows < 0
 
 
 def judge(qrels: Qrels, run: Run, *, complete: bool = False, judged_only: bool = False) -> Judged:
@@ -207,6 +229,7 @@ def judge(qrels: Qrels, run: Run, *, complete: bool = False, judged_only: bool =
     scores: list[float] = []
     documents: list[str] = []
     source: list[int] = []
+    unjudged: list[bool] = []
     ends: list[int] = []
     offsets = [0]
     for query, all_judgments in qrels.queries.items():
@@ -217,11 +240,13 @@ def judge(qrels: Qrels, run: Run, *, complete: bool = False, judged_only: bool =
         documents.extend(ranked)
         scores.extend(ranked.values())
         grades.extend(judgments.get(document, 0.0) for document in ranked)
+        unjudged.extend(document not in judgments for document in ranked)
         ends.append(len(documents))
         rest = [document for document in judgments if document not in ranked]
         documents.extend(rest)
         scores.extend([-np.inf] * len(rest))
         grades.extend(judgments[document] for document in rest)
+        unjudged.extend([False] * len(rest))
         places = dict(zip(all_judgments, qrels.rows[query], strict=True))
         source.extend(places.get(document, -1) for document in documents[offsets[-1] :])
         offsets.append(len(documents))
@@ -238,4 +263,5 @@ def judge(qrels: Qrels, run: Run, *, complete: bool = False, judged_only: bool =
         unjudged=np.array([max(g.values()) < 0.0 for g in qrels.queries.values()], dtype=np.bool_),
         only_in_run=sum(query not in qrels.queries for query in run.queries),
         source_rows=np.array(source, dtype=np.int64),
+        unjudged_rows=np.array(unjudged, dtype=np.bool_),
     )

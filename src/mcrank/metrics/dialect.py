@@ -92,6 +92,9 @@ class Dialect:
         Precision of 1 - probability in ERR.
     reciprocal : str
         Precision of 1/rank in the reciprocal rank.
+    recall_points : str
+        A share of the relevant documents, in interpolated precision, is a number of them rounded ``"up"``
+        from 0.1 on, or to the nearest (``"round"``).
     ndcg_default, precision_default, map_default, mrr_default : int or None
         Cut-off the tool uses when none is asked for (0: nothing is looked at).
     note : str
@@ -160,6 +163,7 @@ class Dialect:
     err_above_one: str = _one_of({"error": "", "keep": ""})
     err_rest: str = _one_of({"float64": "", "float32": "1 - probability in float32"})
     reciprocal: str = _one_of({"float64": "", "float32": "1/rank in float32"})
+    recall_points: str = _one_of({"up": "", "round": "points of recall rounded"})
     ndcg_default: int | None = None
     precision_default: int | None = None
     map_default: int | None = None

@@ -70,6 +70,8 @@ class Layout:
     unjudged: BoolArray | None
     source_rows: IntArray | None
     small: ByteArray | None = None
+    unjudged_rows: BoolArray | None = None  # retrieved without a judgment; None: all are judged
+    outside: BoolArray | None = None  # and not even drawn to be judged
     jobs: int = 1
 
     @classmethod
@@ -92,6 +94,8 @@ class Layout:
             unjudged=getattr(data, "unjudged", None),
             source_rows=getattr(data, "source_rows", None),
             small=small,
+            unjudged_rows=getattr(data, "unjudged_rows", None),
+            outside=getattr(data, "outside", None),
             jobs=jobs,
         )
 
@@ -114,6 +118,16 @@ class Layout:
         if part.start == part.stop:
             return slice(0, 0)
         return slice(int(self.starts[part.start]), int(self.stops[part.stop - 1]))
+
+    @lazy
+    def judged(self) -> BoolArray:
+        """Whether each row was judged."""
+        return np.ones(self.n_rows, dtype=np.bool_) if self.unjudged_rows is None else ~self.unjudged_rows
+
+    @lazy
+    def pooled(self) -> BoolArray:
+        """Whether each row was judged, or drawn to be (a grade below 0 in the qrels)."""
+        return np.ones(self.n_rows, dtype=np.bool_) if self.outside is None else ~self.outside
 
     @property
     def n_queries(self) -> int:

@@ -38,6 +38,31 @@ MEASURES: dict[str, str] = {
     "pfound": "mcrank.metrics.cascade:PFound",
     "best": "mcrank.metrics.best:Best",
     "kendall": "mcrank.metrics.kendall:Kendall",
+    "relative_p": "mcrank.metrics.precision:RelativePrecision",
+    "f": "mcrank.metrics.precision:FMeasure",
+}
+# And here those that describe a finished ranking: no gradients are made for them.
+EVALUATED: dict[str, str] = {
+    "bpref": "mcrank.metrics.pool:Bpref",
+    "gm_bpref": "mcrank.metrics.pool:GeometricBpref",
+    "infap": "mcrank.metrics.pool:InferredAP",
+    "judged": "mcrank.metrics.pool:Judged",
+    "rprec": "mcrank.metrics.recall_points:RPrecision",
+    "iprec": "mcrank.metrics.recall_points:InterpolatedPrecision",
+    "11pt_avg": "mcrank.metrics.recall_points:ElevenPoint",
+    "gm_map": "mcrank.metrics.recall_points:GeometricMAP",
+    "bing": "mcrank.metrics.gains:BinaryG",
+    "g": "mcrank.metrics.gains:G",
+    "ndcg_rel": "mcrank.metrics.gains:NDCGAtRelevant",
+    "rndcg": "mcrank.metrics.gains:NDCGAtLevels",
+    "set_map": "mcrank.metrics.sets:SetMAP",
+    "utility": "mcrank.metrics.sets:Utility",
+    "num_q": "mcrank.metrics.sets:NumQueries",
+    "num_ret": "mcrank.metrics.sets:NumRetrieved",
+    "num_rel": "mcrank.metrics.sets:NumRelevant",
+    "num_rel_ret": "mcrank.metrics.sets:NumRelevantRetrieved",
+    "num_nonrel_judged_ret": "mcrank.metrics.sets:NumNonrelevantRetrieved",
+    "num_unjudged_ret": "mcrank.metrics.sets:NumUnjudgedRetrieved",
 }
 _OTHERS = {"custom": "mcrank.metrics.custom:CustomMeasure"}  # no measure before it is given a function
 _ALIASES = {
@@ -48,8 +73,27 @@ _ALIASES = {
     "tau": "kendall",
     "hit": "success",
 }
+# As trec_eval spells them, and nobody else: these names mean its numbers, unless brackets say otherwise.
+_TREC = {
+    "recip_rank": "mrr",
+    "set_p": "precision",
+    "set_recall": "recall",
+    "set_relative_p": "relative_p",
+    "set_f": "f",
+}
+_TREC_CUTS = {
+    "p": "precision@",
+    "recall": "recall@",
+    "ndcg_cut": "ndcg@",
+    "map_cut": "map@",
+    "success": "success@",
+    "relative_p": "relative_p@",
+    "iprec_at_recall": "iprec(",
+    "rprec_mult": "rprec(",
+}
+_TREC_CUT = re.compile(r"([a-z_]+)_([0-9]+|[0-9]*\.[0-9]+)(\[[^\[\]]*\])?", re.IGNORECASE)
 _GRAMMAR = re.compile(
-    r"(?P<label>[a-z_]+)(?:\((?P<parameter>[^()]*)\))?(?:@(?P<k>[^\[\]()@]*))?(?:\[(?P<dialect>[^\[\]]*)\])?",
+    r"(?P<label>(?:11)?[a-z_]+)(?:\((?P<parameter>[^()]*)\))?(?:@(?P<k>[^\[\]()@]*))?(?:\[(?P<dialect>[^\[\]]*)\])?",
     re.IGNORECASE,
 )
 
@@ -85,6 +129,8 @@ class Arithmetic:
         Whether 1 is the value of the best order.
     weighted : bool
         Whether weights of queries count in the mean.
+    summary : str
+        What is made of the values of queries: their ``"mean"``, ``"sum"``, or a ``"geometric"`` mean.
     """
 
     form: Form
@@ -94,6 +140,7 @@ class Arithmetic:
     short_value: float = 0.0
     normalized: bool = False
     weighted: bool = True
+    summary: str = "mean"
 
 
 @dataclass(frozen=True)
@@ -204,7 +251,7 @@ def find_measure(label: str) -> type[Measure]:
     >>> find_measure("map").__name__
     'MAP'
     """
-    module, _, name = (MEASURES | _OTHERS)[label].partition(":")
+    module, _, name = (MEASURES | EVALUATED | _OTHERS)[label].partition(":")
     found: type[Measure] = getattr(importlib.import_module(module), name)
     return found
 
@@ -217,6 +264,8 @@ def parse_measure(name: str | Measure) -> Measure:
     >>> from mcrank.metrics.measure import parse_measure
     >>> parse_measure("rbp(0.8)").name
     'rbp(0.8)'
+    >>> parse_measure("ndcg_cut_10").name
+    'ndcg@10[trec]'
     >>> parse_measure("ndgc@10")
     Traceback (most recent call last):
     mcrank.errors.MeasureError: unknown measure 'ndgc@10'; did you mean ndcg@10?
@@ -225,13 +274,13 @@ def parse_measure(name: str | Measure) -> Measure:
         return name
     if not isinstance(name, str):
         raise MeasureError(f"measure must be a name such as 'ndcg@10' or a Measure, got {name!r}.")
-    match = _GRAMMAR.fullmatch(name.strip())
+    match = _GRAMMAR.fullmatch(_house_name(name.strip()))
     if match is None:
         raise MeasureError(f"measure {name!r} must look like ndcg@10, rbp(0.8) or ndcg@10[yahoo].")
     label = _ALIASES.get(match["label"].lower(), match["label"].lower())
-    if label not in MEASURES and label not in _OTHERS:
+    if label not in MEASURES and label not in EVALUATED and label not in _OTHERS:
         rest = name.strip()[len(match["label"]) :]
-        known = [f"{each}{rest}" for each in (*MEASURES, *_ALIASES)]
+        known = [f"{each}{rest}" for each in (*MEASURES, *EVALUATED, *_ALIASES, *_TREC)]
         hint = did_you_mean(f"{label}{rest}", known, "measures:")
         raise MeasureError(f"unknown measure {name!r}; {hint}")
     kind = find_measure(label)
@@ -245,6 +294,17 @@ def parse_measure(name: str | Measure) -> Measure:
     if match["dialect"] is not None:
         arguments["dialect"] = match["dialect"]
     return kind(**arguments)
+
+
+def _house_name(name: str) -> str:
+    """Return the name that trec_eval's spelling of a measure stands for; any other as it is."""
+    cut = _TREC_CUT.fullmatch(name)
+    if cut is not None and (start := _TREC_CUTS.get(cut[1].lower())) is not None:
+        return f"{start}{cut[2]}{')' if start.endswith('(') else ''}{cut[3] or '[trec]'}"
+    label, bracket, rest = name.partition("[")
+    if label.lower() in _TREC:
+        return f"{_TREC[label.lower()]}{bracket}{rest}" if bracket else f"{_TREC[label.lower()]}[trec]"
+    return name
 
 
 def _parameter(kind: type[Measure], text: str, name: str) -> dict[str, Any]:

@@ -255,6 +255,72 @@ class MAP(Binary):
 
 
 @dataclass(frozen=True)
+class RelativePrecision(Binary):
+    """Precision relative to the best there can be: relevant among the first k over min(k, relevant).
+
+    Examples
+    --------
+    >>> from mcrank import Dataset, parse_measure
+    >>> data = Dataset([[0.0]] * 3, y=[0, 1, 0], qid=[1, 1, 1])
+    >>> parse_measure("relative_p@2").on(data).mean([3.0, 2.0, 1.0])
+    1.0
+    """
+
+    label: ClassVar[str] = "relative_p"
+
+    def prepare(self, layout: Layout) -> Arithmetic:
+        """Return relative precision as a sum of relevance."""
+        relevant, counts = self._relevance(layout)
+        asked = layout.sizes.astype(np.float64) if self.k is None else float(self.k)
+        form = DiscountedSum(relevant, np.ones(self._depth(layout)), np.minimum(asked, counts))
+        return Arithmetic(form, counts == 0.0, weighted=self._is_weighted)
+
+    @property
+    def definition(self) -> str:
+        """The definition, in one line."""
+        over = f"min({'n' if self.k is None else self.k}, relevant)"
+        return f"relevant among {self._cut_words()} / {over}; {self._relevant_words()}{self._weight_words()}"
+
+
+@dataclass(frozen=True)
+class FMeasure(Binary):
+    """Weighted harmonic mean of precision and recall; ``x`` is how much recall counts, beside precision.
+
+    Examples
+    --------
+    >>> from mcrank import Dataset, parse_measure
+    >>> data = Dataset([[0.0]] * 3, y=[1, 0, 0], qid=[1, 1, 1])
+    >>> parse_measure("f").on(data).mean([3.0, 2.0, 1.0])
+    0.5
+    """
+
+    x: float = 1.0
+
+    label: ClassVar[str] = "f"
+    parameter: ClassVar[str | None] = "x"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "x", checked_number(self.x, "x of FMeasure", 0.0, 1e6))
+
+    def prepare(self, layout: Layout) -> Arithmetic:
+        """Return F, (x + 1) hits / (x relevant + k), as a sum of relevance."""
+        relevant, counts = self._relevance(layout)
+        asked = layout.sizes.astype(np.float64) if self.k is None else float(self.k)
+        form = DiscountedSum(
+            relevant, np.ones(self._depth(layout)), (self.x * counts + asked) / (self.x + 1.0)
+        )
+        return Arithmetic(form, counts == 0.0, weighted=self._is_weighted)
+
+    @property
+    def definition(self) -> str:
+        """The definition, in one line."""
+        over = "n" if self.k is None else f"{self.k}"
+        formula = f"({self.x:g} + 1) * relevant among {self._cut_words()} / ({self.x:g} * relevant + {over})"
+        return f"{formula}; {self._relevant_words()}{self._weight_words()}"
+
+
+@dataclass(frozen=True)
 class RBP(Binary):
     """Rank-biased precision of a user who reads on with probability ``p``.
 

@@ -28,6 +28,8 @@ from mcrank.metrics.ranking import (
 )
 from mcrank.sums import exact_sum
 
+_LEAST = 0.00001  # of a value in a geometric mean, as in trec_eval
+
 
 @dataclass(frozen=True, eq=False)
 class TrainingArrays:
@@ -125,7 +127,10 @@ class PreparedMeasure:
         """Rows in the order in which equal scores stand; empty for file order."""
         if self.rule in ("file", "expected"):
             return FILE_ORDER
-        return base_order(self.layout, self.rule, self._seed, self.form.worth)
+        worth = getattr(self.form, "row_worth", None)
+        if worth is None:
+            worth = np.take(self.form.worth, self.layout.levels)
+        return base_order(self.layout, self.rule, self._seed, worth)
 
     def per_query(self, scores: npt.ArrayLike) -> FloatArray:
         """Return the value of every query; NaN where the dialect gives none.
@@ -172,15 +177,20 @@ class PreparedMeasure:
             # By a power of two, which changes no digit, so that no sum of large weights overflows.
             exponent = max(int(np.frexp(weight[inside].max(initial=0.0))[1]), 0)
             weight, one = np.ldexp(weight, -exponent), math.ldexp(1.0, -exponent)
+        if self.arithmetic.summary == "sum":
+            return exact_sum(values[inside])
         total = float(inside.sum() if weight is None else exact_sum(weight[inside]))
         if total <= 0.0:
             return 0.0 if self.measure.switches.nothing == "zero" else float("nan")
         counted = np.where(np.isnan(values), 0.0, values)  # as in `counted`; those skipped are not summed
+        if self.arithmetic.summary == "geometric":
+            counted = np.log(np.maximum(counted, _LEAST))
         if weight is not None:
             # LightGBM and XGBoost do so for NDCG, not for MAP.
             ones = self.measure.switches.empty_weight == "one" and self.arithmetic.normalized
             counted *= np.where(self.arithmetic.empty, one, weight) if ones else weight
-        return exact_sum(counted[inside]) / total
+        mean = exact_sum(counted[inside]) / total
+        return math.exp(mean) if self.arithmetic.summary == "geometric" else mean
 
     def counted(self, values: FloatArray) -> FloatArray:
         """Return values per query (last axis) as the mean counts them: NaN only where a query is left out.

@@ -353,15 +353,15 @@ def fill_cut_ties(layout: Layout, ranking: Ranking, depth: int, part: slice, out
 
 
 def base_order(layout: Layout, rule: str, seed: int, worth: FloatArray) -> RowArray:
-    """Return the order in which rows of equal score are to stand, under a tie rule."""
+    """Return the order in which rows of equal score are to stand, under a tie rule and by their worth."""
     order: IntArray
     if rule == "random":
         chance = np.random.default_rng(seed).permutation(layout.n_rows)
         order = np.lexsort((chance, layout.queries))
     elif rule == "worst":
-        order = np.lexsort((worth[layout.levels], layout.queries))
+        order = np.lexsort((worth, layout.queries))
     elif rule == "best":
-        order = np.lexsort((-worth[layout.levels], layout.queries))
+        order = np.lexsort((-worth, layout.queries))
     elif rule == "id-ascending":
         order = layout.id_order
     else:

@@ -1,0 +1,179 @@
+"""What was retrieved, as a set: counts, set average precision and utility. No order changes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from mcrank.arrays import FloatArray
+from mcrank.errors import MeasureError
+from mcrank.metrics.layout import Layout, level_sums
+from mcrank.metrics.measure import Arithmetic
+from mcrank.metrics.precision import Binary
+from mcrank.metrics.ranking import RankedRows
+
+
+class Retrieved(NamedTuple):
+    """Documents of each query: retrieved, relevant, both; and judged among the retrieved."""
+
+    n: FloatArray
+    relevant: FloatArray
+    found: FloatArray
+    judged: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed:
+    """A value of each query that its ranking does not change."""
+
+    worth: FloatArray
+    value: FloatArray
+    depth: int = 1
+
+    def fill(self, rows: RankedRows, expected: bool, part: slice, out: FloatArray) -> None:
+        """Fill ``out`` with the value of every query of a part."""
+        out[part] = self.value[part]
+
+
+@dataclass(frozen=True)
+class SetMeasure(Binary):
+    """Base of measures of the retrieved set; a count sums up over queries.
+
+    Examples
+    --------
+    >>> from mcrank import Grades, parse_measure
+    >>> data = Grades([1, 0, 1], qid=[1, 1, 2])
+    >>> parse_measure("num_rel_ret").on(data).mean([3.0, 2.0, 1.0])
+    2.0
+    """
+
+    words: ClassVar[str] = ""
+    summary: ClassVar[str] = "sum"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.k is not None:
+            raise MeasureError(f"{self.label} takes the retrieved as a set and no k, got {self.k!r}.")
+
+    def values(self, of: Retrieved) -> FloatArray:
+        """Return the value of every query."""
+        raise MeasureError(f"{type(self).__name__} is not a measure that can be computed.")
+
+    def prepare(self, layout: Layout) -> Arithmetic:
+        """Return the values of queries, which no ranking changes; no query is empty."""
+        relevant, counts = self._relevance(layout)
+        found = np.empty(layout.n_queries)
+        level_sums(layout.levels, layout.starts, layout.ends, relevant, found)
+        # Unjudged documents have grade 0, which a dialect may call relevant; a sum over ranked rows.
+        judged = np.r_[0, np.cumsum(layout.judged)]
+        known = (judged[layout.ends] - judged[layout.starts]).astype(np.float64)
+        of = Retrieved(layout.sizes.astype(np.float64), counts, found, known)
+        nothing = np.zeros(layout.n_queries, dtype=np.bool_)
+        return Arithmetic(Fixed(relevant, self.values(of)), nothing, weighted=False, summary=self.summary)
+
+    @property
+    def definition(self) -> str:
+        """The definition, in one line."""
+        how = ", summed over queries" if self.summary == "sum" else ""
+        return f"{self.words}{how}; relevant = grade {self.switches.relevant}"
+
+
+@dataclass(frozen=True)
+class NumQueries(SetMeasure):
+    """Number of queries that count."""
+
+    label: ClassVar[str] = "num_q"
+    words: ClassVar[str] = "queries"
+
+    def values(self, of: Retrieved) -> FloatArray:
+        """Return 1 for every query."""
+        return np.ones_like(of.n)
+
+
+@dataclass(frozen=True)
+class NumRetrieved(SetMeasure):
+    """Number of retrieved documents."""
+
+    label: ClassVar[str] = "num_ret"
+    words: ClassVar[str] = "documents retrieved"
+
+    def values(self, of: Retrieved) -> FloatArray:
+        """Return the retrieved of every query."""
+        return of.n
+
+
+@dataclass(frozen=True)
+class NumRelevant(SetMeasure):
+    """Number of relevant documents, retrieved or not."""
+
+    label: ClassVar[str] = "num_rel"
+    words: ClassVar[str] = "relevant documents"
+
+    def values(self, of: Retrieved) -> FloatArray:
+        """Return the relevant of every query."""
+        return of.relevant
+
+
+@dataclass(frozen=True)
+class NumRelevantRetrieved(SetMeasure):
+    """Number of relevant documents retrieved."""
+
+    label: ClassVar[str] = "num_rel_ret"
+    words: ClassVar[str] = "relevant documents retrieved"
+
+    def values(self, of: Retrieved) -> FloatArray:
+        """Return the relevant retrieved of every query."""
+        return of.found
+
+
+@dataclass(frozen=True)
+class NumNonrelevantRetrieved(SetMeasure):
+    """Number of retrieved documents judged not relevant."""
+
+    label: ClassVar[str] = "num_nonrel_judged_ret"
+    words: ClassVar[str] = "documents retrieved that were judged not relevant"
+
+    def values(self, of: Retrieved) -> FloatArray:
+        """Return the judged of the retrieved that are not relevant."""
+        return of.judged - of.found
+
+
+@dataclass(frozen=True)
+class NumUnjudgedRetrieved(SetMeasure):
+    """Number of retrieved documents that nobody judged."""
+
+    label: ClassVar[str] = "num_unjudged_ret"
+    words: ClassVar[str] = "documents retrieved that were not judged"
+
+    def values(self, of: Retrieved) -> FloatArray:
+        """Return the retrieved without a judgment."""
+        return of.n - of.judged
+
+
+@dataclass(frozen=True)
+class SetMAP(SetMeasure):
+    """Average precision of a set: precision times recall."""
+
+    label: ClassVar[str] = "set_map"
+    words: ClassVar[str] = "(relevant retrieved)^2 / (retrieved * relevant)"
+    summary: ClassVar[str] = "mean"
+
+    def values(self, of: Retrieved) -> FloatArray:
+        """Return precision times recall of every query."""
+        product = of.n * of.relevant
+        return np.divide(of.found**2, product, out=np.zeros_like(product), where=product > 0.0)
+
+
+@dataclass(frozen=True)
+class Utility(SetMeasure):
+    """Relevant documents retrieved minus the others retrieved."""
+
+    label: ClassVar[str] = "utility"
+    words: ClassVar[str] = "relevant retrieved - others retrieved"
+    summary: ClassVar[str] = "mean"
+
+    def values(self, of: Retrieved) -> FloatArray:
+        """Return the utility of every query."""
+        return 2.0 * of.found - of.n

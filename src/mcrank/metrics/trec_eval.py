@@ -1,0 +1,144 @@
+"""What ``trec_eval -m all_trec`` prints, line by line: its names, its order and its form of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mcrank.data.trec import Judged, Qrels, Run, judge
+from mcrank.errors import DataError, MeasureError
+from mcrank.metrics.evaluate import Evaluation, evaluate
+from mcrank.metrics.layout import Layout
+from mcrank.metrics.measure import parse_measure
+from mcrank.metrics.prepared import PreparedMeasure
+
+_CUTS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
+_WHOLE = ("num_q", "num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret")  # printed as integers
+_ONLY_ALL = ("runid", "num_q", "gm_map", "gm_bpref")  # not printed for single queries
+ALL_TREC: tuple[str, ...] = (
+    "runid", "num_q", "num_ret", "num_rel", "num_rel_ret", "map", "gm_map", "Rprec", "bpref", "recip_rank",
+    *(f"iprec_at_recall_{i / 10:.2f}" for i in range(11)),
+    *(f"P_{k}" for k in _CUTS),
+    "relstring",
+    *(f"recall_{k}" for k in _CUTS),
+    "infAP", "gm_bpref",
+    *(f"Rprec_mult_{i / 5:.2f}" for i in range(1, 11)),
+    "utility", "11pt_avg", "binG", "G", "ndcg", "ndcg_rel", "Rndcg",
+    *(f"{name}_{k}" for name in ("ndcg_cut", "map_cut", "relative_P") for k in _CUTS),
+    *(f"success_{k}" for k in (1, 5, 10)),
+    "set_P", "set_relative_P", "set_recall", "set_map", "set_F", "num_nonrel_judged_ret",
+)  # fmt: skip
+
+
+def is_trec_report(measure: Any) -> bool:
+    """Whether a name asks for all of trec_eval's measures: ``all[trec]``, ``all[trec10]``, ``all_trec``.
+
+    Examples
+    --------
+    >>> from mcrank.metrics.trec_eval import is_trec_report
+    >>> is_trec_report("all[trec]"), is_trec_report("all_trec"), is_trec_report("map[trec]")
+    (True, True, False)
+    """
+    return isinstance(measure, str) and (measure == "all_trec" or measure.startswith("all["))
+
+
+def trec_report(
+    qrels: Qrels | Any,
+    run: Run | Any,
+    measure: str = "all[trec]",
+    *,
+    per_query: bool = False,
+    complete: bool = False,
+    judged_only: bool = False,
+) -> str:
+    """Return what trec_eval prints of a run with ``-m all_trec`` (``-q``, ``-c`` and ``-J`` likewise).
+
+    Parameters
+    ----------
+    qrels, run : Qrels, Run
+        Judgments and scores.
+    measure : str
+        ``"all[trec]"``, or with another dialect of that family and switches: ``"all[trec;relevant=>=2]"``.
+    per_query : bool
+        Also print the lines of every query.
+    complete, judged_only : bool
+        As in `evaluate`.
+
+    Examples
+    --------
+    >>> from mcrank import Qrels, Run
+    >>> from mcrank.metrics.trec_eval import trec_report
+    >>> trec_report(Qrels([1], ["a"], [1]), Run([1], ["a"], [0.5])).splitlines()[5].split()
+    ['map', 'all', '1.0000']
+    """
+    if not isinstance(qrels, Qrels) or not isinstance(run, Run):
+        raise DataError(f"{measure} prints what trec_eval prints of qrels and a run; give it those two.")
+    dialect = "trec" if measure == "all_trec" else measure.removeprefix("all[").removesuffix("]")
+    if dialect.split(";")[0] not in ("trec", "trec10"):
+        raise MeasureError(f"{measure} must name a dialect of trec_eval: all[trec] or all[trec10].")
+    names = {
+        name: parse_measure(f"{name}[{dialect}]").name
+        for name in ALL_TREC
+        if name not in ("runid", "relstring")
+    }
+    options = {"complete": complete, "judged_only": judged_only}
+    result = evaluate(run, qrels, list(names.values()), **options)
+    lines: list[str] = []
+    if per_query:
+        told = relstrings(judge(qrels, run, **options), names["map"])
+        for place in sorted(range(len(result.qids)), key=lambda q: str(result.qids[q]).encode()):
+            if str(result.qids[place]) in run.queries:
+                lines.extend(_query_lines(result, names, place, told[place]))
+    for name in ALL_TREC:
+        if name == "runid":
+            lines.append(_line(name, "all", run.tag))
+        elif name != "relstring":
+            lines.append(_line(name, "all", _text(name, result.mean[names[name]])))
+    return "\n".join(lines)
+
+
+def relstrings(judged: Judged, measure: str, length: int = 10) -> list[str]:
+    """Return the grades of the first ranks of each query as trec_eval's relstring.
+
+    A digit is a grade, ``>`` one above 9, ``-`` a document outside the judgments, ``.`` one judged below 0.
+
+    Examples
+    --------
+    >>> from mcrank import Qrels, Run
+    >>> from mcrank.data.trec import judge
+    >>> from mcrank.metrics.trec_eval import relstrings
+    >>> run = Run([1, 1, 1], ["a", "u", "b"], [3.0, 2.0, 1.0])
+    >>> relstrings(judge(Qrels([1, 1], ["a", "b"], [2, -1]), run), "map[trec]")
+    ['2-.']
+    """
+    prepared = PreparedMeasure(parse_measure(measure), Layout.of(judged))
+    order = prepared.ranking(prepared.scores_of(judged.scores)).order
+    strings = []
+    for start, end in zip(judged.offsets[:-1].tolist(), judged.ranked_ends.tolist(), strict=True):
+        strings.append("".join(_sign(judged, row) for row in order[start:end][:length].tolist()))
+    return strings
+
+
+def _sign(judged: Judged, row: int) -> str:
+    if judged.outside[row]:
+        return "-"
+    if judged.unjudged_rows[row]:
+        return "."
+    return ">" if judged.y[row] > 9 else str(int(judged.y[row]))
+
+
+def _query_lines(result: Evaluation, names: dict[str, str], place: int, told: str) -> Iterator[str]:
+    query = str(result.qids[place])
+    for name in ALL_TREC:
+        if name == "relstring":
+            yield _line(name, query, f"'{told}'")
+        elif name not in _ONLY_ALL:
+            yield _line(name, query, _text(name, float(result.per_query[names[name]][place])))
+
+
+def _text(name: str, value: float) -> str:
+    return f"{int(value)}" if name in _WHOLE else f"{value:6.4f}"
+
+
+def _line(name: str, query: str, value: str) -> str:
+    return f"{name:<22}\t{query}\t{value}"

@@ -1,0 +1,120 @@
+"""`Walk`: measures that look at one ranked query at a time, with what the judges said of every document.
+
+They describe a finished ranking (a run and its qrels) and have no gradient; NumPy is quick enough for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from mcrank.arrays import BoolArray, FloatArray
+from mcrank.errors import MeasureError
+from mcrank.metrics.layout import Layout
+from mcrank.metrics.measure import Arithmetic
+from mcrank.metrics.precision import Binary
+from mcrank.metrics.ranking import RankedRows
+
+
+class RankedQuery(NamedTuple):
+    """One query: arrays by rank, and what there is to find.
+
+    ``grades`` and ``relevant`` are 0 and False for documents that nobody judged; ``ideal`` has the grades
+    above 0 of all judged documents, falling.
+    """
+
+    grades: FloatArray
+    relevant: BoolArray
+    judged: BoolArray
+    pooled: BoolArray
+    n_relevant: int
+    n_nonrelevant: int
+    ideal: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """A function of each ranked query, on data."""
+
+    function: Callable[[RankedQuery], float]
+    name: str
+    worth: FloatArray
+    relevant: BoolArray
+    layout: Layout
+    empty: BoolArray  # queries that need no walk: nothing is there to find
+    row_worth: FloatArray | None = None  # by row, where levels do not tell the worst order of ties
+
+    @property
+    def depth(self) -> int:
+        """Every rank may matter."""
+        return self.layout.longest
+
+    def fill(self, rows: RankedRows, expected: bool, part: slice, out: FloatArray) -> None:
+        """Fill ``out`` with the value of every query of a part."""
+        if expected:
+            raise MeasureError(
+                f"{self.name} has no mean over tied orders, which its dialect asks for; choose another rule, "
+                "such as ties=file."
+            )
+        for q, (start, end) in enumerate(zip(rows.starts.tolist(), rows.ends.tolist(), strict=True)):
+            query = part.start + q
+            ranked = rows.order[start:end]
+            out[query] = 0.0 if self.empty[query] else self.function(self._query(query, ranked))
+
+    def _query(self, query: int, ranked: np.ndarray) -> RankedQuery:
+        layout = self.layout
+        every = slice(layout.starts[query], layout.stops[query])
+        judged, pooled = layout.judged, layout.pooled
+        relevant = self.relevant[layout.levels[every]]
+        grades = layout.grades[every]
+        n_relevant = int(relevant.sum())
+        return RankedQuery(
+            grades=layout.grades[ranked],
+            relevant=self.relevant[layout.levels[ranked]],
+            judged=judged[ranked],
+            pooled=pooled[ranked],
+            n_relevant=n_relevant,
+            n_nonrelevant=int(judged[every].sum()) - n_relevant,
+            ideal=np.sort(grades[grades > 0.0])[::-1],
+        )
+
+
+@dataclass(frozen=True)
+class WalkMeasure(Binary):
+    """Base of measures that are a function of one ranked query, `value`.
+
+    Examples
+    --------
+    >>> from mcrank.metrics.pool import Bpref
+    >>> from mcrank.metrics.walk import WalkMeasure
+    >>> issubclass(Bpref, WalkMeasure)
+    True
+    """
+
+    words: ClassVar[str] = ""
+    cuts: ClassVar[bool] = False  # whether it takes a cut-off
+    summary: ClassVar[str] = "mean"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.k is not None and not self.cuts:
+            raise MeasureError(f"{self.label} looks at the whole list and takes no k, got {self.k!r}.")
+
+    def value(self, query: RankedQuery) -> float:
+        """Return the value of one query."""
+        raise MeasureError(f"{type(self).__name__} is not a measure that can be computed.")
+
+    def prepare(self, layout: Layout) -> Arithmetic:
+        """Return the measure as a walk; a query without a relevant document scores 0."""
+        relevant, counts = self._relevance(layout)
+        form = Walk(self.value, self.name, relevant, relevant > 0.0, layout, counts == 0.0)
+        return Arithmetic(form, form.empty, weighted=self._is_weighted, summary=self.summary)
+
+    @property
+    def definition(self) -> str:
+        """The definition, in one line."""
+        how = {"mean": "", "geometric": "; geometric mean of max(value, 0.00001)"}[self.summary]
+        return f"{self.words}{how}; {self._relevant_words()}{self._weight_words()}"
