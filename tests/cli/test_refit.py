@@ -33,6 +33,20 @@ def test_refit_is_the_library_s(mcrank_cli, files, tmp_path):
     assert (tmp_path / "n.mcrank").read_bytes() == (tmp_path / "o.mcrank").read_bytes()
 
 
+def test_initial_scores_of_training_leave_the_model_as_it_is(mcrank_cli, files, tmp_path):
+    rows = mcrank.read(files / "train.txt").n_rows
+    start = tmp_path / "start.txt"
+    start.write_text("".join(f"{row % 7}\n" for row in range(rows)))
+    model, fresh = tmp_path / "m.mcrank", tmp_path / "n.mcrank"
+    trained(mcrank_cli, model, "--init-score", str(start))
+    given = ("refit", str(model), "train.txt", "--decay", "0", "--out", str(fresh))
+    values = mcrank.load(model).forest_.value
+    assert mcrank_cli(*given, "--init-score", str(start))[0] == 0
+    assert np.array_equal(mcrank.load(fresh).forest_.value, values)
+    assert mcrank_cli(*given)[0] == 0
+    assert not np.array_equal(mcrank.load(fresh).forest_.value, values)
+
+
 def test_what_cannot_be_refitted(mcrank_cli, tmp_path):
     path = str(tmp_path / "m.mcrank")
     assert mcrank_cli("train", "train.txt", "--ranker", "best-feature", "--out", path)[0] == 0

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mcrank
+from mcrank.boosting import dart
 from mcrank.boosting.dart import dropped_rounds
 from mcrank.errors import OptionError
 from mcrank.rankers.registry import from_bytes, to_bytes
@@ -156,3 +157,25 @@ def test_what_does_not_go_together():
         with pytest.raises(OptionError, match=f"{name} of McRank must be"):
             mcrank.McRank(**{name: odd}).checked_options()
     assert "dart" not in mcrank.McRank(n_estimators=1).fit(data).options_
+
+
+@pytest.mark.filterwarnings("ignore:LambdaMART was interrupted")
+@pytest.mark.parametrize("calls", [4, 5, 6, 7])
+def test_an_interrupted_first_round_leaves_the_model_it_goes_on_from(calls, monkeypatch):
+    data = noisy(120)
+    options = {"dart": True, "drop_rate": 1.0, "skip_drop": 0.0, "num_leaves": 4, "n_jobs": 1}
+    first = mcrank.LambdaMART(n_estimators=2, **options).fit(data)
+    add, left = dart._add, [calls]
+
+    def interrupted(*rest):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        add(*rest)
+
+    # Two calls for the trees there are, two to drop them, then the new one, then both again.
+    monkeypatch.setattr(dart, "_add", interrupted)
+    both = mcrank.LambdaMART(n_estimators=1, **options).fit(data, init_model=first)
+    assert both.n_rounds_ == 2 + (calls == 7)
+    if calls < 7:
+        assert np.array_equal(both.forest_.value, first.forest_.value)

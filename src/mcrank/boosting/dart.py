@@ -72,6 +72,7 @@ class DartBooster(Booster):
             for place, (output, tree) in enumerate(self._grown):
                 _add(self._sums, output, self._values[place][fallen(data.X, tree, self.run)])
         self._done = len(self._grown) // loss.trees_per_round
+        self.remember()  # what an interrupted first round leaves
 
     def _keep(self, trees: list[tuple[int, Tree]]) -> list[tuple[int, Tree]]:
         self._grown += trees

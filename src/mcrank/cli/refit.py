@@ -23,15 +23,29 @@ from mcrank.errors import OptionError
     "--decay", type=float, default=0.9, show_default=True, help="Share of the old value of a leaf, 0 to 1."
 )
 @click.option(
+    "--init-score",
+    metavar="FILE",
+    type=InputPath(),
+    help="Start from these scores, one a line: where training had --init-score.",
+)
+@click.option(
     "--out", required=True, metavar="FILE", type=click.Path(), help="Where to save the model; or -."
 )
 @unjudged_option
 @jobs_option()
 @json_option
 def command(
-    model: str, data: str, decay: float, out: str, unjudged: Unjudged, n_jobs: int | None, as_json: bool
+    model: str,
+    data: str,
+    decay: float,
+    init_score: str | None,
+    out: str,
+    unjudged: Unjudged,
+    n_jobs: int | None,
+    as_json: bool,
 ) -> None:
     """Refit the leaves of MODEL on DATA: decay x old value + (1 - decay) x new; its splits stay."""
+    from mcrank.data.scores import read_scores
     from mcrank.models.file import load
     from mcrank.rankers.registry import to_bytes
     from mcrank.rankers.trees import TreeRanker
@@ -50,7 +64,8 @@ def command(
     if n_jobs is not None:
         ranker.set_params(n_jobs=n_jobs)
     rows = read_alike(data, ranker, unjudged, n_jobs)
-    found = ranker.refit(rows, decay=decay)
+    start = None if init_score is None else read_scores(local_file(init_score))
+    found = ranker.refit(rows, decay=decay, init_score=start)
     if out == STANDARD:
         write_all(to_bytes(found))
     else:
