@@ -6,6 +6,7 @@ import pytest
 
 import mcrank
 from mcrank.errors import DataError, McrankError, MeasureError
+from mcrank.metrics.trec_eval import ALL_TREC
 from tests.metrics import goldens
 
 CASES = {case["name"]: case for case in goldens.load("trec_format")["cases"]}
@@ -48,6 +49,14 @@ def test_trec_eval(name, tool, flag, tmp_path):
     table = printed(
         case["output"]["trec_eval_10.0" + flag]["stdout"] if output["exit_code"] else output["stdout"]
     )
+    report = mcrank.trec_report(
+        mcrank.Qrels.read(tmp_path / "qrels"), mcrank.Run.read(tmp_path / "run"), f"all[{DIALECT[tool]}]",
+        per_query=True, **options,
+    )  # fmt: skip
+    if output["exit_code"] == 0:
+        said = [line for line in output["stdout"].splitlines() if line.split()[0] in ALL_TREC]
+        asked = {line.split()[0] for line in said}
+        assert [line for line in report.splitlines() if line.split()[0] in asked] == said
     counted = sum(value == value for value in result.per_query[measures["ndcg"]])
     assert str(counted) == table["all"].pop("num_q")
     for query, values in table.items():

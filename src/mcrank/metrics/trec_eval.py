@@ -87,7 +87,8 @@ def trec_report(
     if per_query:
         told = relstrings(judge(qrels, run, **options), names["map"])
         for place in sorted(range(len(result.qids)), key=lambda q: str(result.qids[q]).encode()):
-            if str(result.qids[place]) in run.queries:
+            # With -c version 9 counts the queries that a run misses, version 10 prints them too.
+            if str(result.qids[place]) in run.queries or (complete and dialect.startswith("trec10")):
                 lines.extend(_query_lines(result, names, place, told[place]))
     for name in ALL_TREC:
         if name == "runid":
