@@ -151,6 +151,8 @@ def test_a_report_needs_qrels_and_a_dialect_of_trec_eval():
     run, qrels = as_trec([([1], [0])])
     with pytest.raises(MeasureError, match="dialect of trec_eval"):
         mcrank.trec_report(qrels, run, "all[ranx]")
+    with pytest.raises(DataError, match="no query of the run is judged"):
+        mcrank.trec_report(qrels, mcrank.Run(["other"], ["d0"], [1.0]))
     with pytest.raises(DataError, match="qrels and a run"):
         mcrank.trec_report(mcrank.Grades([1], qid=[1]), run)
 

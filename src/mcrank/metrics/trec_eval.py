@@ -83,6 +83,8 @@ def trec_report(
     }
     options = {"complete": complete, "judged_only": judged_only}
     result = evaluate(run, qrels, list(names.values()), **options)
+    if result.mean[names["num_q"]] == 0:
+        raise DataError("no query of the run is judged; compare how run and qrels write their query ids.")
     lines: list[str] = []
     if per_query:
         told = relstrings(judge(qrels, run, **options), names["map"])
