@@ -129,6 +129,25 @@ def test_a_blend_of_forests_is_exact_too():
     assert all(change.exact for change in why.changes)
 
 
+@pytest.mark.parametrize("members", ["mcrank,ranksvm", "mcrank,regression"])
+def test_changes_in_a_query_swap_its_rows_on_the_scale_they_make(members):
+    ranker, query = fitted("blend", standard="query", members=members), TEST.select([0])
+    told = 0
+    for places in ((0, 1), (2, 5), (7, 3)):
+        why = ranker.explain_pair(*places, query=query)
+        for change in why.changes:
+            X = np.array(query.X)
+            X[places["ab".index(change.row)], column_of(ranker, change)] = change.after
+            a, b = ranker.predict(mcrank.Dataset(X, query.y, np.zeros(len(X))))[list(places)]
+            assert (a - b) * why.difference < 0
+            told += 1
+    assert told > 5
+
+
+def column_of(ranker, change):
+    return list(ranker.feature_names_).index(change.feature)
+
+
 def test_a_blend_standardised_in_each_query_is_explained_within_it():
     ranker = fitted("blend", standard="query")
     query = TEST.select([0]) if not hasattr(TEST, "query") else TEST.query(0)

@@ -116,6 +116,15 @@ def test_estimators_of_scikit_learn_form_and_early_stopping():
     np.testing.assert_allclose(ranker.predict_proba(frame), classifier.predict_proba(frame), rtol=1e-13)
 
 
+def test_labels_that_are_no_numbers_need_grades():
+    labels = np.array(["a bad one", "good", "best", "a fair one"])[Y.astype(int) % 4]
+    classifier = lightgbm.LGBMClassifier(n_estimators=2, n_jobs=1, verbose=-1).fit(X, labels)
+    with pytest.raises(ModelFileError, match=r"'good'.*which are no grades; say what each is worth"):
+        mcrank.from_lightgbm(classifier)
+    ranker = mcrank.from_lightgbm(classifier, grades=[0, 1, 2, 3])
+    assert np.abs(ranker.predict_proba(X) - classifier.predict_proba(X)).max() < 1e-15
+
+
 def test_imported_models_serve_every_command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     trained("lambdarank").save_model("lgb.txt")

@@ -30,6 +30,7 @@ Score = Callable[[FeatureArray], FloatArray]
 _GRID = 65  # values tried on each side, rising by a constant factor in distance
 TIED = 1e-13  # share of a score by which it must be beaten: less is rounding
 _CLOSE = 1e-9  # differences of scores that only the scorer itself can judge
+_CELLS = 1 << 18  # scores of whole queries held at a time
 _MOST = np.float32(np.finfo(np.float32).max)
 
 
@@ -68,15 +69,46 @@ class Found(NamedTuple):
     exact: bool
 
 
-def smallest_changes(scorer: Scorer, head: Head, row: FeatureArray, bound: float, rises: bool) -> list[Found]:
+class Company(NamedTuple):
+    """Two rows among their query, in a blend that is standardised in each query: a change of one moves the
+    scale of both.
+    """
+
+    scorer: WeightedSum
+    query: FeatureArray
+    places: tuple[int, int]
+
+    def score(self, changed: int, bound: float) -> Score:
+        """Return what scores copies of one of the two: ``bound`` and how far it is then above the other."""
+        size, (mine, other) = len(self.query), (self.places[changed], self.places[1 - changed])
+        members, whole = self.scorer.members, np.array([0, size])
+        as_it_is = np.array([member.score(self.query, 1, whole) for member in members])
+
+        def score(rows: FeatureArray) -> FloatArray:
+            own, ahead = np.array([member.score(rows, 1, None) for member in members]), np.empty(len(rows))
+            step = max(_CELLS // size, 1)
+            for start in range(0, len(rows), step):
+                part = own[:, start : start + step]
+                copies = part.shape[1]
+                scores = np.tile(as_it_is, copies)
+                scores[:, mine::size] = part
+                scaled = self.scorer.standard.apply(scores, np.arange(copies + 1) * size)
+                sums = (self.scorer.weights @ scaled).reshape(copies, size)
+                ahead[start : start + step] = sums[:, mine] - sums[:, other]
+            return ahead + bound
+
+        return score
+
+
+def smallest_changes(
+    scorer: Scorer, head: Head, row: FeatureArray, bound: float, rises: bool, score: Score | None = None
+) -> list[Found]:
     """Return for each feature that can do it the nearest value with which the score of a row passes a bound.
 
     With ``rises`` the score must come to lie above the bound, else below. A missing value has no distance
-    from others and is left alone.
+    from others and is left alone. ``score`` scores copies of the row, where the scorer alone does not.
     """
-
-    def score(rows: FeatureArray) -> FloatArray:
-        return head.rank(scorer.raw(rows))
+    score = score or (lambda rows: head.rank(scorer.raw(rows)))
 
     slack = TIED * abs(bound)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mcrank.arrays import FeatureArray
-from mcrank.explain.changes import TIED, Change, smallest_changes
+from mcrank.explain.changes import TIED, Change, Company, smallest_changes
 from mcrank.explain.contributions import Setting, score_contributions
 from mcrank.scorers.base import Scorer
 from mcrank.scorers.heads import Head
@@ -161,8 +161,12 @@ def explain_rows(
     b: FeatureArray,
     feature_names: tuple[str, ...],
     names: tuple[str, str],
+    company: Company | None = None,
 ) -> PairExplanation:
-    """Explain the difference between two rows of the matrices a scorer takes."""
+    """Explain the difference between two rows of the matrices a scorer takes.
+
+    ``company`` is their query, where a change of one row moves all scores.
+    """
     rows = np.stack([a, b])
     mine, other = head.rank(scorer.raw(rows)).tolist()
     parts = score_contributions(scorer, head, rows[:1], Setting(reference=b)).values[0, 0]
@@ -173,9 +177,10 @@ def explain_rows(
     changes: list[Change] = []
     if abs(mine - other) > TIED * max(abs(mine), abs(other)):
         for word, row, rises, bound in (("a", a, mine < other, other), ("b", b, other < mine, mine)):
+            score = None if company is None else company.score("ab".index(word), bound)
             changes += [
                 Change(word, feature_names[f], float(row[f]), after, size, exact)
-                for f, after, size, exact in smallest_changes(scorer, head, row, bound, rises)
+                for f, after, size, exact in smallest_changes(scorer, head, row, bound, rises, score)
             ]
     lower = "b" if mine > other else "a"
     changes.sort(key=lambda change: (change.size, change.row != lower))

@@ -114,6 +114,7 @@ class Explainable(Stored):
         >>> bool(abs(sum(why.contributions.values()) - why.difference) < 1e-12)
         True
         """
+        from mcrank.explain.changes import Company
         from mcrank.explain.contributions import with_scale_of
         from mcrank.explain.pair import explain_rows
 
@@ -134,7 +135,10 @@ class Explainable(Stored):
                 rows.append(company[int(row)])
             else:
                 rows.append(self._features(_one_row(row, f"{word} of {where}"), "explain_pair")[0])
-        return explain_rows(scorer, self.head_, rows[0], rows[1], self.feature_names_, names)
+        among = None
+        if scorer is not self.scorer_ and isinstance(a, Integral) and isinstance(b, Integral):
+            among = Company(self.scorer_, company, (int(a), int(b)))
+        return explain_rows(scorer, self.head_, rows[0], rows[1], self.feature_names_, names, among)
 
 
 def _one_row(row: Any, where: str) -> Any:

@@ -129,19 +129,14 @@ def from_lightgbm(
     booster = getattr(model, "booster_", model)
     if not hasattr(booster, "model_to_string"):
         raise wrong_object(model, "from_lightgbm", "a path, a Booster or an LGBMModel")
-    classes = getattr(model, "classes_", None)
-    if grades is None and classes is not None and booster.num_model_per_iteration() > 1:
-        wishes = wishes._replace(grades=_numeric(classes))
-    content = booster.model_to_string().encode()
-    return read_lightgbm(content, "the LightGBM model", wishes).ranker(wishes, "the LightGBM model")
+    labels = getattr(model, "classes_", None) if booster.num_model_per_iteration() > 1 else None
+    known = None if labels is None else np.asarray(labels).tolist()
+    content, where = booster.model_to_string().encode(), "the LightGBM model"
+    return read_lightgbm(content, where, wishes, known).ranker(wishes, where)
 
 
-def _numeric(classes: Any) -> Grades:
-    return [float(c) for c in classes] if np.asarray(classes).dtype.kind in "iuf" else None
-
-
-def read_lightgbm(content: bytes, where: str, wishes: Wishes) -> Outcome:
-    """Return what a text model says."""
+def read_lightgbm(content: bytes, where: str, wishes: Wishes, labels: Sequence[Any] | None = None) -> Outcome:
+    """Return what a text model says; ``labels`` of classes only a model in Python knows."""
     head, trees, ended = _sections(lines_of(content, where), where)
     version = head.text("version", "v2")
     if version not in _VERSIONS:
@@ -167,7 +162,8 @@ def read_lightgbm(content: bytes, where: str, wishes: Wishes) -> Outcome:
         "format": f"text {version}",
         "objective": head.text("objective", "custom"),
     } | ({"boosting": "rf"} if "average_output" in head.lines else {})
-    return Outcome(forest, head_for(kind, outputs, wishes, where), source, _names(head, n_features), rounds)
+    behind = head_for(kind, outputs, wishes, where, labels)
+    return Outcome(forest, behind, source, _names(head, n_features), rounds)
 
 
 def _sections(lines: list[str], where: str) -> tuple[_Section, list[_Section], bool]:
