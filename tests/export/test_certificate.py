@@ -12,6 +12,7 @@ import pytest
 import mcrank
 from mcrank.cli import exits
 from mcrank.cli.main import main
+from mcrank.errors import ModelFileError
 from mcrank.export.bounds import bound
 from mcrank.export.certificate import certify, swapped_pairs
 from mcrank.export.elasticsearch import Elasticsearch
@@ -294,3 +295,13 @@ def test_c_is_compiled_whatever_its_file_is_called(tmp_path):
 
     found = certified(C(), bed.model("ordinal"), tmp_path)
     assert (found.holds, found.twin) == (True, False)
+
+
+@pytest.mark.parametrize("to", ["c", "javascript", "python", "lightgbm", "xgboost", "sql", "vespa"])
+def test_what_is_no_export_is_told(tmp_path, to):
+    ranker, file = bed.ranker("mcrank"), tmp_path / "file"
+    with pytest.raises(ModelFileError, match="does not exist; export the model there first"):
+        ranker.verify(file, to, bed.data(n_queries=2))
+    file.write_text("no model (")
+    with pytest.raises(ModelFileError):
+        ranker.verify(file, to, bed.data(n_queries=2))

@@ -20,6 +20,7 @@ import numpy as np
 
 from mcrank.arrays import FeatureArray, FloatArray, IntArray
 from mcrank.data.dataset import Dataset
+from mcrank.errors import McrankError, ModelFileError
 from mcrank.export.bounds import bound
 from mcrank.export.hard_rows import hard_rows
 from mcrank.export.target import Consumed, Exportable, Target
@@ -188,11 +189,11 @@ def certify(
     """
     file = Path(path)
     ours = model.scores(data.X, n_jobs)
-    scored = target.consume(model, file, data.X)
+    scored = _consumed(model, target, file, data.X)
     hard = hard_rows(model.scorer, n_hard)
     parts = [
         _compare(model, target, data.X, scored),
-        _compare(model, target, hard, target.consume(model, file, hard)),
+        _compare(model, target, hard, _consumed(model, target, file, hard)),
     ]
     prepared = parse_measure(MEASURE).on(data)
     theirs = np.where(np.isnan(scored.scores), -np.inf, scored.scores)
@@ -228,6 +229,24 @@ def certify(
 
 
 _FAR = float(np.finfo(np.float64).max)
+
+
+def _consumed(model: Exportable, target: Target, file: Path, X: FeatureArray) -> Consumed:
+    """Let the consumer score rows; what it says of a file that is no such export becomes one error."""
+    if not file.exists():
+        raise ModelFileError(f"{file} does not exist; export the model there first.")
+    try:
+        return target.consume(model, file, X)
+    except (McrankError, MemoryError):
+        raise
+    except Exception as error:
+        said = getattr(error, "stderr", None) or str(error)
+        words = said.decode(errors="replace") if isinstance(said, bytes) else said
+        first = next((line for line in words.splitlines() if line.strip()), type(error).__name__)
+        raise ModelFileError(
+            f"{file} cannot be scored with as an export of this model to {target.name}: {first.strip()}; "
+            "export the model again."
+        ) from error
 
 
 def _compare(model: Exportable, target: Target, X: FeatureArray, scored: Consumed) -> Comparison:

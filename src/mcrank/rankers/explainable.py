@@ -117,6 +117,7 @@ class Explainable(Stored):
         from mcrank.explain.changes import Company
         from mcrank.explain.contributions import with_scale_of
         from mcrank.explain.pair import explain_rows
+        from mcrank.scorers.blend import WeightedSum
 
         self._check_fitted()
         where = f"{type(self).__name__}.explain_pair"
@@ -135,9 +136,15 @@ class Explainable(Stored):
                 rows.append(company[int(row)])
             else:
                 rows.append(self._features(_one_row(row, f"{word} of {where}"), "explain_pair")[0])
-        among = None
-        if scorer is not self.scorer_ and isinstance(a, Integral) and isinstance(b, Integral):
-            among = Company(self.scorer_, company, (int(a), int(b)))
+        among, whole = None, self.scorer_
+        places = [int(row) for row, _ in given if isinstance(row, Integral)]
+        if (
+            company is not None
+            and scorer is not whole
+            and isinstance(whole, WeightedSum)
+            and len(places) == 2
+        ):
+            among = Company(whole, company, (places[0], places[1]))
         return explain_rows(scorer, self.head_, rows[0], rows[1], self.feature_names_, names, among)
 
 
