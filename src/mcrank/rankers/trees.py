@@ -268,8 +268,7 @@ class TreeRanker(ForestRanker):
 
     def _rate(self, options: Options) -> float:
         """Shrinkage of each tree."""
-        rate: float = options["learning_rate"]
-        return rate
+        return float(options["learning_rate"])
 
     def _check_continued(self, options: Options, where: str) -> None:
         """Raise `OptionError` where trees trained with these options cannot be gone on from."""
