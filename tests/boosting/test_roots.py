@@ -50,6 +50,7 @@ def test_roots_equal_plain_sums(features, outputs, parts, derived):
             check(roots, packing, p.binned.columns, q, features)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("derived", [False, True])
 def test_many_rows(derived):
     """More rows than a chunk, and than a 32-bit half of a word may sum, in one bin at that."""

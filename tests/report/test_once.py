@@ -20,6 +20,8 @@ from mcrank.report.tables import write_tables
 from mcrank.stats import many
 from tests.experiments.made_up import made_up
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def made(monkeypatch):
