@@ -297,7 +297,10 @@ def test_c_is_compiled_whatever_its_file_is_called(tmp_path):
     assert (found.holds, found.twin) == (True, False)
 
 
-@pytest.mark.parametrize("to", ["c", "javascript", "python", "lightgbm", "xgboost", "sql", "vespa"])
+LIBRARIES = [pytest.param(to, marks=pytest.mark.consumer) for to in ("lightgbm", "xgboost")]
+
+
+@pytest.mark.parametrize("to", ["c", "javascript", "python", "sql", "vespa", *LIBRARIES])
 def test_what_is_no_export_is_told(tmp_path, to):
     ranker, file = bed.ranker("mcrank"), tmp_path / "file"
     with pytest.raises(ModelFileError, match="does not exist; export the model there first"):

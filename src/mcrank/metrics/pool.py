@@ -6,7 +6,7 @@ drawn but not judged. Data without qrels is judged throughout.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -72,6 +72,12 @@ class InferredAP(WalkMeasure):
         pooled = (np.cumsum(query.pooled) - 1.0)[above]
         inferred = pooled * (relevant + _EPSILON) / (judged + 2 * _EPSILON)
         return float(np.sum((1.0 + inferred) / (above + 1.0))) / query.n_relevant
+
+    def prepare(self, layout: Layout) -> Arithmetic:
+        """Return the walk; documents of the pool that nobody judged help or harm, as others stand."""
+        prepared = super().prepare(layout)
+        unjudged = bool((layout.pooled & ~layout.judged).any())
+        return replace(prepared, form=replace(prepared.form, no_worst=unjudged))  # type: ignore[type-var]
 
 
 @dataclass(frozen=True)

@@ -127,6 +127,11 @@ class PreparedMeasure:
         """Rows in the order in which equal scores stand; empty for file order."""
         if self.rule in ("file", "expected"):
             return FILE_ORDER
+        if self.rule in ("worst", "best") and getattr(self.form, "no_worst", False):
+            raise MeasureError(
+                f"{self.measure.name} has no worst and no best order of ties where a part of the pool is "
+                "not judged; choose another rule, such as ties=file."
+            )
         worth = getattr(self.form, "row_worth", None)
         if worth is None:
             worth = np.take(self.form.worth, self.layout.levels)

@@ -46,6 +46,7 @@ class Walk:
     layout: Layout
     empty: BoolArray  # queries that need no walk: nothing is there to find
     row_worth: FloatArray | None = None  # by row, where levels do not tell the worst order of ties
+    no_worst: bool = False  # whether nothing tells the worst and the best order of ties
 
     @property
     def depth(self) -> int:
