@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 from hypothesis import settings
@@ -12,4 +13,6 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 # Kernels compile inside the first example, and machines are noisy: a slow example is not a wrong one.
 settings.register_profile("mcrank", deadline=None)
-settings.load_profile("mcrank")
+# A change is let in or not by the same examples every time; everybody's own runs look for further ones.
+settings.register_profile("same", deadline=None, derandomize=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "mcrank"))
