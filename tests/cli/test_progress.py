@@ -48,6 +48,7 @@ def run(code, folder, **streams):
     return subprocess.run([sys.executable, "-c", code], env=environment, cwd=folder, check=True, **streams)
 
 
+@pytest.mark.slow
 def test_compilation_is_announced_once_and_never_when_cached(tmp_path):
     (tmp_path / "kernels.py").write_text(KERNEL)
     first = run(USE, tmp_path, capture_output=True, text=True)

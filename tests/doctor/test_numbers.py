@@ -117,6 +117,7 @@ def test_single_features_are_measured_as_evaluate_measures(table):
         assert finding.values["queries"] == len(several)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(tables((3, 3)), tables((3, 3)), st.integers(0, 8))
 def test_figures_between_splits(first, second, shift):

@@ -192,6 +192,7 @@ ODD_VALUES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_any_odd_value_anywhere_in_the_header_is_refused_or_harmless(name):
     header, arrays = unpack(CONTENTS[name], "it")
@@ -208,6 +209,7 @@ def test_any_odd_value_anywhere_in_the_header_is_refused_or_harmless(name):
             check_accepted(pack(changed, arrays))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())

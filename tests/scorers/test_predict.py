@@ -52,6 +52,7 @@ def test_chains_as_deep_as_they_can_be(leaves):
     assert_same_bits(predict_raw(forest, X), naive.predict_raw(forest, X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("thresholds", [254, 255, 256, 600])
 def test_features_with_more_thresholds_than_a_byte_can_rank(thresholds):
     rng = np.random.default_rng(thresholds)
@@ -83,6 +84,7 @@ def test_negative_zero_is_zero_at_a_threshold():
     assert scores.tolist() == [2.0, 2.0, 4.0, 2.0]
 
 
+@pytest.mark.slow
 def test_forests_testing_more_columns_than_16_bits_number():
     rng = np.random.default_rng(5)
     builder = ForestBuilder(70_000, [0.0])
