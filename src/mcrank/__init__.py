@@ -1,4 +1,4 @@
-"""mcrank: learning to rank with calibrated grades, and evaluation that every tool would sign.
+"""mcrank: learning to rank by the probability of every grade, and evaluation that every tool would sign.
 
 Names are imported when first used, so that ``import mcrank`` and ``mcrank --help`` stay instant.
 """

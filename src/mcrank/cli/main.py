@@ -136,7 +136,7 @@ def with_volume(command: click.Command) -> click.Command:
     help="Show where an error arose; anywhere on the line (also: MCRANK_TRACEBACK=1).",
 )
 def group() -> None:
-    """Learning to rank with calibrated grades, and evaluation that every tool would sign."""
+    """Learning to rank by the probability of every grade, and evaluation that every tool would sign."""
 
 
 with_volume(group)
