@@ -128,3 +128,9 @@ def test_it_tells_how_far_it_is():
     analyze(fitted("best-feature"), TEST.select(np.arange(5)), callback=steps.append)
     assert [step.done for step in steps] == list(range(len(steps)))
     assert steps[-1].of == len(steps)
+
+
+@pytest.mark.parametrize("members", [[], (), "f1"])
+def test_a_group_is_a_list_of_features(members):
+    with pytest.raises(DataError, match="group 'mine' must be a list of features, at least one"):
+        analyze(fitted("best-feature"), TEST.select(np.arange(5)), groups={"mine": members})

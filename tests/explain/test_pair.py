@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mcrank
-from mcrank.errors import DataError
+from mcrank.errors import DataError, OptionError
 from mcrank.explain.between import forest_between
 from mcrank.explain.profile import forest_profiles, steps_of
 from tests.explain.forests import random_forest, random_rows
@@ -194,3 +194,9 @@ def test_json_says_missing_as_null():
 def test_hostile_names_are_written_out():
     text = fitted("regression").explain_pair(TEST.X[0], TEST.X[1], names=("\x1b[31m", "\n")).sentence()
     assert text.isprintable()
+
+
+@pytest.mark.parametrize("names", [("x",), "ab", ("a", "b", "c")])
+def test_a_pair_has_two_names(names):
+    with pytest.raises(OptionError, match=r"names of RankSVM\.explain_pair must be two"):
+        fitted("ranksvm").explain_pair(TEST.X[0], TEST.X[1], names=names)

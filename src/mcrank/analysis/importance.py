@@ -70,6 +70,8 @@ def chosen_groups(view: View, named: Mapping[str, Sequence[str]]) -> list[tuple[
     """
     groups = []
     for group, members in named.items():
+        if isinstance(members, str) or not members:
+            raise DataError(f"group {group!r} must be a list of features, at least one, got {members!r}.")
         for member in members:
             if member not in view.names:
                 hint = did_you_mean(member, view.names, "features:")

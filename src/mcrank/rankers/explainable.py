@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -90,7 +90,7 @@ class Explainable(Stored):
         b: npt.ArrayLike | int,
         *,
         query: Dataset | npt.ArrayLike | None = None,
-        names: tuple[str, str] = ("A", "B"),
+        names: Sequence[str] = ("A", "B"),
     ) -> PairExplanation:
         """Return why row ``a`` is above (or below) row ``b``: what each feature makes of the difference.
 
@@ -102,7 +102,7 @@ class Explainable(Stored):
             The rows; or mappings of feature names to values; or, with ``query``, which of its rows.
         query : Dataset or array-like of shape (rows, features), optional
             All rows of their query; a `Blend` with ``standard="query"`` needs them.
-        names : tuple of two str, default ("A", "B")
+        names : sequence of two str, default ("A", "B")
             What the rows are called in sentences.
 
         Examples
@@ -121,6 +121,8 @@ class Explainable(Stored):
 
         self._check_fitted()
         where = f"{type(self).__name__}.explain_pair"
+        if isinstance(names, str) or len(names) != 2:
+            raise OptionError(f"names of {where} must be two, one for each row, got {names!r}.")
         scorer, company = self.scorer_, None
         if query is not None:
             company = self._features(query, "explain_pair (query)")
@@ -145,7 +147,8 @@ class Explainable(Stored):
             and len(places) == 2
         ):
             among = Company(whole, company, (places[0], places[1]))
-        return explain_rows(scorer, self.head_, rows[0], rows[1], self.feature_names_, names, among)
+        called = (names[0], names[1])
+        return explain_rows(scorer, self.head_, rows[0], rows[1], self.feature_names_, called, among)
 
 
 def _one_row(row: Any, where: str) -> Any:
