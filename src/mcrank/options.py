@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Literal, Self, dataclass_transform, get_type_h
 import numpy as np
 
 from mcrank.errors import OptionError, did_you_mean
+from mcrank.ranges import Search
 
 # What an option is about: the model (kept in its file), the run (threads: not kept), or the run as only a
 # caller in Python sees it (not kept, and no flag of the command line).
@@ -63,6 +64,7 @@ class Option:
         None  # returns a good value as plain ones, raises ValueError of others
     )
     tacit: bool = False  # a model file does not mention the default: it had no such option once
+    search: Search = None  # what tuning tries; None for the value it has
 
     def written(self, value: Any) -> bool:
         """Whether a model file says this value."""
@@ -201,6 +203,7 @@ def option(
     tacit: bool = False,
     parse: Callable[[str], Any] | None = None,
     judge: Callable[[Any], Any] | None = None,
+    search: Search = None,
 ) -> Any:
     """Declare one option of an `Optioned` class; see `mcrank.options`.
 
@@ -223,6 +226,7 @@ def option(
         tacit=tacit,
         parse=parse,
         judge=judge,
+        search=search,
     )
 
 

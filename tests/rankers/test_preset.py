@@ -10,8 +10,8 @@ from sklearn.base import clone
 import mcrank
 from mcrank.errors import OptionError
 from mcrank.experiments.entries import Entry
+from mcrank.rankers.presets import PAPER
 from mcrank.rankers.registry import to_bytes
-from mcrank.rankers.trees import PAPER
 from tests.rankers.test_determinism import noisy
 
 KINDS = [mcrank.McRank, mcrank.OrdinalMcRank, mcrank.RegressionRanker]

@@ -14,6 +14,7 @@ from mcrank.data.dataset import Dataset
 from mcrank.errors import MeasureError
 from mcrank.metrics.prepared import PreparedMeasure
 from mcrank.options import Options, option
+from mcrank.ranges import ROUNDS, OneOf
 from mcrank.rankers.base import Card, Trained, stopping_option
 from mcrank.rankers.linear import LinearRanker
 from mcrank.rounds import Callback, Rounds
@@ -64,15 +65,23 @@ class AdaRank(LinearRanker):
     card: ClassVar[Card] = Card("listwise", "exponential of the measure", "linear", True)
 
     scaling: str = option(default="none", choices=SCALINGS, help="how features are scaled; not, as published")
-    n_estimators: int = option(default=500, low=1, high=2**31 - 1, help="rounds, each adding a feature (T)")
+    n_estimators: int = option(
+        default=500, low=1, high=2**31 - 1, search=ROUNDS, help="rounds, each adding a feature (T)"
+    )
     update: str = option(
         default="ranklib",
         choices=("paper", "ranklib"),
+        search=OneOf("paper", "ranklib"),
         help="weights of queries: exp(-E) of the sum so far, or those before times exp(-alpha E)",
     )
-    signs: bool = option(default=False, help="whether features may also rank low values first")
+    signs: bool = option(
+        default=False, search=OneOf(False, True), help="whether features may also rank low values first"
+    )
     tolerance: float | None = option(
-        default=0.002, low=0, help="stop when a round lowers the measure on the training data by more"
+        default=0.002,
+        low=0,
+        search=OneOf(0.002, None),
+        help="stop when a round lowers the measure on the training data by more",
     )
     enqueue: bool = option(
         default=True,

@@ -17,6 +17,7 @@ from mcrank.data.alignment import columns_of
 from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError, ModelFileError, OptionError
 from mcrank.options import Options, fitted, option
+from mcrank.ranges import Between
 from mcrank.rankers.base import Card, Ranker, Trained
 from mcrank.rankers.registry import RANKERS, from_bytes, from_file, ranker_class, to_bytes
 from mcrank.rounds import Callback, Rounds
@@ -63,7 +64,11 @@ class Blend(Ranker):
         help="weights by coordinate ascent on the measure, by non-negative least squares of gains, or equal",
     )
     shrink: float = option(
-        default=0.5, low=0, high=1, help="share of equal weights in the weights, against chance in small data"
+        default=0.5,
+        low=0,
+        high=1,
+        search=Between(0.0, 1.0),
+        help="share of equal weights in the weights, against chance in small data",
     )
     standard: str = option(
         default="global",

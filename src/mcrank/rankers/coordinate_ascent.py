@@ -11,6 +11,7 @@ import numpy as np
 from mcrank.arrays import FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.options import Options, option
+from mcrank.ranges import Between, OneOf
 from mcrank.rankers.base import Card, Trained, pairs_option
 from mcrank.rankers.linear import LinearRanker
 from mcrank.rounds import Callback, Rounds
@@ -42,7 +43,10 @@ class CoordinateAscent(LinearRanker):
 
     restarts: int = option(default=30, low=1, high=2**31 - 1, help="searches; the best one is kept")
     init: str = option(
-        default="uniform", choices=("uniform", "random"), help="all weights equal at first, or random"
+        default="uniform",
+        choices=("uniform", "random"),
+        search=OneOf("uniform", "random"),
+        help="all weights equal at first, or random",
     )
     search: str = option(
         default="exact",
@@ -51,7 +55,11 @@ class CoordinateAscent(LinearRanker):
     )
     doublings: int = option(default=25, low=1, high=60, help="steps tried in each direction by the grid")
     tol: float = option(
-        default=1e-3, low=0, high=1, help="a restart ends when all weights together gain less than this"
+        default=1e-3,
+        low=0,
+        high=1,
+        search=Between(1e-4, 1e-2, log=True),
+        help="a restart ends when all weights together gain less than this",
     )
     max_sweeps: int = option(default=100, low=1, high=2**31 - 1, help="most passes over all weights")
     random_state: int = option(default=0, low=0, high=2**63 - 1, help="seed of orders and of random weights")

@@ -11,8 +11,9 @@ from mcrank.functions import import_function
 from mcrank.losses.base import Loss
 from mcrank.losses.custom import KNOWN, CustomLoss, loss_name
 from mcrank.options import Options, option
+from mcrank.ranges import OneOf
 from mcrank.rankers.base import Card
-from mcrank.rankers.trees import TreeRanker
+from mcrank.rankers.trees import RATES, TreeRanker
 from mcrank.training.weights import relative_weight
 
 
@@ -48,10 +49,13 @@ class CustomRanker(TreeRanker):
         "command line module:function), or listnet",
     )
     learning_rate: float = option(
-        default=0.1, low=0, high=10, open_low=True, help="shrinkage of each tree (nu)"
+        default=0.1, low=0, high=10, open_low=True, search=RATES, help="shrinkage of each tree (nu)"
     )
     split: str = option(
-        default="newton", choices=("mse", "newton"), help="split gain: least squares, or second order"
+        default="newton",
+        choices=("mse", "newton"),
+        search=OneOf("mse", "newton"),
+        help="split gain: least squares, or second order",
     )
 
     def checked_options(self) -> Options:

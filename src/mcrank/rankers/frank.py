@@ -21,8 +21,9 @@ from mcrank.losses.base import Loss
 from mcrank.losses.boxes import LONG
 from mcrank.losses.pairwise import PAIRS, FidelityLoss
 from mcrank.options import Options, option
+from mcrank.ranges import ROUNDS, Between, OneOf
 from mcrank.rankers.base import Card, Trained
-from mcrank.rankers.trees import TreeRanker
+from mcrank.rankers.trees import RATES, TreeRanker
 from mcrank.rounds import Callback
 from mcrank.scorers.heads import Head
 from mcrank.training.boxed_fidelity import LongQuery
@@ -70,14 +71,26 @@ class FRank(TreeRanker):
     pairs: str = option(
         default="query",
         choices=("all", "query"),
+        search=OneOf("all", "query"),
         help="what has equal weight: every pair, or the pairs of every query together",
     )
     candidates: int = option(
-        default=8, low=1, high=2**31 - 1, help="stumps, each the best of its feature, the loss decides among"
+        default=8,
+        low=1,
+        high=2**31 - 1,
+        search=Between(1, 32, log=True),
+        help="stumps, each the best of its feature, the loss decides among",
     )
-    n_estimators: int = option(default=500, low=1, high=2**31 - 1, help="rounds, each adding a stump or tree")
+    n_estimators: int = option(
+        default=500, low=1, high=2**31 - 1, search=ROUNDS, help="rounds, each adding a stump or tree"
+    )
     learning_rate: float = option(
-        default=0.1, low=0, high=10, open_low=True, help="shrinkage of each stump or tree; 1 as published"
+        default=0.1,
+        low=0,
+        high=10,
+        open_low=True,
+        search=RATES,
+        help="shrinkage of each stump or tree; 1 as published",
     )
 
     def _check_continued(self, options: dict[str, Any], where: str) -> None:

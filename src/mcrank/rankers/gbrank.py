@@ -11,8 +11,9 @@ from mcrank.errors import OptionError
 from mcrank.losses.base import Loss
 from mcrank.losses.hinges import SquaredHinge, ViolationTargets
 from mcrank.options import Options, option
+from mcrank.ranges import Between, OneOf
 from mcrank.rankers.base import Card, Trained
-from mcrank.rankers.trees import TreeRanker
+from mcrank.rankers.trees import RATES, TreeRanker
 from mcrank.scorers.heads import Head
 from mcrank.training.weights import relative_weight
 
@@ -48,15 +49,22 @@ class GBRank(TreeRanker):
         low=0,
         high=10,
         open_low=True,
+        search=RATES,
         help="shrinkage of each tree (nu, eta); None for 0.1, or 1 with form=average",
     )
     split: str = option(
         default="newton",
         choices=("mse", "newton"),
+        search=OneOf("mse", "newton"),
         help="split gain: least squares, or second order; form=average is least squares either way",
     )
     margin: float = option(
-        default=1.0, low=0, high=1e6, open_low=True, help="lead that a better row must have (tau)"
+        default=1.0,
+        low=0,
+        high=1e6,
+        open_low=True,
+        search=Between(0.1, 10.0, log=True),
+        help="lead that a better row must have (tau)",
     )
 
     def _rate(self, options: Options) -> float:

@@ -8,8 +8,9 @@ from mcrank.data.dataset import Dataset
 from mcrank.losses.base import Loss
 from mcrank.losses.lambdas import MOST_PAIRS, LambdaLoss
 from mcrank.options import option
+from mcrank.ranges import OneOf
 from mcrank.rankers.base import Card, pairs_option
-from mcrank.rankers.trees import TreeRanker
+from mcrank.rankers.trees import RATES, TreeRanker
 from mcrank.training.weights import relative_weight
 
 
@@ -36,10 +37,13 @@ class LambdaMART(TreeRanker):
     card: ClassVar[Card] = Card("listwise", "pairwise logistic x change of the measure", "trees", True)
 
     learning_rate: float = option(
-        default=0.1, low=0, high=10, open_low=True, help="shrinkage of each tree (nu)"
+        default=0.1, low=0, high=10, open_low=True, search=RATES, help="shrinkage of each tree (nu)"
     )
     split: str = option(
-        default="newton", choices=("mse", "newton"), help="split gain: least squares, or second order"
+        default="newton",
+        choices=("mse", "newton"),
+        search=OneOf("mse", "newton"),
+        help="split gain: least squares, or second order",
     )
     sigma: float = option(
         default=1.0, low=0, high=1000, open_low=True, help="steepness of the logistic curve of a pair"
@@ -48,10 +52,13 @@ class LambdaMART(TreeRanker):
         default=None,
         low=1,
         high=2**31 - 1,
+        search=OneOf(None, 20, 40),
         help="only pairs with a row within so many ranks; None for all that the measure looks at",
     )
     norm: bool = option(
-        default=False, help="divide by the distance of the scores and scale each query, as LightGBM does"
+        default=False,
+        search=OneOf(False, True),
+        help="divide by the distance of the scores and scale each query, as LightGBM does",
     )
 
     max_pairs: int = pairs_option(MOST_PAIRS, "pairs a round weighs")

@@ -6,6 +6,7 @@ from typing import Any
 
 from mcrank.arrays import Arrays, FloatArray
 from mcrank.options import fitted, option
+from mcrank.ranges import OneOf
 from mcrank.rankers.base import Ranker
 from mcrank.scorers.linear import Linear
 from mcrank.scorers.scaling import SCALINGS, Scaling
@@ -16,6 +17,7 @@ def scaling_option(default: str) -> Any:
     return option(
         default=default,
         choices=SCALINGS,
+        search=OneOf("zscore", "minmax", "log"),
         help="how features are scaled: not, to variance 1, to 0..1, or log(1 + |x|) to variance 1",
     )
 

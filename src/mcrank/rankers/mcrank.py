@@ -18,9 +18,11 @@ from mcrank.losses.base import Loss
 from mcrank.losses.multiclass import MulticlassLoss
 from mcrank.losses.ordinal import OrdinalLoss
 from mcrank.options import Options, option
+from mcrank.ranges import OneOf
 from mcrank.rankers.base import Card
 from mcrank.rankers.graded import GradedRanker
-from mcrank.rankers.trees import PAPER, TreeRanker, preset_option
+from mcrank.rankers.presets import PAPER, preset_option
+from mcrank.rankers.trees import TreeRanker
 from mcrank.scorers.heads import Head
 from mcrank.training.weights import relative_weight
 
@@ -39,6 +41,7 @@ class GradeRanker(TreeRanker, GradedRanker):
     init: str = option(
         default="zero",
         choices=("zero", "prior"),
+        search=OneOf("zero", "prior"),
         help="start from score 0, as the paper, or from the shares of the grades, ahead in early rounds",
     )
 

@@ -18,6 +18,7 @@ from mcrank.losses.pairwise import PairwiseLogistic
 from mcrank.metrics.kendall import Kendall
 from mcrank.metrics.measure import Measure
 from mcrank.options import Options, fitted, option
+from mcrank.ranges import ROUNDS, Between, OneOf
 from mcrank.rankers.base import Card, Trained, pairs_option, stopping_option
 from mcrank.rankers.linear import WeightedRanker, scaling_option
 from mcrank.rounds import Callback, Rounds
@@ -47,16 +48,42 @@ class NetRanker(WeightedRanker):
     # within chance of each other; 1e-2 is worse. On the artificial data of the papers eight queries a step
     # end higher than one. Where features are counts (MSLR) "log" gains 0.02 to 0.03 over "zscore"; elsewhere
     # the two lie within chance of each other.
-    hidden: str = option(default="32", help="units of each hidden layer, such as 32 or 64,32; up to 3 layers")
-    activation: str = option(default="tanh", choices=tuple(ACTIVATIONS), help="what a hidden unit computes")
-    epochs: int = option(default=200, low=1, high=2**31 - 1, help="passes over the training queries")
+    hidden: str = option(
+        default="32",
+        search=OneOf("16", "32", "64", "64,32"),
+        help="units of each hidden layer, such as 32 or 64,32; up to 3 layers",
+    )
+    activation: str = option(
+        default="tanh",
+        choices=tuple(ACTIVATIONS),
+        search=OneOf(*ACTIVATIONS),
+        help="what a hidden unit computes",
+    )
+    epochs: int = option(
+        default=200, low=1, high=2**31 - 1, search=ROUNDS, help="passes over the training queries"
+    )
     early_stopping_rounds: int | None = stopping_option(20, "epochs")
     optimizer: str = option(
         default="adam", choices=OPTIMIZERS, help="Adam, or plain steps halved when the training error rises"
     )
-    learning_rate: float = option(default=0.001, low=0, high=10, open_low=True, help="length of a step")
-    batch_queries: int = option(default=8, low=1, high=2**31 - 1, help="queries of each step")
-    l2: float = option(default=0.03, low=0, high=1, help="share of the weights lost with a step of rate 1")
+    learning_rate: float = option(
+        default=0.001,
+        low=0,
+        high=10,
+        open_low=True,
+        search=Between(1e-4, 1e-2, log=True),
+        help="length of a step",
+    )
+    batch_queries: int = option(
+        default=8, low=1, high=2**31 - 1, search=Between(2, 64, log=True), help="queries of each step"
+    )
+    l2: float = option(
+        default=0.03,
+        low=0,
+        high=1,
+        search=Between(1e-3, 1.0, log=True),
+        help="share of the weights lost with a step of rate 1",
+    )
     scaling: str = scaling_option("log")
     sigma: float = option(
         default=1.0, low=0, high=1e6, open_low=True, help="steepness of the logistic curve of a pair"

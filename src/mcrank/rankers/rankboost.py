@@ -24,6 +24,7 @@ from mcrank.kernels.fenwick import add_at, sum_upto
 from mcrank.losses.boxes import LONG
 from mcrank.losses.pairwise import PAIRS, PairArrays
 from mcrank.options import Options, option
+from mcrank.ranges import ROUNDS, OneOf
 from mcrank.rankers.base import Card, Trained, stopping_option
 from mcrank.rankers.trees import ForestRanker
 from mcrank.rounds import Callback
@@ -69,15 +70,19 @@ class RankBoost(ForestRanker):
     name: ClassVar[str] = "rankboost"
     card: ClassVar[Card] = Card("pairwise", "exponential of pairs", "stumps", False)
 
-    n_estimators: int = option(default=300, low=1, high=2**31 - 1, help="rounds, each adding a stump")
+    n_estimators: int = option(
+        default=300, low=1, high=2**31 - 1, search=ROUNDS, help="rounds, each adding a stump"
+    )
     criterion: str = option(
         default="abs",
         choices=tuple(_RULES),
+        search=OneOf(*_RULES),
         help="which stump is best: largest r, largest |r|, or smallest loss after it",
     )
     pairs: str = option(
         default="all",
         choices=("all", "query"),
+        search=OneOf("all", "query"),
         help="what has equal weight at the start: every pair, or the pairs of every query together",
     )
     thresholds: int | None = option(
@@ -86,7 +91,9 @@ class RankBoost(ForestRanker):
         high=65534,
         help="thresholds of equal distance a feature may be cut at, 10 in RankLib; None for all between bins",
     )
-    max_bins: int = option(default=256, low=2, high=65536, help="most bins of a feature")
+    max_bins: int = option(
+        default=256, low=2, high=65536, search=OneOf(16, 64, 256), help="most bins of a feature"
+    )
     binning: str = option(default="adaptive", choices=BINNINGS, help="how features are cut into bins")
     early_stopping_rounds: int | None = stopping_option()
 

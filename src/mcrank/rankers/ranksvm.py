@@ -12,6 +12,7 @@ from mcrank.arrays import Arrays, FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.errors import ModelFileError
 from mcrank.options import Options, fitted, option
+from mcrank.ranges import Between, OneOf
 from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.linear import LinearRanker
 from mcrank.rounds import Callback, Rounds
@@ -53,6 +54,7 @@ class RankSVM(LinearRanker):
         low=0,
         high=1e12,
         open_low=True,
+        search=Between(1e-6, 1e4, log=True),
         help="cost of a pair; None: the best of 1e-6 to 1e4 on validation data, and without any the cost at "
         "which the pairs of a query weigh 1 on average",
     )
@@ -62,6 +64,7 @@ class RankSVM(LinearRanker):
     pairs: str = option(
         default="pair",
         choices=("pair", "query"),
+        search=OneOf("pair", "query"),
         help="every pair weighs 1, or all pairs of a query together",
     )
     tol: float = option(

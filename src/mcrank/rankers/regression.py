@@ -13,8 +13,10 @@ from mcrank.errors import DataError, OptionError
 from mcrank.losses.base import Loss
 from mcrank.losses.regression import RegressionLoss
 from mcrank.options import Options, option
+from mcrank.ranges import OneOf
 from mcrank.rankers.base import Card
-from mcrank.rankers.trees import PAPER, TreeRanker, preset_option
+from mcrank.rankers.presets import PAPER, preset_option
+from mcrank.rankers.trees import TreeRanker
 from mcrank.training.weights import relative_weight
 
 LARGEST_TARGET = 1e100  # its square is still a number
@@ -40,7 +42,10 @@ class RegressionRanker(TreeRanker):
     preset: str | None = preset_option()
     loss: str = option(default="l2", choices=("l2", "lad"), help="least squares, or least absolute deviation")
     target: str = option(
-        default="gain", choices=("gain", "grade"), help="regress on 2^grade - 1, or on the grade itself"
+        default="gain",
+        choices=("gain", "grade"),
+        search=OneOf("gain", "grade"),
+        help="regress on 2^grade - 1, or on the grade itself",
     )
 
     def _check_together(self, options: Options) -> None:

@@ -18,6 +18,7 @@ from mcrank.errors import DataError, ModelFileError, OptionError
 from mcrank.losses.base import Loss
 from mcrank.losses.quantize import MOST_ROWS
 from mcrank.options import Options, fitted, option
+from mcrank.ranges import ROUNDS, Between, OneOf
 from mcrank.rankers.base import Ranker, Trained, stopping_option
 from mcrank.rankers.constraints import (
     factors,
@@ -37,30 +38,7 @@ if TYPE_CHECKING:
     from mcrank.rankers.start import Beginning
     from mcrank.rankers.stored import Stored
 
-# What the paper says of its trees, or leaves to whoever follows it: none of it hangs on our defaults.
-PAPER = {
-    "n_estimators": 1000,
-    "num_leaves": 10,
-    "learning_rate": 0.05,
-    "max_bins": 256,
-    "binning": "adaptive",
-    "min_samples_leaf": 10,
-    "split": "mse",
-    "subsample": 1.0,
-    "colsample": 1.0,
-    "max_leaf_value": 1e4,
-}
-
-
-def preset_option() -> Any:
-    """Declare ``preset`` of the rankers that are in the paper."""
-    return option(
-        default=None,
-        choices=("paper",),
-        scope="run",
-        help="paper: the settings of the McRank paper (M 1000, J 10, nu 0.05, 256 adaptive bins, "
-        "least-squares splits); options given beside it win",
-    )
+RATES = Between(0.02, 0.3, log=True)  # of shrinkage that tuning tries
 
 
 def _limits(options: Options, data: Dataset) -> LimitOptions:
@@ -101,24 +79,43 @@ class TreeRanker(ForestRanker):
     (`_head`).
     """
 
-    n_estimators: int = option(default=1000, low=1, high=2**31 - 1, help="boosting rounds (M of the paper)")
-    num_leaves: int = option(default=10, low=2, high=2**31 - 1, help="leaves of each tree (J)")
+    n_estimators: int = option(
+        default=1000, low=1, high=2**31 - 1, search=ROUNDS, help="boosting rounds (M of the paper)"
+    )
+    num_leaves: int = option(
+        default=10, low=2, high=2**31 - 1, search=Between(4, 64, log=True), help="leaves of each tree (J)"
+    )
     learning_rate: float = option(
-        default=0.05, low=0, high=10, open_low=True, help="shrinkage of each tree (nu)"
+        default=0.05, low=0, high=10, open_low=True, search=RATES, help="shrinkage of each tree (nu)"
     )
     max_bins: int = option(
         default=256, low=2, high=65536, help="most bins of a feature (B); above 256 they take 16 bits"
     )
     binning: str = option(default="adaptive", choices=BINNINGS, help="how features are cut into bins")
-    min_samples_leaf: int = option(default=10, low=1, high=2**31 - 1, help="fewest rows in a leaf")
+    min_samples_leaf: int = option(
+        default=10, low=1, high=2**31 - 1, search=Between(5, 200, log=True), help="fewest rows in a leaf"
+    )
     split: str = option(
-        default="mse", choices=("mse", "newton"), help="split gain: least squares, or robust LogitBoost"
+        default="mse",
+        choices=("mse", "newton"),
+        search=OneOf("mse", "newton"),
+        help="split gain: least squares, or robust LogitBoost",
     )
     subsample: float = option(
-        default=1.0, low=0, high=1, open_low=True, help="share of the queries each round sees"
+        default=1.0,
+        low=0,
+        high=1,
+        open_low=True,
+        search=Between(0.5, 1.0),
+        help="share of the queries each round sees",
     )
     colsample: float = option(
-        default=1.0, low=0, high=1, open_low=True, help="share of the features each tree sees"
+        default=1.0,
+        low=0,
+        high=1,
+        open_low=True,
+        search=Between(0.3, 1.0),
+        help="share of the features each tree sees",
     )
     colsample_node: float = option(
         default=1.0, low=0, high=1, open_low=True, tacit=True, help="share of those features each node sees"
