@@ -16,6 +16,7 @@ __version__ = "0.2.0.dev0"  # the one place that says it
 _HOMES = {
     "Dataset": "mcrank.data.dataset",
     "read": "mcrank.data.read",
+    "scan": "mcrank.data.scan",
     "write": "mcrank.data.write",
     "read_folds": "mcrank.data.folds",
     "split": "mcrank.data.folds",
@@ -101,6 +102,7 @@ if TYPE_CHECKING:
     from mcrank.data.grades import Grades as Grades
     from mcrank.data.join import join_trec as join_trec
     from mcrank.data.read import read as read
+    from mcrank.data.scan import scan as scan
     from mcrank.data.trec import Qrels as Qrels
     from mcrank.data.trec import Run as Run
     from mcrank.data.write import write as write

@@ -115,7 +115,7 @@ def test_equals_scikit_learn(lines, final_newline):
     rows, _ = letor.kernels.count_rows(chunk_text, len(content) + 1)
     assert rows == len(y) == len(qid)
     got_X, got_y = np.empty((rows, X.shape[1]), dtype=np.float32), np.empty(rows)
-    parsed = letor._parse(
+    parsed = letor.parse(
         sources.Chunk("x", chunk_text, len(content) + 1, 1), got_X, got_y, letor.LetorOptions()
     )
     with np.errstate(over="ignore"):
@@ -147,7 +147,7 @@ def test_every_number_is_pythons(texts):
     text = np.zeros(size + sources.PADDING, dtype=np.uint8)
     text[:size] = np.frombuffer(line.encode(), dtype=np.uint8)
     X = np.empty((1, len(words)), dtype=np.float32)
-    letor._parse(sources.Chunk("x", text, size, 1), X, np.empty(1), letor.LetorOptions())
+    letor.parse(sources.Chunk("x", text, size, 1), X, np.empty(1), letor.LetorOptions())
     np.testing.assert_array_equal(X[0], np.array(values, dtype=np.float32))
     finite = ~np.isnan(X[0])
     np.testing.assert_array_equal(
@@ -169,7 +169,7 @@ def test_long_decimals_near_float32_ties(seed):
     text = np.zeros(len(line) + sources.PADDING, dtype=np.uint8)
     text[: len(line)] = np.frombuffer(line.encode(), dtype=np.uint8)
     X = np.empty((1, len(texts)), dtype=np.float32)
-    letor._parse(sources.Chunk("x", text, len(line), 1), X, np.empty(1), letor.LetorOptions())
+    letor.parse(sources.Chunk("x", text, len(line), 1), X, np.empty(1), letor.LetorOptions())
     np.testing.assert_array_equal(X[0], np.array([float(t) for t in texts]).astype(np.float32))
 
 

@@ -1,59 +1,160 @@
-"""Quick passes over grades and query ids answer as the general ones do."""
+"""`scan`: batches and parts hold what `read` reads, whatever the files are cut into."""
+
+from __future__ import annotations
+
+import gzip
+import pickle
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+import pytest
 
-from mcrank import Grades
-from mcrank.data.checks import group_rows
-from mcrank.data.scan import are_grades, find_runs, whole_grades
+import mcrank
+from mcrank.data import sources, table_batches
 
-
-@settings(max_examples=60)
-@given(st.lists(st.sampled_from([0.0, 1.0, 2.5, -0.0, -1.0, np.nan, np.inf, -np.inf, 1e308]), min_size=1))
-def test_grades_are_finite_and_not_negative(values):
-    grades = np.array(values)
-    grades.flags.writeable = False
-    assert are_grades(grades) == bool((np.isfinite(grades) & (grades >= 0)).all())
-
-
-@settings(max_examples=100)
-@given(
-    st.lists(
-        st.sampled_from([0.0, -0.0, 1.0, 4.0, 255.0])
-        | st.sampled_from([0.5, 256.0, -1.0, np.nan, np.inf, 2.0**40]),
-        min_size=1,
-        max_size=40,
-    )
-)
-def test_grades_that_fit_a_byte(values):
-    grades = np.array(values)
-    small = np.empty(len(grades), dtype=np.uint8)
-    fits = bool(np.isin(grades, np.arange(256.0)).all())
-    assert whole_grades(grades, small) == fits
-    if fits:
-        assert small.tolist() == grades.tolist()
+LINES = [
+    "2 qid:a 1:0.5 3:1 #docid = A",
+    "0 qid:a 2:NULL",
+    "# nothing",
+    "1 qid:b 1:7",
+    "0 qid:b",
+    "3 qid:c 5:1e-3",
+    "0 qid:c 1:1",
+    "1 qid:c 1:2",
+]
 
 
-def test_small_grades_follow_the_order_of_the_queries():
-    made = Grades(np.array([0.0, 1.0, 2.0]), qid=["b", "a", "b"])
-    assert made.small.tolist() == made.y.tolist() == [0, 2, 1]
-    assert Grades(np.array([0.5, 1.0]), qid=[1, 1]).small is None
-
-
-@settings(max_examples=100)
-@given(st.lists(st.integers(-2, 2), min_size=1, max_size=12), st.booleans(), st.sampled_from([1, 20, 33]))
-def test_runs_of_ids(values, rising, repeats):
-    ids = np.repeat(np.array(sorted(values) if rising else values, dtype=np.int64), repeats)
-    starts = np.empty(len(ids), dtype=np.int64)
-    runs = find_runs(ids, starts)
-    if (np.diff(ids) < 0).any():
-        assert runs == 0
+def same(one, other):
+    assert one.feature_names == other.feature_names
+    assert one.named == other.named
+    for name in ("X", "y", "offsets", "qids"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    if other.weight is None:
+        assert one.weight is None
     else:
-        assert starts[:runs].tolist() == [0, *(np.flatnonzero(np.diff(ids)) + 1).tolist()]
-    order, offsets, qids = group_rows(ids)
-    made = Grades(np.zeros(len(ids)), ids)
-    assert made.offsets.tolist() == offsets.tolist()
-    assert made.qids.tolist() == qids.tolist()
-    assert (made.source_rows is None) == (order is None)
-    assert order is None or made.source_rows.tolist() == order.tolist()
+        np.testing.assert_array_equal(one.weight, other.weight)
+
+
+@pytest.fixture
+def letor(tmp_path):
+    (tmp_path / "a.txt").write_text("\n".join(LINES[:4]) + "\n")
+    (tmp_path / "b.txt").write_text("\n".join(LINES[4:]) + "\n")
+    return tmp_path / "*.txt"
+
+
+@pytest.fixture
+def parquet(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    rng = np.random.default_rng(0)
+    rows = 500
+    columns = {
+        "qid": np.sort(rng.integers(0, 40, rows)), "label": rng.integers(0, 5, rows), "w": rng.random(rows),
+        "b": rng.normal(size=rows), "a": rng.integers(0, 9, rows),
+    }  # fmt: skip
+    table = pa.table(columns)
+    for i in range(2):
+        part = table.slice(250 * i, 250)
+        pq.write_table(part, tmp_path / f"{i}.parquet", row_group_size=37)
+        with pa.OSFile(str(tmp_path / f"{i}.arrow"), "wb") as sink, pa.ipc.new_file(sink, part.schema) as out:
+            out.write_table(part, max_chunksize=90)
+    return tmp_path
+
+
+def test_nothing_is_read_before_it_is_asked_for(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text("this is no data\n")
+    plan = mcrank.scan(path)
+    with pytest.raises(mcrank.DataError, match=r"x\.txt, line 1"):
+        plan.read()
+
+
+@pytest.mark.parametrize("chunk", [16, 40, 1 << 20])
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_letor_text_is_what_read_reads(letor, chunk, jobs, monkeypatch):
+    monkeypatch.setattr(sources, "CHUNK_BYTES", chunk)
+    for options in ({}, {"absent": "missing"}, {"n_features": 6}):
+        same(mcrank.scan(letor, **options).read(jobs), mcrank.read(letor, **options))
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+@pytest.mark.parametrize("rows", [7, 100, 16384])
+def test_tables_are_what_read_reads(parquet, suffix, rows, monkeypatch):
+    monkeypatch.setattr(table_batches, "_ROWS", rows)
+    for options in ({}, {"weight": "w"}, {"features": ["a"], "grade": "label"}):
+        source = parquet / f"*.{suffix}"
+        same(mcrank.scan(source, **options).read(), mcrank.read(source, **options))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 50])
+def test_parts_are_whole_queries_and_all_of_them(letor, parquet, count):
+    for source in (letor, parquet / "*.parquet", parquet / "*.arrow"):
+        whole = mcrank.read(source)
+        parts = [pickle.loads(pickle.dumps(part)).read() for part in mcrank.scan(source).parts(count)]
+        assert 1 <= len(parts) <= count
+        assert sum(part.n_rows for part in parts) == whole.n_rows
+        np.testing.assert_array_equal(np.concatenate([part.y for part in parts]), whole.y)
+        if "arrow" not in str(source):  # a query may run on from one file into the next
+            assert sum(part.n_queries for part in parts) == whole.n_queries
+
+
+def test_compressed_text_is_cut_between_files(tmp_path):
+    for i, lines in enumerate((LINES[:5], LINES[5:])):
+        (tmp_path / f"{i}.txt.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    parts = mcrank.scan(tmp_path / "*.gz").parts(5)
+    assert [part.read().n_rows for part in parts] == [4, 3]
+
+
+@pytest.mark.parametrize("unjudged", ["error", "zero", "drop"])
+def test_rows_without_a_grade(tmp_path, unjudged):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    path, table = tmp_path / "x.txt", tmp_path / "x.parquet"
+    path.write_text("-1 qid:1 1:1\n1 qid:1 1:2\n-1 qid:2 1:3\n0 qid:3 1:4\n")
+    columns = {"qid": [1, 1, 2, 3], "label": [None, 1, -1, 0], "f": [1.0, 2, 3, 4]}
+    pq.write_table(pa.table(columns), table)
+    for source in (path, table):
+        plan = mcrank.scan(source, unjudged=unjudged)
+        if unjudged == "error":
+            with pytest.raises(mcrank.DataError, match="unjudged="):
+                plan.read()
+        else:
+            same(plan.read(), mcrank.read(source, unjudged=unjudged))
+
+
+def test_nothing_left_after_dropping(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text("-1 qid:1 1:1\n")
+    with pytest.raises(mcrank.DataError, match="every row"):
+        mcrank.scan(path, unjudged="drop").read()
+
+
+def test_what_cannot_be_scanned_is_refused_at_once(tmp_path):
+    (tmp_path / "x.csv").write_text("qid,label,f\n1,0,1\n")
+    (tmp_path / "x.txt").write_text(LINES[0])
+    with pytest.raises(mcrank.DataError, match="Parquet"):
+        mcrank.scan(tmp_path / "x.csv")
+    with pytest.raises(mcrank.DataError, match="scan takes paths"):
+        mcrank.scan({"a": [1]}.items())
+    with pytest.raises(mcrank.OptionError, match="qid of scan is for tables"):
+        mcrank.scan(tmp_path / "x.txt", qid="qid")
+    with pytest.raises(mcrank.OptionError, match="name of a column"):
+        mcrank.scan(tmp_path / "x.txt", grade=np.zeros(1))
+    with pytest.raises(mcrank.OptionError, match=r"count of Scan\.parts"):
+        mcrank.scan(tmp_path / "x.txt").parts(0)
+
+
+def test_files_with_other_columns_are_refused(parquet):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table({"qid": [1], "label": [0], "c": [1.0]}), parquet / "2.parquet")
+    with pytest.raises(mcrank.DataError, match=r"2\.parquet has other columns"):
+        mcrank.scan(parquet / "*.parquet").read()
+
+
+def test_a_damaged_file_is_one_error(parquet):
+    path = parquet / "0.parquet"
+    content = bytearray(path.read_bytes())
+    content[200:260] = bytes(60)
+    path.write_bytes(content)
+    with pytest.raises(mcrank.DataError, match=r"0\.parquet"):
+        mcrank.scan(path).read()

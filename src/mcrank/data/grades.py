@@ -101,7 +101,7 @@ def _small_grades(given: Array, jobs: int) -> ByteArray | None:
     """Return the grades as bytes, or None where they are not integers from 0 to 255 (or not float64)."""
     if not _is_column(given):
         return None
-    from mcrank.data.scan import whole_grades
+    from mcrank.data.passes import whole_grades
 
     small = np.empty(len(given), dtype=np.uint8)
     whole = []
@@ -116,7 +116,7 @@ def _small_grades(given: Array, jobs: int) -> ByteArray | None:
 def _are_grades(given: Array) -> bool:
     if not _is_column(given):
         return False
-    from mcrank.data.scan import are_grades
+    from mcrank.data.passes import are_grades
 
     return bool(are_grades(given))
 
@@ -128,7 +128,7 @@ def _is_column(given: Array) -> bool:
 def _grouped(qid: Array, jobs: int) -> tuple[IntArray | None, IntArray, Array]:
     """As `group_rows`; integer ids that rise from query to query, as in most evaluations, in quick passes."""
     if qid.dtype == np.int64 and qid.flags.c_contiguous:
-        from mcrank.data.scan import find_runs
+        from mcrank.data.passes import find_runs
 
         parts = _parts(len(qid), jobs)
         starts = np.empty(len(qid) + len(parts), dtype=np.int64)

@@ -50,7 +50,7 @@ class LetorOptions:
 
 
 @dataclass
-class _Parsed:
+class Parsed:
     """What one chunk gave, besides its rows of the matrix."""
 
     chunk: Chunk
@@ -129,10 +129,10 @@ def _read_once(
     n_jobs: int,
     progress: Progress | None,
     total: int,
-) -> tuple[_Rows, list[_Parsed], int]:
+) -> tuple[_Rows, list[Parsed], int]:
     buffers, consumed = Buffers(), [0]
     rows: _Rows | None = None
-    parsed: list[_Parsed] = []
+    parsed: list[Parsed] = []
     ahead = n_jobs if n_jobs > 1 else 0  # chunks read before the parsing of one is waited for
 
     def collect(leave: int) -> None:
@@ -143,7 +143,7 @@ def _read_once(
             if progress is not None:
                 progress(consumed[0], total)
 
-    with InOrder[_Parsed](n_jobs) as work, closing(_all_chunks(files, buffers, consumed)) as chunks:
+    with InOrder[Parsed](n_jobs) as work, closing(_all_chunks(files, buffers, consumed)) as chunks:
         for chunk in chunks:
             if rows is None:
                 rows = _first_rows(chunk, width, options, total / max(1, consumed[0]))
@@ -153,7 +153,7 @@ def _read_once(
                 rows.reserve(needed + needed // 8)
             part = slice(rows.used, needed)
             # A width of our own guessing may be too small: then values beyond it are counted, not kept.
-            work.add(partial(_parse, chunk, rows.X[part], rows.y[part], options))
+            work.add(partial(parse, chunk, rows.X[part], rows.y[part], options))
             rows.used = needed
             collect(ahead)
         collect(0)
@@ -172,7 +172,7 @@ def _first_rows(chunk: Chunk, width: int | None, options: LetorOptions, parts: f
     count = chunk.rows
     if width is None:
         nothing = np.empty((count, 0), dtype=np.float32)
-        width = _parse(chunk, nothing, np.empty(count), options).largest
+        width = parse(chunk, nothing, np.empty(count), options).largest
     expected = count + int(1.05 * count * parts)
     if 4 * expected * width > _machine_memory():
         return _Rows(width)
@@ -186,7 +186,7 @@ def _first_rows(chunk: Chunk, width: int | None, options: LetorOptions, parts: f
         return _Rows(width)
 
 
-def _parse(chunk: Chunk, X: FeatureArray, y: FloatArray, options: LetorOptions) -> _Parsed:
+def parse(chunk: Chunk, X: FeatureArray, y: FloatArray, options: LetorOptions) -> Parsed:
     """Parse a chunk into its rows of the matrix; the first line with something wrong is a `DataError`."""
     runs = np.empty((len(y), 3), dtype=np.int32)
     comments = np.empty((len(y), 2), dtype=np.int32)
@@ -217,7 +217,7 @@ def _parse(chunk: Chunk, X: FeatureArray, y: FloatArray, options: LetorOptions) 
         line, message = min(problems)
         raise DataError(f"{chunk.path}, line {line}: {message}")
     docs = _texts(chunk, comments, "backslashreplace") if state[kernels.COMMENTS] else None
-    return _Parsed(chunk, len(y), int(state[kernels.LARGEST]), used[:, 0].astype(np.int64), ids, docs)
+    return Parsed(chunk, len(y), int(state[kernels.LARGEST]), used[:, 0].astype(np.int64), ids, docs)
 
 
 @lru_cache(maxsize=4)
@@ -310,7 +310,7 @@ def _bad_id(chunk: Chunk, runs: RowArray) -> _Problem:
     raise ValueError("every query id can be decoded")
 
 
-def _assembled(rows: _Rows, parsed: list[_Parsed], options: LetorOptions) -> Dataset:
+def _assembled(rows: _Rows, parsed: list[Parsed], options: LetorOptions) -> Dataset:
     rows.reserve(rows.used)
     X, y = rows.X, rows.y
     starts = np.cumsum([0] + [p.rows for p in parsed])

@@ -84,14 +84,14 @@ def read(
     >>> data.X.tolist(), data.doc_ids.tolist()
     ([[0.5, 0.0, 0.0010000000474974513], [0.0, nan, 0.0]], ['A', 'B'])
     """
-    _check_choice("cache", cache, (True, False, "verify", "map"))
-    _check_choice("absent", absent, ("zero", "missing"))
-    _check_choice("unjudged", unjudged, ("error", "zero", "drop"))
-    _check_number("first_index", first_index, 0, 1)
-    _check_number("max_features", max_features, 1, 1 << 24)
+    check_choice("cache", cache, (True, False, "verify", "map"))
+    check_choice("absent", absent, ("zero", "missing"))
+    check_choice("unjudged", unjudged, ("error", "zero", "drop"))
+    check_number("first_index", first_index, 0, 1)
+    check_number("max_features", max_features, 1, 1 << 24)
     for name, value in (("n_features", n_features), ("n_jobs", n_jobs)):
         if value is not None:
-            _check_number(name, value, 1, 1 << 24)
+            check_number(name, value, 1, 1 << 24)
     columns = Columns(qid, grade, doc_id, weight, features)
     if not isinstance(source, (str, os.PathLike)) and (is_table(source) or is_sparse(source)):
         if cache:
@@ -104,7 +104,7 @@ def read(
             f"{files[0]} and the other files have different formats; files of one set must agree."
         )
     if forms == {None}:
-        _check_letor_columns(columns)
+        check_letor_columns(columns)
         options: dict[str, Any] = {
             "unjudged": unjudged,
             "first_index": first_index,
@@ -132,10 +132,11 @@ def read(
     return cached(files, options, load, cache)
 
 
-def _check_letor_columns(columns: Columns) -> None:
+def check_letor_columns(columns: Columns, where: str = "read") -> None:
+    """Raise `OptionError` where columns of a table are asked of LETOR text."""
     for name in ("qid", "grade", "doc_id", "weight", "features"):
         if getattr(columns, name) is not None:
-            raise OptionError(f"{name} of read is for tables; LETOR text has no named columns.")
+            raise OptionError(f"{name} of {where} is for tables; LETOR text has no named columns.")
 
 
 def threads(n_jobs: int | None, files: Sequence[Path]) -> int:
@@ -147,11 +148,13 @@ def threads(n_jobs: int | None, files: Sequence[Path]) -> int:
     return available_cores()
 
 
-def _check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
+def check_choice(name: str, value: Any, choices: tuple[Any, ...], where: str = "read") -> None:
+    """Raise `OptionError` for a value that is none of the choices."""
     if value not in choices:
-        raise OptionError(f"{name} of read must be {' or '.join(map(repr, choices))}, got {value!r}.")
+        raise OptionError(f"{name} of {where} must be {' or '.join(map(repr, choices))}, got {value!r}.")
 
 
-def _check_number(name: str, value: Any, low: int, high: int) -> None:
+def check_number(name: str, value: Any, low: int, high: int, where: str = "read") -> None:
+    """Raise `OptionError` for what is no integer from ``low`` to ``high``."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not low <= int(value) <= high:
-        raise OptionError(f"{name} of read must be an integer from {low} to {high}, got {value!r}.")
+        raise OptionError(f"{name} of {where} must be an integer from {low} to {high}, got {value!r}.")

@@ -1,50 +1,268 @@
-"""Single passes over the grades and query ids of an evaluation."""
+"""`scan`: a plan of what is to be read, instead of a matrix; its rows come in batches of bounded size."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
 import numpy as np
-from numba import types
 
-from mcrank.kernels import kernel
+from mcrank.arrays import FeatureArray
+from mcrank.data.batches import Batch, Piece, Progress
+from mcrank.data.dataset import Dataset
+from mcrank.data.ids import IdArray, ids_of_texts, join_ids
+from mcrank.data.read import check_choice, check_letor_columns, check_number, threads
+from mcrank.data.sources import find_files
+from mcrank.data.table_files import table_format
+from mcrank.data.table_sets import Columns
+from mcrank.errors import DataError, OptionError
 
-_FLOATS = types.Array(types.float64, 1, "C", readonly=True)
-_INTEGERS = types.Array(types.int64, 1, "C", readonly=True)
-_STARTS = types.Array(types.int64, 1, "C")
-_BYTES = types.Array(types.uint8, 1, "C")
-
-
-@kernel(types.boolean(_FLOATS))
-def are_grades(values):  # type: ignore[no-untyped-def]
-    """Tell whether every value is finite and not negative."""
-    # IN: values
-    good = 0
-    for i in range(values.shape[0]):
-        good += (values[i] >= 0.0) & (values[i] < np.inf)
-    return good == values.shape[0]
+Unjudged = Literal["error", "zero", "drop"]
 
 
-@kernel(types.boolean(_FLOATS, _BYTES))
-def whole_grades(grades, out):  # type: ignore[no-untyped-def]
-    """Write grades as bytes; tell whether that lost nothing, that is all are integers from 0 to 255."""
-    # IN: grades  OUT: out
-    kept = 0
-    for i in range(grades.shape[0]):
-        grade = grades[i]
-        out[i] = np.uint8(np.int32(grade if (grade >= 0.0) & (grade < 256.0) else 0.0))
-        kept += np.float64(out[i]) == grade
-    return kept == grades.shape[0]
+@dataclass(frozen=True)
+class Scan:
+    """A plan of what is to be read; `mcrank.scan` makes it.
+
+    It may be pickled, cut into parts, and stands wherever a ranker takes a `Dataset`: `fit`, `predict` and
+    `mcrank.evaluate` then read it in batches.
+
+    Attributes
+    ----------
+    pieces : tuple of Piece
+        Files, or parts of them, in the order in which they are read.
+    columns : Columns
+        Which columns of a table are what.
+    letor : LetorOptions
+        How LETOR text is understood.
+    """
+
+    pieces: tuple[Piece, ...]
+    columns: Columns
+    letor: Any
+    unjudged: Unjudged
+
+    @property
+    def form(self) -> str | None:
+        """Format of the files: parquet or arrow; None for LETOR text."""
+        return table_format(self.pieces[0].path)
+
+    @property
+    def where(self) -> str:
+        """What messages call it."""
+        more = len({piece.path for piece in self.pieces}) - 1
+        return f"{self.pieces[0].path}" + (f" and {more} more" if more else "")
+
+    def batches(
+        self, n_jobs: int | None = None, progress: Progress | None = None, *, score: bool = False
+    ) -> Iterator[Batch]:
+        """Yield the rows of all pieces, some thousand at a time.
+
+        Parameters
+        ----------
+        n_jobs : int, optional
+            Threads that parse LETOR text; all cores by default.
+        progress : callable, optional
+            Called with what is done and what there is in all: bytes of text, rows of tables.
+        score : bool
+            Whether rows are read to be scored: grades of a table are not looked at, and need not be there.
+        """
+        if self.form is None:
+            from mcrank.data.letor_batches import letor_batches
+
+            n_jobs = threads(n_jobs, [piece.path for piece in self.pieces])
+            found = letor_batches(self.pieces, self.letor, n_jobs, progress)
+        else:
+            from mcrank.data.table_batches import table_batches
+
+            found = table_batches(self.pieces, self.columns, progress, score)
+        unjudged = "zero" if score else self.unjudged
+        any_rows = False
+        for batch in found:
+            judged = _judged(batch, unjudged, self.where)
+            if len(judged.y):
+                any_rows = True
+                yield judged
+        if not any_rows:
+            raise DataError(f"every row of {self.where} is unjudged; nothing is left after dropping them.")
+
+    def parts(self, count: int) -> list[Scan]:
+        """Cut into at most ``count`` plans of about equal size, each with whole queries.
+
+        A part begins where the query changes. Plain LETOR text is cut anywhere, Parquet by rows, what is
+        compressed or another table between files. Nothing is read but the lines, or the query ids, around
+        the cuts; a query whose rows lie apart may be in several parts.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import mcrank
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.txt")
+        >>> _ = path.write_text("2 qid:7 1:1\\n0 qid:7 1:2\\n1 qid:8 1:3\\n")
+        >>> [part.read().n_rows for part in mcrank.scan(path).parts(2)]
+        [2, 1]
+        """
+        check_number("count", count, 1, 1 << 20, "Scan.parts")
+        if self.form is None:
+            from mcrank.data.letor_batches import cut_letor
+
+            groups = cut_letor(self.pieces, count)
+        else:
+            from mcrank.data.table_batches import cut_tables
+
+            groups = cut_tables(self.pieces, self.columns, count)
+        return [replace(self, pieces=tuple(pieces)) for pieces in groups if pieces]
+
+    def read(self, n_jobs: int | None = None) -> Dataset:
+        """Read all of it into memory.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import mcrank
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.txt")
+        >>> _ = path.write_text("2 qid:7 1:0.5\\n0 qid:7 2:1\\n")
+        >>> mcrank.scan(path).read()
+        Dataset(2 rows, 1 queries, 2 features)
+        """
+        batches = list(self.batches(n_jobs))
+        width = max(batch.X.shape[1] for batch in batches)
+        X = np.concatenate([self.widened(batch.X, width) for batch in batches])
+        y = np.concatenate([batch.y for batch in batches])
+        weights = [batch.weight for batch in batches if batch.weight is not None]
+        weight = np.concatenate(weights) if weights else None
+        starts = np.cumsum([0] + [len(batch.y) for batch in batches])
+        runs = [batch.run_rows + start for batch, start in zip(batches, starts, strict=False)]
+        run_rows, ids = np.concatenate(runs), self.ids([batch.run_ids for batch in batches])
+        names = self.names(width)
+        if self.form is None:
+            return Dataset.from_runs(X, y, run_rows, ids, feature_names=names)
+        X.setflags(write=False)
+        qid = np.repeat(ids, np.diff(np.append(run_rows, len(y))))
+        return Dataset(X, y, qid, weight, feature_names=names)
+
+    def widened(self, X: FeatureArray, width: int) -> FeatureArray:
+        """Features of a batch with those that only later rows mention: absent, as `read` was told."""
+        if X.shape[1] == width:
+            return X
+        wide = np.full((len(X), width), 0 if self.letor.absent == "zero" else np.nan, dtype=np.float32)
+        wide[:, : X.shape[1]] = X
+        return wide
+
+    def ids(self, runs: Sequence[IdArray]) -> IdArray:
+        """Query ids of runs in many batches, all of one kind."""
+        if self.form is None:
+            return ids_of_texts([name for ids in runs for name in ids.tolist()])
+        return join_ids([(self.where, ids) for ids in runs], "query ids")
+
+    def names(self, width: int) -> tuple[str, ...]:
+        """Names of the features."""
+        if self.form is None:
+            return tuple(f"f{self.letor.first_index + j}" for j in range(width))
+        from mcrank.data.table_batches import heading
+
+        return heading(self.pieces[0].path, self.columns).features
 
 
-@kernel(types.int64(_INTEGERS, _STARTS))
-def find_runs(ids, starts):  # type: ignore[no-untyped-def]
-    """Find the first row of each run of equal ids; return how many runs, or 0 where ids fall somewhere."""
-    # IN: ids (at least one)  OUT: starts (as long as ids, the runs' first)
-    runs = 1
-    fallen = False
-    starts[0] = 0
-    for i in range(1, ids.shape[0]):
-        if ids[i] != ids[i - 1]:
-            fallen |= ids[i] < ids[i - 1]
-            starts[runs] = i
-            runs += 1
-    return 0 if fallen else runs
+def scan(
+    source: Any,
+    *,
+    qid: str | None = None,
+    grade: str | None = None,
+    doc_id: str | None = None,
+    weight: str | None = None,
+    features: Sequence[str] | None = None,
+    first_index: int = 1,
+    n_features: int | None = None,
+    max_features: int = 100_000,
+    absent: Literal["zero", "missing"] = "zero",
+    unjudged: Unjudged = "error",
+) -> Scan:
+    """Plan the reading of ranking data that need not fit into memory; nothing is read.
+
+    A `Scan` stands where a ranker takes a `Dataset`. Trained from it, a ranker is the same to the last byte
+    of its model file as one trained on `read` of the same files.
+
+    Parameters
+    ----------
+    source : path, glob pattern or sequence of them
+        LETOR / SVMlight text with ``qid:``, plain or compressed; Parquet or Arrow files by their suffix,
+        which need pyarrow. Several files are one set.
+    qid, grade, doc_id, weight : str, optional
+        Columns of a table, found by name as in `read`.
+    features : sequence of str, optional
+        Feature columns of a table.
+    first_index, n_features, max_features, absent, unjudged
+        As in `read`.
+
+    Returns
+    -------
+    Scan
+        `Scan.batches` gives the rows in order, `Scan.parts` cuts the plan into plans of whole queries,
+        `Scan.read` is a `Dataset` in memory.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import mcrank
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.txt")
+    >>> _ = path.write_text("2 qid:7 1:0.5\\n0 qid:7 2:1\\n1 qid:8 3:1\\n")
+    >>> plan = mcrank.scan(path)
+    >>> [batch.X.shape for batch in plan.batches()]
+    [(3, 3)]
+    """
+    from mcrank.data.letor import LetorOptions
+
+    for name, value in {"qid": qid, "grade": grade, "doc_id": doc_id, "weight": weight}.items():
+        if value is not None and not isinstance(value, str):
+            raise OptionError(f"{name} of scan must be the name of a column, got {type(value).__name__}.")
+    check_choice("absent", absent, ("zero", "missing"), "scan")
+    check_choice("unjudged", unjudged, ("error", "zero", "drop"), "scan")
+    check_number("first_index", first_index, 0, 1, "scan")
+    check_number("max_features", max_features, 1, 1 << 24, "scan")
+    if n_features is not None:
+        check_number("n_features", n_features, 1, 1 << 24, "scan")
+    files = find_files(source, "scan")
+    forms = {table_format(path) for path in files}
+    if len(forms) > 1:
+        raise DataError(
+            f"{files[0]} and the other files have different formats; files of one set must agree."
+        )
+    columns = Columns(qid, grade, doc_id, weight, None if features is None else _texts(features))
+    if forms == {None}:
+        check_letor_columns(columns, "scan")
+    elif not forms <= {"parquet", "arrow"}:
+        raise DataError(
+            f"{files[0]} is {next(iter(forms))}, whose columns have no types before all of it is read; scan "
+            "takes LETOR text, Parquet and Arrow. Write it as Parquet, or use mcrank.read."
+        )
+    letor = LetorOptions(first_index, n_features, max_features, absent, unjudged)
+    return Scan(tuple(map(Piece, files)), columns, letor, unjudged)
+
+
+def _texts(features: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(features, str):
+        raise OptionError(f"features of scan must be a sequence of names, got the text {features!r}.")
+    return tuple(features)
+
+
+def _judged(batch: Batch, unjudged: str, where: str) -> Batch:
+    """A batch whose rows without a grade (NaN or negative) are errors, count as 0, or are dropped."""
+    bad = ~(batch.y >= 0)
+    if np.isposinf(batch.y).any() or (unjudged == "error" and bad.any()):
+        row = int(np.argmax(bad | np.isposinf(batch.y)))
+        hint = (
+            ""
+            if np.isposinf(batch.y[row])
+            else " (unjudged='zero' or 'drop' reads negative grades as unjudged)"
+        )
+        raise DataError(f"{where} has grade {batch.y[row]:g}; grades must be finite and >= 0{hint}.")
+    if not bad.any():
+        return batch
+    if unjudged == "zero":
+        return batch._replace(y=np.where(bad, 0.0, batch.y))
+    runs = np.repeat(np.arange(len(batch.run_ids)), np.diff(np.append(batch.run_rows, len(batch.y))))[~bad]
+    starts = np.flatnonzero(np.r_[True, runs[1:] != runs[:-1]][: len(runs)])
+    weight = None if batch.weight is None else batch.weight[~bad]
+    return Batch(batch.X[~bad], batch.y[~bad], weight, starts, batch.run_ids[runs[starts]])

@@ -54,7 +54,7 @@ class Chunk:
         return self.first_line + int(np.count_nonzero(self.text[:position] == 10))
 
 
-def find_files(source: Any) -> list[Path]:
+def find_files(source: Any, who: str = "read") -> list[Path]:
     """Files named by a path, a glob pattern or a sequence of them; patterns give sorted names.
 
     Examples
@@ -70,12 +70,11 @@ def find_files(source: Any) -> list[Path]:
     elif isinstance(source, Iterable):
         given = list(source)
     if not given:
-        raise DataError(f"read was given no file; name at least one, got {type(source).__name__}.")
+        raise DataError(f"{who} was given no file; name at least one, got {type(source).__name__}.")
     for one in given:
         if not isinstance(one, (str, os.PathLike)):
-            raise DataError(
-                f"read takes paths and tables, got {type(one).__name__} in {type(source).__name__}."
-            )
+            takes = f"{who} takes paths" + " and tables" * (who == "read")
+            raise DataError(f"{takes}, got {type(one).__name__} in {type(source).__name__}.")
     files: list[Path] = []
     for one in given:
         path = Path(one)
@@ -226,8 +225,25 @@ class Buffers:
         self._free.append(text)
 
 
-def read_chunks(path: Path, buffers: Buffers, consumed: list[int]) -> Iterator[Chunk]:
-    """Cut a file into chunks of whole lines; ``consumed[0]`` grows by the bytes read from disk."""
+class _Some(io.RawIOBase):
+    """Bytes of an open file up to a place."""
+
+    def __init__(self, raw: IO[bytes], stop: int) -> None:
+        self._raw, self._stop = raw, stop
+
+    def readinto(self, target: Any) -> int:
+        got = self._raw.readinto(target[: max(0, self._stop - self._raw.tell())])  # type: ignore[attr-defined]
+        return int(got)
+
+
+def read_chunks(
+    path: Path, buffers: Buffers, consumed: list[int], first: int = 0, stop: int | None = None
+) -> Iterator[Chunk]:
+    """Cut a file into chunks of whole lines; ``consumed[0]`` grows by the bytes read from disk.
+
+    Of a plain file the bytes from ``first`` up to ``stop``, which must begin and end a line, are enough; the
+    numbers of lines then count from there.
+    """
     from mcrank.data.letor_kernels import count_rows
 
     line = 1
@@ -235,6 +251,10 @@ def read_chunks(path: Path, buffers: Buffers, consumed: list[int]) -> Iterator[C
         with open(path, "rb", buffering=0) as raw:
             before, start = os.fstat(raw.fileno()), consumed[0]
             stream = open_bytes(path, raw)
+            if first or stop is not None:
+                raw.seek(first)
+                stream = _Some(raw, before.st_size if stop is None else stop)
+                path, start = Path(f"{path} from byte {first} on"), start - first
             text, filled = buffers.take(), 0
             while True:
                 got = _fill(stream, text, filled)

@@ -79,7 +79,7 @@ def _find(names: Sequence[str], given: Any, known: tuple[str, ...], option: str,
     return found[0] if found else None
 
 
-def _roles(first: Table, columns: Columns) -> dict[str, int | None]:
+def roles_of(first: Table, columns: Columns, optional: bool = False) -> dict[str, int | None]:
     """Place of the column of each role; None where the caller gave an array, or nothing."""
     roles = {
         "qid": _find(first.shown, columns.qid, QID_NAMES, "qid", first.where),
@@ -88,7 +88,7 @@ def _roles(first: Table, columns: Columns) -> dict[str, int | None]:
         "weight": columns.weight if isinstance(columns.weight, str) else None,
     }
     for role, known in (("qid", QID_NAMES), ("grade", GRADE_NAMES)):
-        if roles[role] is None and getattr(columns, role) is None:
+        if roles[role] is None and getattr(columns, role) is None and not optional:
             raise DataError(
                 f"{first.where} has no column {' or '.join(map(repr, known))}; call it so, or "
                 f"name it with {role}= in Python."
@@ -104,9 +104,9 @@ def _dataset(parts: list[Table], columns: Columns, unjudged: str, *, as_written:
             raise DataError(
                 f"{part.where} has other columns than {first.where} ({odd!r}); files of one set must agree."
             )
-    roles = _roles(first, columns)
+    roles = roles_of(first, columns)
     taken = [place for place in roles.values() if place is not None]
-    chosen = _chosen(first, columns.features, taken)
+    chosen = chosen_features(first, columns.features, taken)
     rows = sum(part.rows for part in parts)
 
     def columns_of(role: str) -> list[tuple[str, Column]]:
@@ -140,7 +140,8 @@ def _dataset(parts: list[Table], columns: Columns, unjudged: str, *, as_written:
     )
 
 
-def _chosen(first: Table, features: Sequence[str] | None, taken: list[int]) -> list[int]:
+def chosen_features(first: Table, features: Sequence[str] | None, taken: list[int]) -> list[int]:
+    """Places of the feature columns: those named, or all that are nothing else."""
     if features is None:
         return first.feature_columns(None, taken)
     if isinstance(features, str):

@@ -168,7 +168,7 @@ class Layout:
 
     @lazy
     def _leveled(self) -> tuple[LevelArray, FloatArray]:
-        from mcrank.data.scan import whole_grades
+        from mcrank.data.passes import whole_grades
 
         whole = self.small
         if whole is None:
