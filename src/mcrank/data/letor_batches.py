@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import accumulate
+from typing import IO
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from mcrank.data.letor import LetorOptions, Parsed, parse
 from mcrank.data.sources import Buffers, Chunk, open_bytes, read_chunks
 from mcrank.errors import DataError
 from mcrank.threads import InOrder
+
+_LOOK_BACK = 1 << 16  # bytes before a cut in which the query before it is looked for
 
 
 def letor_batches(
@@ -108,10 +111,7 @@ def _next_query(pieces: Sequence[Piece], at: int, place: int) -> tuple[int, int]
                 place = _bounds(pieces[at])[0] if at < len(pieces) else 0
                 before = None
                 continue
-            raw.seek(max(start, place - 1))
-            if place > start:
-                raw.readline()  # the rest of a line that has begun
-            position = raw.tell()
+            position = raw.seek(_line_start(raw, start, place))
             while position < stop and (line := raw.readline(stop - position)):
                 query = _query(line)
                 if query is not None and before is not None and query != before:
@@ -121,6 +121,20 @@ def _next_query(pieces: Sequence[Piece], at: int, place: int) -> tuple[int, int]
         at += 1
         place = pieces[at].start if at < len(pieces) else 0
     return len(pieces), 0
+
+
+def _line_start(raw: IO[bytes], start: int, place: int) -> int:
+    """Where the line begins that has the byte before ``place``, or, if it is a long one, the next line."""
+    low = max(start, place - _LOOK_BACK)
+    raw.seek(low)
+    before = raw.read(max(place - 1 - low, 0))
+    found = before.rfind(b"\n")
+    if found >= 0:
+        return low + found + 1
+    if low > start:
+        raw.readline()
+        return raw.tell()
+    return start
 
 
 def _query(line: bytes) -> bytes | None:

@@ -207,7 +207,7 @@ def _next_query(pieces: Sequence[Piece], columns: Columns, at: int, row: int) ->
     while at < len(pieces):
         file = _File(pieces[at].path)
         name = _heading(file, columns, score=False).roles["qid"]
-        for first, rows in file.batches([str(name)], row, pieces[at].stop):
+        for first, rows in file.batches([str(name)], max(pieces[at].start, row - 1), pieces[at].stop):
             table = file.table(rows, first)
             ids = column_ids(table.column(0), table.title(0)).tolist()
             for i, query in enumerate(ids):
