@@ -6,7 +6,6 @@ Names are imported when first used, so that ``import mcrank`` and ``mcrank --hel
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
 import mcrank.forks as _forks  # noqa: F401 - from now on forks wait for imports and compilations of others
 
@@ -90,7 +89,10 @@ _HOMES = {
 
 __all__ = ["__version__", *_HOMES]
 
+TYPE_CHECKING = False  # as type checkers read it; `typing` takes longer to load than all of this package
 if TYPE_CHECKING:
+    from typing import Any
+
     from mcrank import datasets as datasets
     from mcrank import stats as stats
     from mcrank.analysis.analysis import analyze as analyze

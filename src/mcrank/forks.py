@@ -14,7 +14,10 @@ import os
 import sys
 import threading
 import time
-from typing import Any
+
+TYPE_CHECKING = False  # as type checkers read it: `import mcrank` does not wait for `typing`
+if TYPE_CHECKING:
+    from typing import Any
 
 # Packages that mcrank imports when they are first needed.
 _PACKAGES = frozenset({"mcrank", "numba", "llvmlite", "numpy", "scipy", "sklearn"})

@@ -73,7 +73,7 @@ def refuse_masked(values: Any, where: str) -> None:
     """Raise `DataError` for the first masked entry: NumPy's conversions use it as if it were not masked."""
     # Asked this way because `numpy.ma` is not loaded unless somebody uses it.
     masked = getattr(values, "mask", False) if isinstance(values, np.ndarray) else False
-    if np.any(masked):
+    if masked is not False and np.any(masked):
         row = int(np.argwhere(np.broadcast_to(masked, values.shape))[0][0])
         raise DataError(f"{where} is masked at row {row}; give it a value there, or leave the row out.")
 
