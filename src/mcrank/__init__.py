@@ -16,6 +16,8 @@ _HOMES = {
     "Dataset": "mcrank.data.dataset",
     "read": "mcrank.data.read",
     "scan": "mcrank.data.scan",
+    "write_bins": "mcrank.boosting.store",
+    "open_bins": "mcrank.boosting.store",
     "write": "mcrank.data.write",
     "read_folds": "mcrank.data.folds",
     "split": "mcrank.data.folds",
@@ -96,6 +98,8 @@ if TYPE_CHECKING:
     from mcrank import datasets as datasets
     from mcrank import stats as stats
     from mcrank.analysis.analysis import analyze as analyze
+    from mcrank.boosting.store import open_bins as open_bins
+    from mcrank.boosting.store import write_bins as write_bins
     from mcrank.data.artificial import make_artificial as make_artificial
     from mcrank.data.dataset import Dataset as Dataset
     from mcrank.data.folds import kfold as kfold

@@ -38,7 +38,7 @@ import numpy as np
 
 from mcrank.arrays import Array, Arrays, ByteArray
 from mcrank.errors import ModelFileError
-from mcrank.memory import fresh_bytes
+from mcrank.memory import OnDisk, fresh_bytes
 
 Content = bytes | bytearray | ByteArray
 
@@ -82,6 +82,7 @@ class Kind:
 
 MODEL = Kind(b"\x89MCR\r\n\x1a\n", "model", 2**32, True, "Copy or train the model again.")
 CACHE = Kind(b"\x89MCC\r\n\x1a\n", "cache", 2**44, False, "Remove it and read the data again.")
+BINS = Kind(b"\x89MCB\r\n\x1a\n", "bins", 2**44, True, "Make it again with mcrank bin.")
 
 
 class Place(NamedTuple):
@@ -179,7 +180,7 @@ def read_file(
             header, places = _layout(text, size, where, kind)
             if wanted is not None:
                 wanted(header, places)
-            if whole and size > _LARGE:
+            if whole and size > _LARGE and not mapped:
                 _check_digest(file, size, where, kind)
             content = _mapped(file) if mapped else _read_all(file, size, where, kind)
     except (OSError, ValueError) as error:
@@ -261,7 +262,7 @@ def _check_digest(file: IO[bytes], size: int, where: str, kind: Kind) -> None:
 
 
 def _mapped(file: IO[bytes]) -> ByteArray:
-    return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
+    return np.frombuffer(OnDisk(file.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
 
 
 def _read_all(file: IO[bytes], size: int, where: str, kind: Kind) -> ByteArray:

@@ -21,9 +21,11 @@ from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel
 from mcrank.kernels.memory import aligned
 from mcrank.kernels.vectors import count_below
+from mcrank.memory import is_on_disk, zeros_beside
 from mcrank.sums import ALONE, Sums
 from mcrank.threads import InOrder, run_all
 
+_SORTED = 160 << 20  # bytes of columns, of a matrix on disk, that are sorted at a time
 BLOCK = 16  # features per block: their one-lane counters (16 x 256 x 8 bytes) just fill a 32 KB L1 cache
 
 
@@ -118,7 +120,7 @@ def find_bins(
     """
     found: list[ValueBins] = []
     with InOrder[list[ValueBins]](n_jobs) as work:
-        for first, last in _groups(X.shape[1], n_jobs):
+        for first, last in _groups(X, n_jobs):
             columns: Iterable[Distinct] = distinct(X, first, last)  # none before somebody asks for it
             if sums.size > 1:
                 columns = [merged(sums.gather(column)) for column in columns]
@@ -137,9 +139,12 @@ def find_bins(
     )
 
 
-def _groups(features: int, n_jobs: int) -> list[tuple[int, int]]:
+def _groups(X: npt.NDArray[np.float32], n_jobs: int) -> list[tuple[int, int]]:
     """Cut features into groups to sort: up to a cache line of a row, yet little memory beside the matrix."""
+    features = X.shape[1]
     size = min(max(features // (4 * n_jobs), 1), BLOCK)
+    if is_on_disk(X):
+        size = min(size, max(1, _SORTED // (4 * n_jobs * len(X))))
     return [(first, min(first + size, features)) for first in range(0, features, size)]
 
 
@@ -160,7 +165,7 @@ def bin_dataset(data: Dataset, bins: Bins, n_jobs: int = 1) -> BinnedDataset:
     """
     rows, features = data.X.shape
     n_blocks = (features + BLOCK - 4) // BLOCK  # fewer than 4 left over are read from their columns
-    blocks = np.zeros((0, 0) if bins.wide else (n_blocks, 2 * rows), dtype=np.uint64)
+    blocks = zeros_beside(data.X, (0, 0) if bins.wide else (n_blocks, 2 * rows), np.uint64)
     columns = bin_columns(data, bins, n_jobs, blocks)
     none = np.empty((0, 0), dtype=np.uint8 if bins.wide else np.uint16)
     return BinnedDataset(bins, *((none, blocks, columns) if bins.wide else (columns, blocks, none)))
@@ -171,7 +176,7 @@ def bin_columns(
 ) -> npt.NDArray[Any]:
     """Return the bins of every row by feature, in as many bits as `Bins.wide` says; fill ``blocks`` too."""
     rows, features = data.X.shape
-    columns = np.empty((features, rows), dtype=np.uint16 if bins.wide else np.uint8)
+    columns = zeros_beside(data.X, (features, rows), np.uint16 if bins.wide else np.uint8)
     in_rows = np.empty((0, 0), dtype=np.uint8) if blocks is None else blocks.view(np.uint8)
     tables = SearchTables.of(bins)
     step = max(4096, -(-rows // (4 * n_jobs)))

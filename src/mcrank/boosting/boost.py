@@ -14,18 +14,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mcrank.arrays import FloatArray, IntArray
+from mcrank.arrays import FloatArray, IntArray, RowArray
 from mcrank.boosting.bin_cache import BINS
 from mcrank.boosting.binning import BinnedDataset, Bins, bin_dataset, find_bins
+from mcrank.boosting.budget import check_memory
 from mcrank.boosting.growth import Growth
 from mcrank.boosting.leaves import leaf_values, move_rows, tree_arrays
 from mcrank.boosting.limits import NO_LIMITS, UNLIMITED, LimitOptions, Limits
 from mcrank.boosting.packing import Packing
+from mcrank.boosting.refit import fallen
 from mcrank.boosting.roots import SharedRoots
-from mcrank.boosting.routing import PART, BinColumns, TreeNodes, route, route_all
+from mcrank.boosting.routing import PART, BinColumns, TreeNodes, fallen_in_bins, route, route_all
 from mcrank.boosting.rows import MemoryRows
 from mcrank.boosting.sampling import AllRows, Queries, draw
 from mcrank.boosting.start import NOTHING, Start, Tree, rounds_of, walk
+from mcrank.boosting.store import BinnedData
 from mcrank.boosting.trees import TreeGrower
 from mcrank.boosting.workspace import BinnedArrays, Rules, TreeInput, Workspace
 from mcrank.data.dataset import Dataset
@@ -64,6 +67,7 @@ class BoostOptions:
     skip_drop: float = 0.5
     max_drop: int = 50
     limits: LimitOptions = UNLIMITED
+    memory: int | None = None  # bytes that training may take
 
 
 @dataclass
@@ -104,6 +108,8 @@ def boost(
     rounds = Rounds(data_held_out, measure, options.n_estimators, callback, options.early_stopping_rounds)
     booster = _booster(data, loss, options, sequential, start)
     held_out = None if valid is None else _HeldOut(valid, loss, start)
+    if options.memory is not None:
+        check_memory(options.memory, data, booster, held_out)
     for trees in rounds_of(start.forest, loss.trees_per_round):
         rounds.replay(None if held_out is None else held_out.after(trees, booster))
     with rounds.until_interrupted():
@@ -173,6 +179,8 @@ def _sampling(data: Dataset, loss: Loss, options: BoostOptions) -> AllRows:
 
 def _binned(data: Dataset, options: BoostOptions, sums: Sums) -> BinnedDataset:
     """Rows and bins; those found with the rows of other places are not this data set's own."""
+    if isinstance(data, BinnedData):
+        return data.binned_by(options.max_bins, options.binning)
     way = options.max_bins, options.binning, options.n_jobs
     return (
         BINS.binned(data, *way)
@@ -224,7 +232,7 @@ class Booster:
 
     def _begin(self, start: Start) -> FloatArray:
         """Scores before the first new round, which trees move."""
-        return start.train_scores(self.loss, self.data.X, self.run, self.options.n_jobs)
+        return start.train_scores(self.loss, self.data, self.run, self.options.n_jobs)
 
     def run(self, task: Callable[[int], Any], items: Sequence[int]) -> None:
         """Run a task over items on the threads of this training."""
@@ -324,9 +332,17 @@ class Booster:
         rows = BinColumns(self.binned.columns, self.bins.edges, self.bins.offsets, self.bins.missing)
         if not (len(rest) and route_all(rows, tree, self.scores[k])):
             move_rows(nodes["left"].astype(np.int64), places, entries, values, self.scores[k])
-            if len(rest):
+            if len(rest) and isinstance(self.data, BinnedData):
+                self.scores[k][rest] += values[self.fallen(tree)[rest]]
+            elif len(rest):
                 walk(self.data.X, tree, self.scores[k], rest)
         return tree
+
+    def fallen(self, tree: Tree) -> RowArray:
+        """Return the number of the leaf of a grown tree that each row falls into."""
+        if isinstance(self.data, BinnedData):
+            return fallen_in_bins(self.data.binned, tree, self.run)
+        return fallen(self.data.X, tree, self.run)
 
     def _limits(self, number: int, k: int, features: npt.NDArray[np.int32]) -> Limits:
         if self.options.limits.plain and self.options.limits.max_depth is None:

@@ -18,7 +18,6 @@ import numpy as np
 
 from mcrank.arrays import FloatArray
 from mcrank.boosting.boost import Booster, BoostOptions
-from mcrank.boosting.refit import fallen
 from mcrank.boosting.sampling import lots
 from mcrank.boosting.start import Start, Tree
 from mcrank.data.dataset import Dataset
@@ -70,7 +69,7 @@ class DartBooster(Booster):
             self._sums = (np.zeros_like(self.scores), np.zeros_like(self.scores))
             self._sums[0][:] = loss.base[:, None] + base
             for place, (output, tree) in enumerate(self._grown):
-                _add(self._sums, output, self._values[place][fallen(data.X, tree, self.run)])
+                _add(self._sums, output, self._values[place][self.fallen(tree)])
         self._done = len(self._grown) // loss.trees_per_round
         self.remember()  # what an interrupted first round leaves
 
@@ -88,7 +87,7 @@ class DartBooster(Booster):
             for t in range(r * per_round, (r + 1) * per_round)
         ]
         k = len(places) // per_round
-        leaves = [fallen(self.data.X, self._grown[t][1], self.run) for t in places]
+        leaves = [self.fallen(self._grown[t][1]) for t in places]
         sums = (self._sums[0].copy(), self._sums[1].copy())
         for t, leaf in zip(places, leaves, strict=True):
             _add(sums, self._grown[t][0], -self._values[t][leaf])
@@ -103,7 +102,7 @@ class DartBooster(Booster):
             raise
         values = self._values
         for output, tree in grown:
-            _add(sums, output, tree["value"][fallen(self.data.X, tree, self.run)])
+            _add(sums, output, tree["value"][self.fallen(tree)])
         changed = []
         for t, leaf in zip(places, leaves, strict=True):
             output, tree = self._grown[t]

@@ -15,9 +15,11 @@ import numpy as np
 from numba import njit
 
 from mcrank.arrays import ByteArray, FeatureArray, FloatArray, IntArray, RowArray
-from mcrank.boosting.binning import Bins, bin_columns
+from mcrank.boosting.binning import BinnedDataset, Bins, bin_columns
 from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel
+from mcrank.losses.quantize import ROWS_PER_TASK as STEP
+from mcrank.losses.quantize import Run, starts
 
 _ABOVE_ALL = np.finfo(np.float32).max  # a cut with this threshold parts known from missing values
 PART = 16384  # rows worked on at a time
@@ -132,3 +134,34 @@ def route_all(rows: BinColumns, tree: dict[str, Any], scores: FloatArray) -> boo
     """`route` for all rows, in parts that stay in the caches."""
     nodes, leaf = TreeNodes.of(tree), np.empty(PART, dtype=np.uint8)
     return all(route(rows, nodes, s, leaf, scores[s : s + PART]) for s in range(0, len(scores), PART))
+
+
+def fallen_in_bins(binned: BinnedDataset, tree: dict[str, Any], run: Run) -> RowArray:
+    """Return the number of the leaf each row falls into, of a tree grown on these bins."""
+    bins, nodes = binned.bins, TreeNodes.of(tree)
+    cuts = np.zeros(len(nodes.feature), dtype=np.int64)
+    for at in np.flatnonzero(nodes.feature >= 0):
+        f, threshold = nodes.feature[at], nodes.threshold[at]
+        edges = bins.edges[bins.offsets[f] : bins.offsets[f + 1]]
+        cuts[at] = np.searchsorted(edges, threshold) + bins.missing[f]
+    columns = binned.wide_columns if bins.wide else binned.columns
+    leaf = np.empty(binned.n_rows, dtype=np.int32)
+    run(lambda s: leaf_in_bins(columns, bins.missing, nodes, cuts, s, leaf[s : s + STEP]), starts(len(leaf)))
+    return leaf
+
+
+@kernel()
+def leaf_in_bins(columns, missing, tree, cuts, start, leaf):  # type: ignore[no-untyped-def]
+    """Number of the leaf that rows from ``start`` on fall into; ``cuts`` are the last bins that go left."""
+    # IN: columns, missing, tree, cuts, start  OUT: leaf
+    for i in range(len(leaf)):
+        node = 0
+        while tree.feature[node] >= 0:
+            f = tree.feature[node]
+            place = columns[f, start + i]
+            if missing[f] == 1 and place == 0:
+                goes_left = tree.missing_left[node] == 1
+            else:
+                goes_left = place <= cuts[node]
+            node = tree.left[node] if goes_left else tree.right[node]
+        leaf[i] = node

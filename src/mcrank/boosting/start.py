@@ -15,6 +15,7 @@ import numpy as np
 from mcrank.arrays import FeatureArray, FloatArray, IntArray
 from mcrank.boosting.leaves import walk_rows
 from mcrank.boosting.routing import TreeNodes
+from mcrank.data.dataset import Dataset
 from mcrank.losses.base import Loss
 from mcrank.losses.quantize import ROWS_PER_TASK, Run, starts
 from mcrank.scorers.forest.forest import NODE_DTYPES, Forest
@@ -46,15 +47,15 @@ class Start:
             return np.array(self.forest.base)
         return loss.base if self.scores is None else np.zeros_like(loss.base)
 
-    def train_scores(self, loss: Loss, X: FeatureArray, run: Run, n_jobs: int) -> FloatArray:
+    def train_scores(self, loss: Loss, data: Dataset, run: Run, n_jobs: int) -> FloatArray:
         """Scores of the training rows as the loss takes them; the loss's base is set."""
         if self.forest is not None and self.scores is None and not loss.adaptive:
-            return np.ascontiguousarray(self.forest.raw(X, n_jobs))  # the same sums, in the same order
-        scores = np.repeat(loss.scores_of(loss.base[:, None]), len(X), axis=1)
+            return np.ascontiguousarray(self.forest.raw(data.X, n_jobs))  # the same sums, in the same order
+        scores = np.repeat(loss.scores_of(loss.base[:, None]), data.n_rows, axis=1)
         if self.scores is not None:
             scores += self.scores
         if self.forest is not None:
-            _replay(loss, self.forest, X, scores, run)
+            _replay(loss, self.forest, data.X, scores, run)
         return scores
 
 

@@ -52,8 +52,8 @@ _INTEGERS, _LARGE = "int64", "integers"  # the second as digits: one of them doe
 _TEXTS = (_LARGE, "texts")
 
 
-class _Unusable(Exception):
-    """Why a cache cannot be used; it never reaches the caller."""
+class Unusable(Exception):
+    """Why a cache, or bins that are kept, cannot be used."""
 
 
 class CacheNotKept(UserWarning):
@@ -76,7 +76,7 @@ def load_cache(files: Sequence[Path], options: dict[str, Any], how: How = True) 
         return None
     try:
         return _load(path, describe_source(files, options), how)
-    except (_Unusable, McrankError):
+    except (Unusable, McrankError):
         # Anything odd about a cache means the same: read the source again.
         return None
 
@@ -97,7 +97,7 @@ def save_cache(data: Dataset, files: Sequence[Path], source: dict[str, Any]) -> 
     for name in ("qids", "doc_ids"):
         ids = getattr(data, name)
         if ids is not None:
-            header["ids"][name], arrays[name] = _packed(ids)
+            header["ids"][name], arrays[name] = packed_ids(ids)
     header["sampled"] = _sampled_hash(header, arrays)
     try:
         with replaced_file(path) as stream:
@@ -176,7 +176,7 @@ def _sampled_hash(header: dict[str, Any], arrays: Arrays) -> str:
     return digest.hexdigest()
 
 
-def _packed(ids: Array) -> tuple[str, Array]:
+def packed_ids(ids: Array) -> tuple[str, Array]:
     """Ids as an array of numbers: integers as they are, others as UTF-8 with a newline behind each."""
     if ids.dtype == np.int64:
         return _INTEGERS, ids
@@ -194,8 +194,8 @@ def _packed(ids: Array) -> tuple[str, Array]:
     return (_LARGE if kind == "integers" else "texts"), np.frombuffer(content, dtype=np.uint8)
 
 
-def _unpacked(kind: Any, packed: Array, count: int) -> Array:
-    """The ids that `_packed` packed, one for each of ``count``."""
+def unpacked_ids(kind: Any, packed: Array, count: int) -> Array:
+    """The ids that `packed_ids` packed, one for each of ``count``."""
     ids: Array
     if kind == _INTEGERS and packed.dtype == np.int64 and packed.ndim == 1:
         ids = packed
@@ -203,18 +203,18 @@ def _unpacked(kind: Any, packed: Array, count: int) -> Array:
         try:
             texts: list[Any] = packed.tobytes().decode("utf-8").split("\n")
         except UnicodeDecodeError:
-            raise _Unusable("ids are not UTF-8") from None
+            raise Unusable("ids are not UTF-8") from None
         if texts.pop():
-            raise _Unusable("the last id has no end")
+            raise Unusable("the last id has no end")
         if kind == _LARGE:
             if not all(not text or is_integer(text) for text in texts):
-                raise _Unusable("ids that are no integers")
+                raise Unusable("ids that are no integers")
             texts = [int(text) if text else text for text in texts]
         ids = check_ids(texts, "ids", blank=True)
     else:
-        raise _Unusable("ids of an unknown kind")
+        raise Unusable("ids of an unknown kind")
     if len(ids) != count:
-        raise _Unusable("wrong number of ids")
+        raise Unusable("wrong number of ids")
     return ids
 
 
@@ -222,17 +222,17 @@ def _load(path: Path, source: dict[str, Any], how: How) -> Dataset:
     try:
         small = path.stat().st_size <= FULL_HASH
     except OSError as error:
-        raise _Unusable("gone") from error
+        raise Unusable("gone") from error
 
     def wanted(header: dict[str, Any], places: dict[str, Place]) -> None:
         _check_header(header, places)
         if header["source"] != source:
-            raise _Unusable("stale")
+            raise Unusable("stale")
 
     whole = small or how == "verify"
     header, arrays = read_file(path, CACHE, wanted=wanted, whole=whole, mapped=how == "map")
     if header["sampled"] != _sampled_hash(header, arrays):
-        raise _Unusable("damaged array")
+        raise Unusable("damaged array")
     if how == "map":
         arrays = {name: array if name == "X" else array.copy() for name, array in arrays.items()}
     return _rebuilt(header, arrays, trusted=how == "map")
@@ -241,20 +241,20 @@ def _load(path: Path, source: dict[str, Any], how: How) -> Dataset:
 def _check_header(header: dict[str, Any], places: dict[str, Place]) -> None:
     """Check what the header alone tells, before its arrays are read."""
     if sorted(header) != sorted(_HEADER) or not isinstance(header["ids"], dict):
-        raise _Unusable("not the header of a cache")
+        raise Unusable("not the header of a cache")
     if not isinstance(header["named"], bool):
-        raise _Unusable("not the header of a cache")
+        raise Unusable("not the header of a cache")
     ids = header["ids"]
     for name, place in places.items():
         if name in _FORMS and (place.dtype.name, len(place.shape)) != _FORMS[name]:
-            raise _Unusable("an array of another form")
+            raise Unusable("an array of another form")
         if name not in _FORMS and name not in ids:
-            raise _Unusable("an array too many")
+            raise Unusable("an array too many")
     if not {"X", "y", "offsets", "qids"} <= set(places) or not set(ids) <= {"qids", "doc_ids"} & set(places):
-        raise _Unusable("an array is missing")
+        raise Unusable("an array is missing")
     for name in ("y", "weight", "source_rows"):
         if name in places and places[name].shape[0] != places["X"].shape[0]:
-            raise _Unusable("arrays of different lengths")
+            raise Unusable("arrays of different lengths")
 
 
 def _rebuilt(header: dict[str, Any], arrays: Arrays, trusted: bool) -> Dataset:
@@ -265,13 +265,13 @@ def _rebuilt(header: dict[str, Any], arrays: Arrays, trusted: bool) -> Dataset:
     ids = header["ids"]
     X = arrays["X"] if trusted and 0 not in arrays["X"].shape else check_features(arrays["X"], "X")
     rows = len(X)
-    offsets = _checked_offsets(arrays["offsets"], rows)
-    qids = _unpacked(ids.get("qids"), arrays["qids"], len(offsets) - 1)
+    offsets = checked_offsets(arrays["offsets"], rows)
+    qids = unpacked_ids(ids.get("qids"), arrays["qids"], len(offsets) - 1)
     if len(set(qids.tolist())) < len(qids):
-        raise _Unusable("a query stands twice")
+        raise Unusable("a query stands twice")
     names = header["features"]
     if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-        raise _Unusable("names that are none")
+        raise Unusable("names that are none")
     weight, order = arrays.get("weight"), arrays.get("source_rows")
     return restore(
         {
@@ -283,23 +283,24 @@ def _rebuilt(header: dict[str, Any], arrays: Arrays, trusted: bool) -> Dataset:
             "source_rows": None if order is None else _checked_order(order, rows),
             "feature_names": check_names(names, X.shape[1]),
             "named": header["named"],
-            "doc_ids": _unpacked(ids["doc_ids"], arrays["doc_ids"], rows) if "doc_ids" in ids else None,
+            "doc_ids": unpacked_ids(ids["doc_ids"], arrays["doc_ids"], rows) if "doc_ids" in ids else None,
         }
     )
 
 
-def _checked_offsets(offsets: IntArray, rows: int) -> IntArray:
+def checked_offsets(offsets: IntArray, rows: int) -> IntArray:
+    """Return offsets of queries of at least a row each, or raise `Unusable`."""
     if len(offsets) < 2 or offsets[0] != 0 or offsets[-1] != rows or not (offsets[1:] > offsets[:-1]).all():
-        raise _Unusable("offsets do not fit")
+        raise Unusable("offsets do not fit")
     return offsets
 
 
 def _checked_order(order: IntArray, rows: int) -> IntArray:
     """Every row once, or what is scattered by it would leave memory unwritten."""
     if len(order) != rows or order.min() < 0 or order.max() >= rows:
-        raise _Unusable("row numbers out of range")
+        raise Unusable("row numbers out of range")
     seen = np.zeros(rows, dtype=np.bool_)
     seen[order] = True
     if not seen.all():
-        raise _Unusable("a row stands twice")
+        raise Unusable("a row stands twice")
     return order

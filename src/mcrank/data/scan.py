@@ -114,6 +114,10 @@ class Scan:
             groups = cut_tables(self.pieces, self.columns, count)
         return [replace(self, pieces=tuple(pieces)) for pieces in groups if pieces]
 
+    def choosing(self, features: Sequence[str]) -> Scan:
+        """Return the same plan for some features of its tables, in this order; LETOR text has no names."""
+        return self if self.form is None else replace(self, columns=replace(self.columns, features=features))
+
     def read(self, n_jobs: int | None = None) -> Dataset:
         """Read all of it into memory.
 

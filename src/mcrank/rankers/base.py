@@ -14,11 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.arrays import FeatureArray, FloatArray
+from mcrank.boosting.store import BinnedData
 from mcrank.cores import available_cores
 from mcrank.data.alignment import aligned, check_count
 from mcrank.data.dataset import Dataset
+from mcrank.data.scan import Scan
 from mcrank.data.tables import as_features
 from mcrank.errors import MeasureError, OptionError
+from mcrank.memory import bytes_of, is_on_disk
 from mcrank.metrics.dialect import Dialect
 from mcrank.metrics.measure import Measure
 from mcrank.options import Options, option
@@ -140,11 +143,11 @@ class Ranker(Explainable):
 
     def fit(
         self,
-        X: Dataset | npt.ArrayLike,
+        X: Dataset | Scan | npt.ArrayLike,
         y: npt.ArrayLike | None = None,
         *,
         qid: npt.ArrayLike | None = None,
-        valid: Dataset | tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike] | None = None,
+        valid: Dataset | Scan | tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike] | None = None,
         weight: npt.ArrayLike | None = None,
         query_weight: npt.ArrayLike | None = None,
         callback: Callback = None,
@@ -155,16 +158,18 @@ class Ranker(Explainable):
         init_model: Ranker | str | os.PathLike[str] | None = None,
         init_score: npt.ArrayLike | None = None,
         valid_init_score: npt.ArrayLike | None = None,
+        memory: str | int | None = None,
     ) -> Self:
         """Train on rows grouped by query.
 
         Parameters
         ----------
-        X : Dataset or array-like of shape (rows, features)
-            A `Dataset`, or a matrix with ``y`` and ``qid`` beside it.
+        X : Dataset, Scan or array-like of shape (rows, features)
+            A `Dataset`, a matrix with ``y`` and ``qid`` beside it, or, for boosted trees, a plan of files
+            (`mcrank.scan`), which are read into scratch files on disk and trained from there: the same model.
         y, qid : array-like of shape (rows,)
             Grades and query ids, when ``X`` is a matrix.
-        valid : Dataset or (X, y, qid), optional
+        valid : Dataset, Scan or (X, y, qid), optional
             Held-out data: the measure is taken on it each round and the best round is kept.
         weight, query_weight : array-like, optional
             Row and query weights, when ``X`` is a matrix; see `Dataset`.
@@ -184,6 +189,9 @@ class Ranker(Explainable):
         init_score, valid_init_score : array-like of shape (rows,) or (rows, scores), optional
             Boosted trees only: scores to start from, of the rows of ``X`` and of ``valid``. They are no part
             of the model: add them to the raw scores it predicts.
+        memory : str or int, optional
+            Boosted trees from disk only: memory that training may take, such as "8GB"; what is not enough is
+            refused before the first round, with the amount that would do. It never changes the model.
 
         Returns
         -------
@@ -196,7 +204,11 @@ class Ranker(Explainable):
         name = type(self).__name__
         one_query = options["one_query"]
         given = Given(y, qid, weight, query_weight, sample_weight, group, groups)
-        data = as_dataset(X, given, name, one_query=one_query)
+        options["memory"] = None if memory is None else bytes_of(memory, f"memory of {name}.fit")
+        source = self._from_disk(X, options) if isinstance(X, Scan) else X
+        data = as_dataset(source, given, name, one_query=one_query)
+        if memory is not None and not (isinstance(data, BinnedData) or is_on_disk(data.X)):
+            raise OptionError(f"memory of {name}.fit is for data on disk: a Scan, or bins that are kept.")
         beginning = self._beginning(data, options, init_model, init_score, valid_init_score)
         if beginning is not None:
             data = beginning.align(data)
@@ -227,6 +239,13 @@ class Ranker(Explainable):
             delattr(self, name)
         vars(self).update(vars(twin))
         return self
+
+    def _from_disk(self, plan: Scan, options: Options) -> Dataset:
+        """Return the data of a scan, in scratch files; rankers that need it in memory refuse."""
+        raise OptionError(
+            f"{type(self).__name__}.fit got a Scan, which only rankers of boosted trees take; its read() "
+            "gives a Dataset."
+        )
 
     def _beginning(
         self, data: Dataset, options: Options, init_model: Any, init_score: Any, valid_init_score: Any

@@ -13,9 +13,9 @@ import numpy as np
 from mcrank.cores import available_cores
 from mcrank.data.alignment import aligned
 from mcrank.data.dataset import Dataset
+from mcrank.data.fingerprint import fingerprint
 from mcrank.metrics.measure import parse_measure
 from mcrank.rankers.base import Ranker
-from mcrank.rankers.provenance import fingerprint
 from mcrank.rankers.regression import RegressionRanker
 from mcrank.scorers.forest.forest import Forest
 from mcrank.scorers.heads import Relevance

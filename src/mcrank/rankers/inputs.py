@@ -23,6 +23,7 @@ from mcrank.data.alignment import aligned
 from mcrank.data.checks import group_rows, tell_of_columns_aside
 from mcrank.data.dataset import Dataset
 from mcrank.data.ids import check_ids, column_ids
+from mcrank.data.scan import Scan
 from mcrank.data.tables import QID_NAMES, Table, as_features, is_table
 from mcrank.errors import DataError, OptionError
 
@@ -96,12 +97,16 @@ def as_dataset(
 
 
 def held_out(valid: Any, train: Dataset, where: str, one_query: bool = False) -> Dataset:
-    """Return validation data, a `Dataset` or (X, y, qid), with the columns of the training data."""
+    """Return validation data, a `Dataset`, a `Scan` or (X, y, qid), with the columns of the training data."""
+    if isinstance(valid, Scan):
+        from mcrank.data.spill import spilled
+
+        valid = spilled(valid.choosing(train.feature_names) if train.named else valid)
     if not isinstance(valid, Dataset):
         if not isinstance(valid, (tuple, list)) or len(valid) != 3:
             kind = type(valid).__name__
             found = f"{kind} of {len(valid)}" if hasattr(valid, "__len__") else kind
-            raise OptionError(f"{where} must be a Dataset or a tuple (X, y, qid), got a {found}.")
+            raise OptionError(f"{where} must be a Dataset, a Scan or a tuple (X, y, qid), got a {found}.")
         names = train.feature_names if train.named else None
         X, y, qid = valid
         valid = as_dataset(X, Given(y, qid), where, wanted=names, one_query=one_query)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
 from typing import Any
 
 import numpy as np
 
 import mcrank
+from mcrank.boosting.store import BinnedData
 from mcrank.data.dataset import Dataset
+from mcrank.data.fingerprint import fingerprint
 
 
 def provenance(data: Dataset) -> dict[str, Any]:
@@ -19,7 +20,7 @@ def provenance(data: Dataset) -> dict[str, Any]:
     return {
         "data": {
             "features": data.n_features,
-            "fingerprint": fingerprint(data),
+            "fingerprint": data.fingerprint if isinstance(data, BinnedData) else fingerprint(data),
             "queries": data.n_queries,
             "rows": data.n_rows,
         },
@@ -30,34 +31,3 @@ def provenance(data: Dataset) -> dict[str, Any]:
             "python": platform.python_version(),
         },
     }
-
-
-def fingerprint(data: Dataset) -> str:
-    """Digest of a data set that does not depend on the order of its queries, nor on the files they came in.
-
-    Each query has a digest of its id, rows, grades and weights, in the order of its rows; the sum of all says
-    which queries there are.
-
-    Examples
-    --------
-    >>> from mcrank import Dataset
-    >>> from mcrank.rankers.provenance import fingerprint
-    >>> one = Dataset([[1.0], [2.0], [3.0]], y=[0, 1, 2], qid=["a", "b", "b"])
-    >>> fingerprint(one) == fingerprint(one.select([1, 0])), fingerprint(one) == fingerprint(one.select([0]))
-    (True, False)
-    """
-    total = 0
-    head = str((data.n_features, data.weight is None, data.query_weight is None)).encode()
-    bounds = data.offsets.tolist()
-    for q, name in enumerate(data.qids.tolist()):
-        rows = slice(bounds[q], bounds[q + 1])
-        digest = hashlib.blake2b(f"{name}\0{rows.stop - rows.start}\0".encode(), digest_size=16)
-        digest.update(head)
-        digest.update(data.X[rows].data)
-        digest.update(data.y[rows].data)
-        if data.weight is not None:
-            digest.update(data.weight[rows].data)
-        if data.query_weight is not None:
-            digest.update(data.query_weight[q : q + 1].data)
-        total += int.from_bytes(digest.digest(), "little")
-    return f"{total % 2**128:032x}"

@@ -14,6 +14,7 @@ from mcrank.boosting.cuts import BINNINGS
 from mcrank.boosting.limits import LimitOptions
 from mcrank.boosting.start import NOTHING
 from mcrank.data.dataset import Dataset
+from mcrank.data.scan import Scan
 from mcrank.errors import DataError, ModelFileError, OptionError
 from mcrank.losses.base import Loss
 from mcrank.losses.quantize import MOST_ROWS
@@ -206,6 +207,11 @@ class TreeRanker(ForestRanker):
         help="fitted again, go on from the trees there are until they are n_estimators rounds",
     )
 
+    def _from_disk(self, plan: Scan, options: Options) -> Dataset:
+        from mcrank.data.spill import spilled
+
+        return spilled(plan, options["n_jobs"])
+
     def _beginning(
         self, data: Dataset, options: Options, init_model: Any, init_score: Any, valid_init_score: Any
     ) -> Beginning | None:
@@ -351,8 +357,9 @@ class TreeRanker(ForestRanker):
         self._check_monotone(options, head)
         names = BoostOptions.__dataclass_fields__
         settings = BoostOptions(
-            **{name: options[name] for name in names if name != "limits"}
+            **{name: options[name] for name in names if name not in ("limits", "memory")}
             | {"learning_rate": self._rate(options), "limits": _limits(options, data)}
+            | {"memory": options.get("memory")}
         )
         watch = None if valid is None else Validation(valid, options["measure"], head.rank)
         sequential = options.get("sequential", False)
