@@ -53,6 +53,9 @@ _HOMES = {
     "from_ranklib": "mcrank.models.imports.ranklib",
     "compare": "mcrank.experiments.compare",
     "analyze": "mcrank.analysis.analysis",
+    "tune": "mcrank.tuning.tune",
+    "TuneSearchCV": "mcrank.tuning.search_cv",
+    "learning_curve": "mcrank.tuning.learning_curve",
     "Comparison": "mcrank.experiments.comparison",
     "NDCG": "mcrank.metrics.dcg",
     "evaluate": "mcrank.metrics.evaluate",
@@ -169,6 +172,9 @@ if TYPE_CHECKING:
     from mcrank.rankers.rankboost import RankBoost as RankBoost
     from mcrank.rankers.ranksvm import RankSVM as RankSVM
     from mcrank.rankers.regression import RegressionRanker as RegressionRanker
+    from mcrank.tuning.learning_curve import learning_curve as learning_curve
+    from mcrank.tuning.search_cv import TuneSearchCV as TuneSearchCV
+    from mcrank.tuning.tune import tune as tune
 
 
 def __getattr__(name: str) -> Any:

@@ -269,7 +269,7 @@ class CompareProgress:
 
     def __call__(self, progress: Progress) -> None:
         """Show where things stand."""
-        left = "" if progress.seconds_left is None else f"about {_duration(progress.seconds_left)} left"
+        left = "" if progress.seconds_left is None else f"about {duration(progress.seconds_left)} left"
         if self._bar is not None:
             running = printable("  ".join(progress.running))
             self._bar.update(
@@ -282,13 +282,13 @@ class CompareProgress:
             say(f"{progress.done}/{progress.trials} done{f', {left}' if left else ''}")
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Seconds as people say them.
 
     Examples
     --------
-    >>> from mcrank.cli.compare import _duration
-    >>> _duration(42.3), _duration(260), _duration(7300)
+    >>> from mcrank.cli.compare import duration
+    >>> duration(42.3), duration(260), duration(7300)
     ('42 s', '4 min', '2 h 2 min')
     """
     if seconds < 100:

@@ -11,6 +11,7 @@ from mcrank.cli.echo import echo
 from mcrank.cli.inputs import InputPath
 from mcrank.cli.main import json_option, print_json
 from mcrank.cli.options import jobs_option, measure_option
+from mcrank.stats.power import power_sentence
 
 
 @click.command()
@@ -89,6 +90,7 @@ def _as_dict(measure: str, test: str, queries: int, rows: Any, pairs: Any) -> di
             "effect": row.effect,
             "p": row.p,
             "corrected_p": row.corrected_p,
+            "detectable": row.detectable,
             "wins": row.wins,
             "ties": row.ties,
             "losses": row.losses,
@@ -114,13 +116,15 @@ def _as_table(measure: str, test: str, queries: int, level: float, rows: Any) ->
         f"{measure} over {queries} queries; paired {test} test against {rows[0].system}; corrected "
         f"by Holm's rule over {'this 1 test' if len(rows) == 2 else f'these {len(rows) - 1} tests'}",
         f"{'system':<{width}}  {'mean':>7}  {interval:>18}  {'difference':>10}  {'effect':>7}  {'p':>9}  "
-        f"{'corrected':>9}  wins/ties/losses",
+        f"{'corrected':>9}  {'detectable':>10}  wins/ties/losses",
     ]
     for row in rows:
         bounds = f"[{row.interval.low:.4f}, {row.interval.high:.4f}]"
         line = f"{row.system:<{width}}  {row.interval.mean:7.4f}  {bounds:>18}"
         if row.p is not None:
             line += f"  {row.difference:+10.4f}  {row.effect:+7.3f}  {row.p:9.3g}  {row.corrected_p:9.3g}"
-            line += f"  {row.wins}/{row.ties}/{row.losses}"
+            shown = "" if row.detectable is None else f"{row.detectable:.4f}"
+            line += f"  {shown:>10}  {row.wins}/{row.ties}/{row.losses}"
         lines.append(line)
-    return "\n".join(lines)
+    words = f"paired {test} test" if len(rows) == 2 else f"paired {test} tests corrected for {len(rows) - 1}"
+    return "\n".join([*lines, power_sentence([row.detectable for row in rows[1:]], queries, words)])

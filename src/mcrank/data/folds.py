@@ -180,7 +180,7 @@ def split(data: Dataset, *shares: float, seed: int = 0) -> tuple[Dataset, ...]:
         raise OptionError(f"shares of split must be positive and sum to 1, got {tuple(wanted.tolist())}.")
     if data.n_queries < len(wanted):
         raise DataError(f"split into {len(wanted)} parts needs as many queries, got {data.n_queries}.")
-    part = _deal(data, wanted, seed)
+    part = deal(data, wanted, seed)
     return tuple(data.select(np.flatnonzero(part == i)) for i in range(len(wanted)))
 
 
@@ -200,7 +200,7 @@ def kfold(data: Dataset, k: int = 5, *, seed: int = 0) -> Folds:
         raise OptionError(f"k of kfold must be an integer >= 3, got {k!r}.")
     if data.n_queries < k:
         raise DataError(f"kfold with k={k} needs as many queries, got {data.n_queries}.")
-    part = _deal(data, np.full(k, 1.0 / k), seed)
+    part = deal(data, np.full(k, 1.0 / k), seed)
 
     def maker(fold: int) -> Callable[[], Fold[Dataset]]:
         def make() -> Fold[Dataset]:
@@ -212,8 +212,18 @@ def kfold(data: Dataset, k: int = 5, *, seed: int = 0) -> Folds:
     return Folds([maker(fold) for fold in range(k)])
 
 
-def _deal(data: Dataset, shares: FloatArray, seed: int) -> IntArray:
-    """Part of each query: in order of their strata, each goes to the part that lags most behind its share."""
+def deal(data: Dataset, shares: FloatArray, seed: int) -> IntArray:
+    """Return the part of each query: in order of their strata, each goes to the part that lags most behind
+    its share.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank import make_artificial
+    >>> from mcrank.data.folds import deal
+    >>> np.bincount(deal(make_artificial(9, 1, 1).train, np.full(3, 1 / 3), seed=0)).tolist()
+    [3, 3, 3]
+    """
     stream = np.random.Generator(np.random.PCG64(seed))
     starts = data.offsets[:-1]
     best = np.maximum.reduceat(data.y, starts)

@@ -53,22 +53,26 @@ class RunFolder:
 
 
 @contextmanager
-def opened(out: str | os.PathLike[str] | None) -> Iterator[RunFolder]:
-    """Open a folder for a comparison, made when it is not there; None for one that is thrown away."""
+def opened(
+    out: str | os.PathLike[str] | None, kind: str = "comparison", mark: str = "run.json"
+) -> Iterator[RunFolder]:
+    """Open a folder for a comparison (or another ``kind`` of work, whose folders have the file ``mark``),
+    made when it is not there; None for one that is thrown away.
+    """
     if out is None:
-        with TemporaryDirectory(prefix="mcrank-compare-") as temporary:
+        with TemporaryDirectory(prefix="mcrank-") as temporary:
             yield _prepared(Path(temporary))
         return
     root = Path(out)
     if root.exists() and not root.is_dir():
-        raise DataError(f"{root} is a file; out of compare must be a folder.")
-    ours = (root / LOCK).exists() or (root / "run.json").exists()
+        raise DataError(f"{root} is a file; out of a {kind} must be a folder.")
+    ours = (root / LOCK).exists() or (root / mark).exists()
     if root.is_dir() and any(root.iterdir()) and not ours:
-        raise DataError(f"{root} has files and none is of a comparison; name a new or empty folder.")
+        raise DataError(f"{root} has files and none is of a {kind}; name a new or empty folder.")
     root.mkdir(parents=True, exist_ok=True)
     with open(root / LOCK, "a+b") as lock:
         if not _locked(lock):
-            raise McrankError(f"{root} is being written by another comparison; wait for it, or end it.")
+            raise McrankError(f"{root} is being written by another {kind}; wait for it, or end it.")
         yield _prepared(root)
 
 

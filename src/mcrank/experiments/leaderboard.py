@@ -16,6 +16,7 @@ from mcrank.experiments.names import padded, width
 from mcrank.metrics.measure import parse_measure
 from mcrank.stats.many import compare_columns
 from mcrank.stats.paired import differences
+from mcrank.stats.power import power_sentence
 from mcrank.stats.two import interval_of, known_to_all
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class Standing:
         bytes. None where there was nothing to measure.
     tests : int or None
         How many tests the correction runs over: every other system against the best (the baseline).
+    detectable : float or None
+        Smallest difference that this test on these queries would show in four of five cases.
     """
 
     rank: int
@@ -71,6 +74,7 @@ class Standing:
     model_bytes: float | None
     tests: int | None = None
     train_cpu_seconds: float | None = None
+    detectable: float | None = None
 
 
 def standings(comparison: Comparison, measure: str, baseline: str | None = None) -> list[Standing]:
@@ -102,6 +106,7 @@ def standings(comparison: Comparison, measure: str, baseline: str | None = None)
                 row.ties,
                 row.losses,
                 tests=row.tests,
+                detectable=row.detectable,
                 **costs(comparison, key),
             )
         )
@@ -227,6 +232,16 @@ def verdict(lines: list[Standing], measure: str) -> str:
     return f"{leads}, but its lead over {against} may be luck; it is really ahead of {_listed(beaten)}."
 
 
+def power(lines: list[Standing], queries: int) -> str:
+    """Return one sentence on the differences a leaderboard could show; nothing for a single system."""
+    if len(lines) < 2:
+        return ""
+    tests = len(lines) - 1
+    words = "paired t test" if tests == 1 else f"paired t tests corrected for {tests}"
+    others = [line.detectable for line in lines if line.difference is not None]
+    return power_sentence(others, queries, words)
+
+
 def _shared_first_place(
     first: list[Standing], beaten: list[Standing], unsure: list[Standing], measure: str
 ) -> str:
@@ -290,7 +305,11 @@ def as_table(comparison: Comparison, measure: str | None = None) -> str:
         text += ["", *_means(comparison, [line.system for line in lines], wide)]
     if len(lines) > 1:
         over = family(len(lines) - 1, lines[0].system)
-        text += ["", f"p: paired t tests by query, corrected by Holm's rule over {over}."]
+        text += [
+            "",
+            f"p: paired t tests by query, corrected by Holm's rule over {over}.",
+            power(lines, comparison.n_queries),
+        ]
     return "\n".join([*text, "", comparison.verdict(name)])
 
 

@@ -52,7 +52,6 @@ class LambdaMART(TreeRanker):
         default=None,
         low=1,
         high=2**31 - 1,
-        search=OneOf(None, 20, 40),
         help="only pairs with a row within so many ranks; None for all that the measure looks at",
     )
     norm: bool = option(

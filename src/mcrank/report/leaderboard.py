@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mcrank.experiments.leaderboard import LEVEL, family
+from mcrank.experiments.leaderboard import LEVEL, family, power
 from mcrank.metrics.measure import parse_measure
 from mcrank.report.comparison_tables import LEADERBOARD, TIMES
 from mcrank.report.tables import number, probability, seconds, size
@@ -82,7 +82,9 @@ def board_view(comparison: Comparison, measure: str, times: bool) -> dict[str, A
         "rows": rows,
         "times": times,
         "verdict": comparison.verdict(measure),
-        "definition": parse_measure(measure).definition,
+        "definition": " ".join(
+            filter(None, [parse_measure(measure).definition, power(lines, comparison.n_queries)])
+        ),
         "higher": parse_measure(measure).higher_is_better,
         "counts": comparison.wins(measure).tolist(),
         "keys": comparison.keys,

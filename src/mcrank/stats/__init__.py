@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from mcrank.stats.many import Pair, Row, all_pairs, compare, holm, tukey
 from mcrank.stats.paired import ALTERNATIVES, Test
+from mcrank.stats.power import smallest_difference
 from mcrank.stats.two import (
     Interval,
     Values,
@@ -25,6 +26,6 @@ from mcrank.stats.two import (
 
 __all__ = [
     "ALTERNATIVES", "Interval", "Pair", "Row", "Test", "Values", "align", "all_pairs", "bootstrap_interval",
-    "compare", "effect_size", "holm", "paired_t", "randomization", "tukey", "unpaired_t",
-    "unpaired_t_from_summary", "wilcoxon",
+    "compare", "effect_size", "holm", "paired_t", "randomization", "smallest_difference", "tukey",
+    "unpaired_t", "unpaired_t_from_summary", "wilcoxon",
 ]  # fmt: skip

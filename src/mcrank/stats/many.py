@@ -12,6 +12,7 @@ import numpy as np
 from mcrank.arrays import FloatArray
 from mcrank.errors import DataError, OptionError
 from mcrank.stats.paired import Test, check_draws, randomization_test, t_test, wilcoxon_test, wins_ties_losses
+from mcrank.stats.power import smallest_difference
 from mcrank.stats.two import Interval, Values, align, intervals_of, known_to_all
 
 
@@ -74,6 +75,8 @@ class Row:
     """One system in a `compare` table: its mean and interval, and how it stands against the baseline.
 
     ``corrected_p`` is Holm's, over the ``tests`` of its table: every other system against the baseline.
+    ``detectable`` is the smallest difference that this test on these queries, so corrected, would show in
+    four of five cases (`mcrank.stats.smallest_difference`).
 
     Examples
     --------
@@ -92,6 +95,7 @@ class Row:
     ties: int | None
     losses: int | None
     tests: int | None = None
+    detectable: float | None = None
 
 
 _TESTS: dict[str, Any] = {"t": t_test, "randomization": randomization_test, "wilcoxon": wilcoxon_test}
@@ -169,7 +173,10 @@ def compare_columns(
             continue
         found = tests[name]
         counts = wins_ties_losses(column, table[baseline])
-        row = (found.difference, found.effect, found.p, corrected[name], *counts, len(tests))
+        shown = smallest_difference(
+            column, table[baseline], test=test, alternative=alternative, tests=len(tests)
+        )
+        row = (found.difference, found.effect, found.p, corrected[name], *counts, len(tests), shown)
         rows.append(Row(name, interval, *row))
     return rows
 

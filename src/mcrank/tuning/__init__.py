@@ -1,0 +1,1 @@
+"""Choosing options and amounts of data: searches over declared ranges, and learning curves."""

@@ -1,0 +1,234 @@
+"""`mcrank tune`: studies that go on after a kill, budgets, what is returned, and what is refused."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold
+
+import mcrank
+from mcrank.cli.main import main
+from mcrank.errors import DataError, McrankError, OptionError
+from mcrank.tuning import study
+from mcrank.tuning import tune as home
+
+pytest.importorskip("optuna")
+pytestmark = pytest.mark.consumer
+
+DATA = mcrank.make_artificial(40, 1, 1, docs_per_query=8, n_features=4, seed=3).train
+SMALL = {"options": {"n_estimators": 30}, "folds": 2, "n_jobs": 1}
+
+
+def trials_in(folder):
+    return {path.name: path.read_bytes() for path in sorted((folder / "trials").iterdir())}
+
+
+def test_it_returns_a_fitted_ranker_and_saves_it(tmp_path):
+    ranker = mcrank.tune(DATA, "regression", trials=12, out=tmp_path, **SMALL)
+    found = ranker.tuning_
+    assert isinstance(ranker, mcrank.RegressionRanker)
+    assert [trial.number for trial in found.trials] == list(range(12))
+    complete = [trial for trial in found.trials if trial.state == "complete"]
+    assert found.best == max(complete, key=lambda trial: trial.value).number
+    assert ranker.n_estimators == found.rounds == found.trials[found.best].rounds
+    assert ranker.get_params()["num_leaves"] == found.options["num_leaves"]
+    np.testing.assert_array_equal(mcrank.load(tmp_path / "model.mcrank").predict(DATA), ranker.predict(DATA))
+    assert found.trials[0].options["num_leaves"] == 10  # the first has the defaults
+    assert found.queries + found.held_out == DATA.n_queries
+
+
+def test_the_estimate_is_on_queries_that_took_no_part():
+    train, test = mcrank.split(DATA, 0.7, 0.3)
+    ranker = mcrank.tune(train, "regression", trials=6, test=test, **SMALL)
+    found = ranker.tuning_
+    # Without a share held out, the returned ranker is the one that was measured.
+    assert found.held_out == test.n_queries
+    assert found.estimate.tuned.mean == pytest.approx(ranker.score(test))
+    assert mcrank.tune(train, "regression", trials=2, holdout=0, **SMALL).tuning_.estimate is None
+
+
+def test_killed_and_resumed_is_the_same_study(tmp_path):
+    mcrank.write(DATA, tmp_path / "data.txt")
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    command = [
+        sys.executable, "-m", "mcrank", "tune", str(tmp_path / "data.txt"), "--ranker", "lambdamart",
+        "--trials", "14", "--folds", "2", "--n-estimators", "30", "--n-jobs", "1",
+    ]  # fmt: skip
+    subprocess.run([*command, "--out", str(whole)], check=True, capture_output=True)
+    for kept in (2, 7):
+        process = subprocess.Popen([*command, "--out", str(killed)], stdout=subprocess.DEVNULL)
+        while process.poll() is None and len(list((killed / "trials").glob("*.trial"))) < kept:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert not (killed / "tuning.json").exists()
+    subprocess.run([*command, "--out", str(killed)], check=True, capture_output=True)
+    assert trials_in(killed) == trials_in(whole)
+    results = [json.loads((folder / "tuning.json").read_text()) for folder in (killed, whole)]
+    for result in results:
+        del result["seconds"]
+    assert results[0] == results[1]
+    assert (killed / "model.mcrank").read_bytes() == (whole / "model.mcrank").read_bytes()
+
+
+def test_more_trials_go_on_from_fewer_and_threads_change_nothing(tmp_path):
+    first = mcrank.tune(DATA, "regression", trials=4, out=tmp_path / "a", **SMALL)
+    longer = mcrank.tune(DATA, "regression", trials=9, out=tmp_path / "a", **{**SMALL, "n_jobs": 3})
+    whole = mcrank.tune(DATA, "regression", trials=9, out=tmp_path / "b", **SMALL)
+    assert longer.tuning_.trials == whole.tuning_.trials
+    assert longer.tuning_.trials[:4] == first.tuning_.trials
+
+
+def test_a_finished_study_is_not_done_again(tmp_path, monkeypatch):
+    first = mcrank.tune(DATA, "regression", trials=3, out=tmp_path, **SMALL)
+    monkeypatch.setattr(home.Trials, "run", lambda *_, **__: pytest.fail("a trial was run"))
+    again = mcrank.tune(DATA, "regression", trials=3, out=tmp_path, **SMALL)
+    assert again.tuning_ == first.tuning_
+    np.testing.assert_array_equal(again.predict(DATA), first.predict(DATA))
+
+
+@pytest.mark.slow
+def test_a_time_budget_is_kept(tmp_path):
+    began = time.monotonic()
+    ranker = mcrank.tune(DATA, "lambdamart", minutes=0.2, out=tmp_path, folds=3, n_jobs=1)
+    spent = time.monotonic() - began
+    assert 0.8 * 12 < spent < 1.05 * 12
+    assert len(ranker.tuning_.trials) > 3
+
+
+def test_a_budget_too_short_for_one_trial_keeps_what_there_is():
+    data = mcrank.make_artificial(60, 1, 1, docs_per_query=30, n_features=20, seed=1).train
+    ranker = mcrank.tune(data, "mcrank", minutes=0.03, folds=2, n_jobs=1)
+    assert ranker.tuning_.best == 0
+    assert ranker.tuning_.rounds >= 1
+
+
+def test_a_damaged_trial_is_run_again_and_a_damaged_study_is_refused(tmp_path):
+    first = mcrank.tune(DATA, "regression", trials=4, out=tmp_path, **SMALL)
+    path = tmp_path / "trials" / "00002.trial"
+    before = path.read_bytes()
+    path.write_bytes(before.replace(b'"rounds": ', b'"rounds": 1'))
+    (tmp_path / "tuning.json").unlink()
+    with pytest.warns(UserWarning, match="00002.trial is damaged"):
+        again = mcrank.tune(DATA, "regression", trials=4, out=tmp_path, **SMALL)
+    assert again.tuning_.trials == first.tuning_.trials
+    assert path.read_bytes() == before
+    (tmp_path / "study.json").write_text("{")
+    with pytest.raises(DataError, match=r"study\.json is damaged"):
+        mcrank.tune(DATA, "regression", trials=4, out=tmp_path, **SMALL)
+
+
+def test_another_study_is_not_gone_on_with(tmp_path):
+    mcrank.tune(DATA, "regression", trials=2, out=tmp_path, **SMALL)
+    for change, word in (
+        ({"seed": 1}, "data, seed"),
+        ({"ranges": {"num_leaves": (3, 5)}}, "ranges"),
+        ({"options": {"n_estimators": 31}}, "options, rounds"),
+    ):
+        with pytest.raises(DataError, match=f"differs in {word}"):
+            mcrank.tune(DATA, "regression", trials=2, out=tmp_path, **{**SMALL, **change})
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "file").touch()
+    with pytest.raises(DataError, match="none is of a study"):
+        mcrank.tune(DATA, "regression", trials=2, out=tmp_path / "x", **SMALL)
+
+
+def test_a_full_disk_keeps_what_is_finished(tmp_path, monkeypatch):
+    real = study.write_file
+
+    def full(path, content):
+        if path.name == "00002.trial":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        real(path, content)
+
+    monkeypatch.setattr(study, "write_file", full)
+    with pytest.raises(OSError, match="No space left"):
+        mcrank.tune(DATA, "regression", trials=4, out=tmp_path, **SMALL)
+    monkeypatch.undo()
+    assert sorted(trials_in(tmp_path)) == ["00000.trial", "00001.trial"]
+    ranker = mcrank.tune(DATA, "regression", trials=4, out=tmp_path, **SMALL)
+    assert len(ranker.tuning_.trials) == 4
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"minutes": 0}, "minutes of tune must be a number > 0"),
+        ({"minutes": float("nan")}, "minutes of tune"),
+        ({"trials": 0}, "trials of tune must be an integer >= 1"),
+        ({"folds": 1}, "folds of tune must be an integer >= 2"),
+        ({"holdout": 1.0}, "holdout of tune"),
+        ({"seed": -1}, "seed of tune"),
+        ({"options": {"measure": "ndgc"}}, "ndgc"),
+    ],
+)
+def test_wrong_limits_are_refused(wrong, words):
+    with pytest.raises((OptionError, mcrank.MeasureError), match=words):
+        mcrank.tune(DATA, "regression", **{"trials": 2, **SMALL, **wrong})
+
+
+def test_too_few_queries_and_a_first_trial_that_fails():
+    with pytest.raises(DataError, match="needs at least 10 queries, got 9"):
+        mcrank.tune(DATA.select(np.arange(9)), "regression", trials=2)
+    options = {"goss": True, "top_rate": 0.9, "other_rate": 0.5, "subsample": 1.0}
+    with pytest.raises(McrankError, match=r"first trial of McRank failed: top_rate and other_rate"):
+        mcrank.tune(DATA, "mcrank", trials=2, **{**SMALL, "options": options})
+
+
+def test_the_command_line(tmp_path, capsys):
+    mcrank.write(DATA, tmp_path / "data.txt")
+    line = [
+        "tune", str(tmp_path / "data.txt"), "--ranker", "regression", "--trials", "12", "--folds", "2",
+        "--json", "--n-estimators", "20", "--num-leaves", "5", "--range", "l2=0.1..10,log", "--range",
+        "split=fixed",
+        "--out", str(tmp_path / "out"), "--n-jobs", "1",
+    ]  # fmt: skip
+    assert main(line) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["options"]["num_leaves"] == 5
+    assert 0.1 <= printed["options"]["l2"] <= 10
+    assert "split" not in printed["ranges"]
+    page = (tmp_path / "out" / "report.html").read_text()
+    for words in ("Honest estimate", "Which options mattered", "took no part", "<svg"):
+        assert words in page
+    assert (tmp_path / "out" / "tables" / "trials.csv").read_text().count("\n") == 13
+    for wrong in (
+        ["--range", "num_leaves"],
+        ["--range", "leaves=1..2"],
+        ["--minutes", "-1"],
+        ["--measure", "x"],
+    ):
+        assert main([*line[:-2], *wrong]) == 2
+        assert "error:" in capsys.readouterr().err
+
+
+def test_the_search_of_scikit_learn():
+    X, y, qid = DATA.X, DATA.y, DATA.qid
+    search = mcrank.TuneSearchCV(
+        mcrank.RegressionRanker(n_estimators=20), {"num_leaves": [4, 8]}, n_iter=5, cv=2, n_jobs=1
+    )
+    with pytest.raises(mcrank.NotFittedError):
+        search.predict(X)
+    fitted = clone(search).fit(X, y, qid=qid)
+    assert fitted.best_params_["num_leaves"] in (4, 8)
+    assert fitted.best_score_ == fitted.cv_results_["mean_test_score"][fitted.best_index_]
+    assert fitted.cv_results_["rank_test_score"][fitted.best_index_] == 1
+    assert fitted.predict(X).shape == y.shape
+    assert fitted.score(X, y, qid) == fitted.best_estimator_.score(DATA)
+
+
+def test_scikit_learns_own_search_takes_a_ranker():
+    search = GridSearchCV(
+        mcrank.RegressionRanker(n_estimators=5, n_jobs=1), {"num_leaves": [3, 6]}, cv=GroupKFold(2)
+    )
+    search.fit(DATA.X, DATA.y, groups=DATA.qid, qid=DATA.qid)
+    assert search.best_params_["num_leaves"] in (3, 6)
