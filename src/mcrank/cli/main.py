@@ -37,7 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("mcrank.cli.evaluate", "Measure scores or a run against the grades of a data file."),
     "export": ("mcrank.cli.export", "Write a model as another system scores with it."),
     "explain": ("mcrank.cli.explain", "Say why documents are ranked as a model ranks them."),
-    "analyze": ("mcrank.cli.analyze", "Show what matters to a model and where it is weak, as a page."),
+    "analyze": ("mcrank.cli.analyze", "Show what matters to a model and where it is weak."),
     "describe": ("mcrank.cli.describe", "Show what a model file holds."),
     "import": ("mcrank.cli.imports", "Take over a model of LightGBM, XGBoost, CatBoost or RankLib."),
     "rankers": ("mcrank.cli.rankers", "List every ranker, or tell all about one."),

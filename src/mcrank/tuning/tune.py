@@ -13,6 +13,7 @@ import numpy as np
 from mcrank.arrays import FloatArray
 from mcrank.cores import available_cores
 from mcrank.data.dataset import Dataset
+from mcrank.data.fingerprint import fingerprint
 from mcrank.data.folds import split
 from mcrank.data.read import read
 from mcrank.errors import DataError, McrankError, OptionError
@@ -24,7 +25,6 @@ from mcrank.metrics.measure import Measure
 from mcrank.models.file import load
 from mcrank.rankers.base import Ranker
 from mcrank.rankers.inputs import held_out
-from mcrank.rankers.provenance import fingerprint
 from mcrank.tuning.budget import Budget
 from mcrank.tuning.result import Estimate, Tuning
 from mcrank.tuning.space import Space, space_of
