@@ -17,7 +17,7 @@ from mcrank.cli.inputs import InputPath, check_there
 from mcrank.cli.main import json_option, print_json
 from mcrank.cli.options import DialectName, MeasureName, jobs_option
 from mcrank.cli.outputs import OutputFolder
-from mcrank.cli.progress import announce_compilation
+from mcrank.cli.progress import announce_compilation, duration
 from mcrank.cli.volume import can_move, say
 from mcrank.errors import OptionError
 from mcrank.texts import printable
@@ -280,18 +280,3 @@ class CompareProgress:
         if tenths != self._tenths:
             self._tenths = tenths
             say(f"{progress.done}/{progress.trials} done{f', {left}' if left else ''}")
-
-
-def duration(seconds: float) -> str:
-    """Seconds as people say them.
-
-    Examples
-    --------
-    >>> from mcrank.cli.compare import duration
-    >>> duration(42.3), duration(260), duration(7300)
-    ('42 s', '4 min', '2 h 2 min')
-    """
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"

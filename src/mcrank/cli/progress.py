@@ -106,3 +106,18 @@ def _bar() -> Any:
         console=Console(stderr=True),
         transient=True,
     )
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them.
+
+    Examples
+    --------
+    >>> from mcrank.cli.progress import duration
+    >>> duration(42.3), duration(260), duration(7300)
+    ('42 s', '4 min', '2 h 2 min')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from mcrank.cli.cache import Unjudged, read_telling, unjudged_option
-from mcrank.cli.compare import duration
 from mcrank.cli.declared import CHOSEN, RankerCommand, given_options
 from mcrank.cli.echo import echo
 from mcrank.cli.inputs import InputPath, local_file
 from mcrank.cli.main import json_option, print_facts, print_json
 from mcrank.cli.options import RankerName
 from mcrank.cli.outputs import OutputFolder
-from mcrank.cli.progress import announce_compilation
+from mcrank.cli.progress import announce_compilation, duration
 from mcrank.cli.train import read_alike
 from mcrank.cli.volume import can_move, is_quiet, say
 from mcrank.errors import MeasureError
