@@ -87,6 +87,8 @@ _HOMES = {
     "OptionError": "mcrank.errors",
     "DataError": "mcrank.errors",
     "LossError": "mcrank.errors",
+    "ClusterError": "mcrank.errors",
+    "Cluster": "mcrank.scale.cluster",
     "MeasureError": "mcrank.errors",
     "ModelFileError": "mcrank.errors",
     "NotFittedError": "mcrank.errors",
@@ -116,6 +118,7 @@ if TYPE_CHECKING:
     from mcrank.data.trec import Run as Run
     from mcrank.data.write import write as write
     from mcrank.doctor.diagnose import diagnose as diagnose
+    from mcrank.errors import ClusterError as ClusterError
     from mcrank.errors import DataError as DataError
     from mcrank.errors import LossError as LossError
     from mcrank.errors import McrankError as McrankError
@@ -172,6 +175,7 @@ if TYPE_CHECKING:
     from mcrank.rankers.rankboost import RankBoost as RankBoost
     from mcrank.rankers.ranksvm import RankSVM as RankSVM
     from mcrank.rankers.regression import RegressionRanker as RegressionRanker
+    from mcrank.scale.cluster import Cluster as Cluster
     from mcrank.tuning.learning_curve import learning_curve as learning_curve
     from mcrank.tuning.search_cv import TuneSearchCV as TuneSearchCV
     from mcrank.tuning.tune import tune as tune

@@ -41,6 +41,10 @@ class KernelError(McrankError, RuntimeError):
     """Compiled code cannot be had here; neither the data nor the model is at fault."""
 
 
+class ClusterError(McrankError, RuntimeError):
+    """A cluster cannot be used, or too much of it was lost."""
+
+
 _MOST_LISTED = 20
 
 

@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from mcrank.data.dataset import Dataset
+from mcrank.data.grades import Grades
 from mcrank.errors import MeasureError
 from mcrank.metrics.measure import Measure
 from mcrank.metrics.prepared import PreparedMeasure
+from mcrank.sums import ALONE, Sums
 
 # Values of a measure this near are equal: dialects that differ by a constant then choose the same round.
 SAME = 1e-12
@@ -34,15 +36,38 @@ class RoundEvent:
         Value of each measure on the validation data; empty without it.
     seconds : float
         Time since training began.
+    note : str
+        On a cluster, which worker the others wait for, if they do.
     """
 
     round: int
     rounds: int
     scores: dict[str, float]
     seconds: float
+    note: str = ""
 
 
 Callback = Callable[[RoundEvent], Any] | None
+
+
+class _Watch:
+    """The mean of a measure on validation data, of which each of several places has some queries."""
+
+    def __init__(self, valid: Dataset, measure: Measure, sums: Sums) -> None:
+        self._own, self._sums = measure.on(valid), sums
+        self._whole: PreparedMeasure = self._own
+        if sums.size > 1:
+            sizes = np.concatenate(sums.gather(valid.sizes))
+            grades = np.concatenate(sums.gather(valid.y))
+            weight = None
+            if valid.query_weight is not None:
+                weight = np.concatenate(sums.gather(valid.query_weight))
+            # Which of them count, and how much: their ids do not matter.
+            self._whole = measure.on(Grades(grades, np.repeat(np.arange(len(sizes)), sizes), None, weight))
+
+    def mean(self, scores: Any) -> float:
+        values = np.concatenate(self._sums.gather(self._own.per_query(scores)))
+        return float(self._whole.mean_of(values))
 
 
 class Rounds:
@@ -60,6 +85,8 @@ class Rounds:
         Told a `RoundEvent` after each round; a true answer ends training.
     patience : int or None
         Stop after so many rounds without a better validation measure.
+    sums : Sums
+        Who adds up, where each of several places has some queries of the validation data.
 
     Attributes
     ----------
@@ -73,6 +100,8 @@ class Rounds:
         Whether Ctrl-C ended training.
     history : dict of list
         Value of each measure after each round.
+    last : dict
+        What was measured after the last one.
 
     Examples
     --------
@@ -93,6 +122,7 @@ class Rounds:
         rounds: int,
         callback: Callback = None,
         patience: int | None = None,
+        sums: Sums = ALONE,
     ) -> None:
         self.n_rounds = 0
         self.best_round = 0
@@ -102,12 +132,13 @@ class Rounds:
         self._asked, self._callback, self._patience = rounds, callback, patience
         self._began = time.perf_counter()
         self._best = -np.inf
-        self._prepared: PreparedMeasure | None = None
+        self.last: dict[str, float] = {}
+        self._watch: _Watch | None = None
         if valid is None or measure is None:
             return
-        self._prepared, self._name = measure.on(valid), measure.name
+        self._watch, self._name = _Watch(valid, measure, sums), measure.name
         # Any scores do: whether a query counts is not a matter of the ranking.
-        if np.isnan(self._prepared.mean(np.arange(valid.n_rows))):
+        if np.isnan(self._watch.mean(np.arange(valid.n_rows))):
             raise MeasureError(
                 f"{measure.name} has no value on the validation data (no query counts); "
                 "choose another measure or other data."
@@ -134,22 +165,24 @@ class Rounds:
         event = RoundEvent(self.n_rounds, self._asked, measured, time.perf_counter() - self._began)
         stop = self._callback is not None and bool(self._callback(event))
         tired = self._patience is not None and self.n_rounds - self.best_round >= self._patience
-        return stop or (self._prepared is not None and tired)
+        return stop or (self._watch is not None and tired)
 
     def replay(self, valid_scores: Any = None, **values: float) -> dict[str, float]:
         """Take the scores after a round that was there before training began; return what was measured."""
-        number = self.n_rounds + 1
-        measured: dict[str, float] = {}
-        best = self._best
-        self.improved = self._prepared is None
-        if self._prepared is not None:
-            value = measured[self._name] = float(self._prepared.mean(valid_scores))
-            self.improved = value > self._best + SAME
+        measured = {} if self._watch is None else {self._name: self._watch.mean(valid_scores)}
+        self.tell(measured, **values)
+        return measured
+
+    def tell(self, measured: dict[str, float], **values: float) -> None:
+        """Take what was measured on validation data after a round, here or elsewhere."""
+        number, best, self.improved = self.n_rounds + 1, self._best, not measured
+        for value in measured.values():
+            self.improved = value > best + SAME
             best = max(best, value)
         for name, value in (measured | values).items():
             self.history.setdefault(name, []).append(value)
+        self.last = measured
         # Last, and in this order: an interruption before leaves the rounds before this one, whole.
         self.n_rounds = number
         if self.improved:
             self._best, self.best_round = best, number
-        return measured

@@ -13,7 +13,8 @@ for every way of cutting them into parts.
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -39,8 +40,14 @@ class Sums(Protocol):
     def most(self, value: float) -> float:
         """Return the largest of everybody's numbers."""
 
-    def gather(self, value: Any) -> list[Any]:
-        """Return what everybody has, in the order of their ranks."""
+    def least(self, values: FloatArray) -> FloatArray:
+        """Return, place by place, the smallest of everybody's numbers, none of which is NaN."""
+
+    def gather(self, values: Array) -> list[Array]:
+        """Return everybody's numbers (one dimension, one type, any length), in the order of their ranks."""
+
+    def exchange(self, parts: Sequence[Array]) -> list[Array]:
+        """Give ``parts[r]`` to each rank ``r``; return what everybody gave this one."""
 
     def scatter(self, hists: IntArray, cuts: list[int]) -> IntArray:
         """Return sums of everybody's histograms, where counters ``cuts[rank]:cuts[rank + 1]`` are wanted."""
@@ -56,8 +63,8 @@ class Alone:
     --------
     >>> import numpy as np
     >>> from mcrank.sums import ALONE
-    >>> ALONE.add(np.array([3, 4])).tolist(), ALONE.most(0.5), ALONE.gather("here")
-    ([3, 4], 0.5, ['here'])
+    >>> ALONE.add(np.array([3, 4])).tolist(), ALONE.most(0.5), ALONE.gather(np.array([7]))
+    ([3, 4], 0.5, [array([7])])
     """
 
     rank = 0
@@ -71,9 +78,17 @@ class Alone:
         """Return it."""
         return value
 
-    def gather(self, value: Any) -> list[Any]:
-        """Return it, alone."""
-        return [value]
+    def least(self, values: FloatArray) -> FloatArray:
+        """Return them."""
+        return values
+
+    def gather(self, values: Array) -> list[Array]:
+        """Return them, alone."""
+        return [values]
+
+    def exchange(self, parts: Sequence[Array]) -> list[Array]:
+        """Return them."""
+        return list(parts)
 
     def scatter(self, hists: IntArray, cuts: list[int]) -> IntArray:
         """Return them."""
@@ -108,7 +123,7 @@ def exact_sum(values: FloatArray, sums: Sums = ALONE) -> float:
     """
     largest = sums.most(float(np.abs(values).max(initial=0.0)))
     if largest == 0.0 or not math.isfinite(largest):
-        return float(sum(sums.gather(float(values.sum()))))
+        return float(sum(part[0] for part in sums.gather(np.array([values.sum()], dtype=np.float64))))
     exponent, bits = math.frexp(largest)[1], _bits(count_all(len(values), sums))
     scaled = np.ldexp(values, bits - exponent)
     upper = np.rint(scaled)

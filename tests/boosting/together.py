@@ -28,6 +28,12 @@ class Together:
     def most(self, value):
         return max(self.gather(value))
 
+    def least(self, values):
+        return np.min(self.gather(values.copy()), axis=0)  # the caller may write to them again
+
+    def exchange(self, parts):
+        return [given[self.rank] for given in self.gather(parts)]
+
     def scatter(self, hists, cuts):
         out = np.full_like(hists, -(2**40))  # what is not asked for is no sum
         mine = slice(cuts[self.rank], cuts[self.rank + 1])

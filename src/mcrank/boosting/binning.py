@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit, types, uint64
 
-from mcrank.boosting.cuts import MATRIX, Distinct, ValueBins, distinct, merged, midpoints, value_bins
+from mcrank.boosting.cuts import MATRIX, Distinct, ValueBins, distinct, midpoints, value_bins
+from mcrank.boosting.shared_cuts import shared_bins
 from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel
 from mcrank.kernels.memory import aligned
@@ -119,14 +120,21 @@ def find_bins(
     [2]
     """
     found: list[ValueBins] = []
-    with InOrder[list[ValueBins]](n_jobs) as work:
-        for first, last in _groups(X, n_jobs):
-            columns: Iterable[Distinct] = distinct(X, first, last)  # none before somebody asks for it
-            if sums.size > 1:
-                columns = [merged(sums.gather(column)) for column in columns]
-            work.add(partial(_bins_of, columns, max_bins, binning))
-        while len(work):
-            found += work.take()
+    if sums.size > 1:
+        # Groups that do not hang on this place's threads: all places take the same steps.
+        with InOrder[list[Distinct]](n_jobs) as sorting:
+            for first in range(0, X.shape[1], BLOCK):
+                sorting.add(partial(_sorted, X, first, min(first + BLOCK, X.shape[1])))
+                if len(sorting) > n_jobs:
+                    found += shared_bins(sorting.take(), max_bins, binning, sums)
+            while len(sorting):
+                found += shared_bins(sorting.take(), max_bins, binning, sums)
+    else:
+        with InOrder[list[ValueBins]](n_jobs) as work:
+            for first, last in _groups(X, n_jobs):
+                work.add(partial(_bins_of, distinct(X, first, last), max_bins, binning))
+            while len(work):
+                found += work.take()
     lowest = np.concatenate([low for low, _, _ in found])
     highest = np.concatenate([high for _, high, _ in found])
     offsets = np.r_[0, np.cumsum([len(low) - 1 for low, _, _ in found])].astype(np.int64)
@@ -146,6 +154,10 @@ def _groups(X: npt.NDArray[np.float32], n_jobs: int) -> list[tuple[int, int]]:
     if is_on_disk(X):
         size = min(size, max(1, _SORTED // (4 * n_jobs * len(X))))
     return [(first, min(first + size, features)) for first in range(0, features, size)]
+
+
+def _sorted(X: npt.NDArray[np.float32], first: int, last: int) -> list[Distinct]:
+    return list(distinct(X, first, last))
 
 
 def _bins_of(columns: Iterable[Distinct], max_bins: int, binning: str) -> list[ValueBins]:

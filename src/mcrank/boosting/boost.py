@@ -36,10 +36,12 @@ from mcrank.losses.base import Loss
 from mcrank.metrics.measure import Measure
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.forest.forest import Forest, ForestBuilder
-from mcrank.sums import Sums, count_all
+from mcrank.sums import ALONE, Sums, count_all
 from mcrank.threads import run_all
 
 _NONE = np.empty(0, dtype=np.int64)
+# Told the bins, the number and the trees of a round (0 and none at first), and what was measured after it.
+Keep = Callable[[Bins, int, list[tuple[int, Tree]], dict[str, float]], None]
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ class Validation:
     data: Dataset
     measure: Measure
     rank: Callable[[FloatArray], FloatArray]
+    sums: Sums = ALONE  # who adds up, where each place has some of the data held out
 
 
 @dataclass
@@ -96,26 +99,36 @@ def boost(
     callback: Callback = None,
     sequential: bool = False,
     start: Start = NOTHING,
+    keeper: Keep | None = None,
 ) -> Boosted:
     """Boost trees on ``loss``; with validation data, keep the rounds up to the best one.
 
     ``options.n_estimators`` counts the rounds of ``start`` too; they are measured as if they had just been
     made, so that training in two parts has the history, and the best round, of training in one. Ctrl-C ends
-    boosting after the rounds already done (and is passed on if there are none).
+    boosting after the rounds already done (and is passed on if there are none). ``keeper`` is told the bins,
+    then the trees of each new round and what was measured after it.
     """
     loss.base = start.base(loss)
     data_held_out, measure = (None, None) if valid is None else (valid.data, valid.measure)
-    rounds = Rounds(data_held_out, measure, options.n_estimators, callback, options.early_stopping_rounds)
+    watching = ALONE if valid is None else valid.sums
+    patience = options.early_stopping_rounds
+    rounds = Rounds(data_held_out, measure, options.n_estimators, callback, patience, watching)
     booster = _booster(data, loss, options, sequential, start)
+    if keeper is not None:
+        keeper(booster.bins, 0, [], {})
     held_out = None if valid is None else _HeldOut(valid, loss, start)
     if options.memory is not None:
         check_memory(options.memory, data, booster, held_out)
     for trees in rounds_of(start.forest, loss.trees_per_round):
-        rounds.replay(None if held_out is None else held_out.after(trees, booster))
+        measured = rounds.replay(None if held_out is None else held_out.after(trees, booster))
+        if keeper is not None:
+            keeper(booster.bins, rounds.n_rounds, trees, measured)
     with rounds.until_interrupted():
         for number in range(rounds.n_rounds + 1, options.n_estimators + 1):
             trees = booster.round(number)
             stop = rounds.after(None if held_out is None else held_out.after(trees, booster))
+            if keeper is not None:
+                keeper(booster.bins, number, trees[: loss.trees_per_round], rounds.last)
             if rounds.improved:
                 booster.remember()
             if stop:
@@ -177,16 +190,14 @@ def _sampling(data: Dataset, loss: Loss, options: BoostOptions) -> AllRows:
     return AllRows(data, loss, options.split)
 
 
-def _binned(data: Dataset, options: BoostOptions, sums: Sums) -> BinnedDataset:
+def _binned(data: Dataset, options: BoostOptions, bins: Bins | None, sums: Sums) -> BinnedDataset:
     """Rows and bins; those found with the rows of other places are not this data set's own."""
     if isinstance(data, BinnedData):
         return data.binned_by(options.max_bins, options.binning)
     way = options.max_bins, options.binning, options.n_jobs
-    return (
-        BINS.binned(data, *way)
-        if sums.size == 1
-        else bin_dataset(data, find_bins(data.X, *way, sums), way[2])
-    )
+    if sums.size == 1 and bins is None:
+        return BINS.binned(data, *way)
+    return bin_dataset(data, find_bins(data.X, *way, sums) if bins is None else bins, options.n_jobs)
 
 
 class Booster:
@@ -202,7 +213,7 @@ class Booster:
     ) -> None:
         self.data, self.loss, self.options, self.sequential = data, loss, options, sequential
         sums = loss.sums
-        binned = _binned(data, options, sums)
+        binned = _binned(data, options, start.bins, sums)
         self.bins, self.binned = binned.bins, BinnedArrays.of(binned)
         self.rate = options.learning_rate
         self.sampling = _sampling(data, loss, options)

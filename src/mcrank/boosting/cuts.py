@@ -19,6 +19,7 @@ from numba import types, uint64
 from mcrank.kernels import kernel
 
 START_LENGTH = 1e-8  # the paper's initial bin length
+REFINEMENTS = 50  # bisections of a length: as many as a float has digits
 BINNINGS = ("adaptive", "adaptive-refined", "quantile")
 MATRIX = types.Array(types.float32, 2, "C", readonly=True)  # the matrix of a Dataset is frozen
 
@@ -136,26 +137,13 @@ def adaptive_starts(
     that a feature of tiny values is not merged into one bin; where 1e-8 needs too many bins, as for ordinary
     features, the outcome is the paper's.
     """
-    span = values[-1] - values[0]
-    length = START_LENGTH
-    while length > span * 1e-12 > 0:
-        length /= 2
-    starts = np.empty(max_bins, dtype=np.int64)
-    # Longer bins are never more: the first doubling that fits is found by bisection.
-    low, high = -1, max(0, math.frexp(span / length)[1])
-    while cover(values, math.ldexp(length, high), starts) < 0:
-        low, high = high, high + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if cover(values, math.ldexp(length, middle), starts) < 0:
-            low = middle
-        else:
-            high = middle
-    length = math.ldexp(length, high)
+    span = float(values[-1] - values[0])
+    unit, starts = first_length(span), np.empty(max_bins, dtype=np.int64)
+    length = math.ldexp(unit, fitting_power(values, span, unit, starts))
     count = cover(values, length, starts)
     if refine:
         short, long = length / 2, length
-        for _ in range(50):
+        for _ in range(REFINEMENTS):
             length = (short + long) / 2
             if cover(values, length, starts) < 0:
                 short = length
@@ -163,6 +151,31 @@ def adaptive_starts(
                 long = length
         count = cover(values, long, starts)
     return starts[:count].copy()
+
+
+def first_length(span: float) -> float:
+    """Shortest length of a bin to try, for values so far apart."""
+    length = START_LENGTH
+    while length > span * 1e-12 > 0:
+        length /= 2
+    return length
+
+
+def fitting_power(
+    values: npt.NDArray[np.float64], span: float, unit: float, starts: npt.NDArray[np.int64]
+) -> int:
+    """How often ``unit`` doubles until bins of that length fit ``starts``."""
+    # Longer bins are never more: the first doubling that fits is found by bisection.
+    low, high = -1, max(0, math.frexp(span / unit)[1])
+    while cover(values, math.ldexp(unit, high), starts) < 0:
+        low, high = high, high + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if cover(values, math.ldexp(unit, middle), starts) < 0:
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 @kernel("int64(float64[::1], float64, int64[::1])")

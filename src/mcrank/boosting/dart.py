@@ -46,6 +46,29 @@ def dropped_rounds(done: int, number: int, options: BoostOptions) -> list[int]:
     return [int(place) for place in found[: options.max_drop]]
 
 
+def values_after(values: list[FloatArray], per_round: int, first: int, options: Any) -> list[FloatArray]:
+    """Values of trees after all their rounds, of those they were grown with.
+
+    The first ``first`` rounds were there before, with the values they had then.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.boosting.dart import values_after
+    >>> from types import SimpleNamespace
+    >>> always = SimpleNamespace(drop_rate=1.0, skip_drop=0.0, max_drop=9, random_state=0)
+    >>> [float(value[0]) for value in values_after([np.ones(1), np.ones(1)], 1, 0, always)]
+    [0.5, 1.0]
+    """
+    found = list(values)
+    for number in range(first + 1, len(values) // per_round + 1):
+        dropped = dropped_rounds(number - 1, number, options)
+        for r in dropped:
+            for t in range(r * per_round, (r + 1) * per_round):
+                found[t] = found[t] * (len(dropped) / (len(dropped) + 1))
+    return found
+
+
 def _below(keys: Any, share: float, *context: int) -> Any:
     """Whether each key is drawn, with this probability."""
     drawn = lots(keys, *context)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mcrank.arrays import FeatureArray, FloatArray, IntArray
+from mcrank.boosting.binning import Bins
 from mcrank.boosting.leaves import walk_rows
 from mcrank.boosting.routing import TreeNodes
 from mcrank.data.dataset import Dataset
@@ -35,11 +36,14 @@ class Start:
     scores, valid_scores : ndarray or None
         Scores (`Loss.n_scores` x rows) of the training and the validation rows beside them. They are no part
         of the forest; with them and no trees the base is 0.
+    bins : Bins or None
+        Where features are cut, if that is known.
     """
 
     forest: Forest | None = None
     scores: FloatArray | None = None
     valid_scores: FloatArray | None = None
+    bins: Bins | None = None
 
     def base(self, loss: Loss) -> FloatArray:
         """Score of each output before the first tree."""

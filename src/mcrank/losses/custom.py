@@ -23,6 +23,7 @@ from mcrank.functions import name_of
 from mcrank.losses.pairwise import QueryLoss
 from mcrank.losses.quantize import Run
 from mcrank.options import Option
+from mcrank.sums import ALONE, Sums
 
 Function = Callable[[FloatArray, FloatArray, IntArray], Any]
 
@@ -108,9 +109,14 @@ class CustomLoss(QueryLoss):
     least_curvature = 0.0  # a loss may be of any size
 
     def __init__(
-        self, function: Function, grades: FloatArray, offsets: IntArray, weight: FloatArray | None = None
+        self,
+        function: Function,
+        grades: FloatArray,
+        offsets: IntArray,
+        weight: FloatArray | None = None,
+        sums: Sums = ALONE,
     ) -> None:
-        super().__init__(offsets[1:], 1, weight)
+        super().__init__(offsets[1:], 1, weight, sums)
         self.function, self.grades, self.offsets = function, grades, offsets
         self._asked = False
 

@@ -202,15 +202,13 @@ class ViolationTargets(SquaredHinge):
     ([-0.5, 1.0, 0.0], [1.0, 1.0, 0.0])
     """
 
-    rounds = 0
-
     def allocate(self, split: str) -> Gradients:
         """Return the arrays `fill` writes; the second lane says which rows take part."""
         return super().allocate("newton")
 
     def slopes(self, scores: FloatArray, run: Run, slopes: FloatArray, curves: FloatArray) -> None:
         """Write the target of every row that is in a violated pair, and 1 for those rows."""
-        mean = scores / (self.rounds + 1)
+        mean = scores / max(self.round, 1)
         weight, self.weight = self.weight, None
         super().slopes(mean, run, slopes, curves)
         self.weight = weight
@@ -221,4 +219,3 @@ class ViolationTargets(SquaredHinge):
         if weight is not None:
             slopes *= weight
             curves *= weight
-        self.rounds += 1

@@ -47,7 +47,7 @@ from mcrank.metrics.swaps import (
     kendall_row,
     kendall_start,
 )
-from mcrank.sums import ALONE, Sums
+from mcrank.sums import ALONE, Sums, count_all
 
 # Forms a measure may have, by the kernel that knows its swaps.
 _FORMS: dict[type[Any], int] = {
@@ -341,6 +341,9 @@ class LambdaLoss(QueryLoss):
         sums: Sums = ALONE,
     ) -> None:
         self.measure = measure_arrays(prepared, truncation)
+        # Two ways differ in last digits: all places take the same one, whatever their longest query.
+        rising = count_all(int(not self.measure.falling), sums)
+        self.measure = self.measure._replace(falling=rising == 0)
         if most is not None:
             self._refuse(prepared, most, owner)
         self.sigma = float(sigma)
@@ -367,7 +370,7 @@ class LambdaLoss(QueryLoss):
         worth, measure = self.measure.worth, self.measure
         highest = np.maximum.reduceat(worth, measure.starts)
         lowest = np.minimum.reduceat(worth, measure.starts)
-        return not ((highest > lowest) & (measure.norm > 0.0)).any()
+        return count_all(int(((highest > lowest) & (measure.norm > 0.0)).any()), self.sums) == 0
 
     def fill_queries(
         self, scores: FloatArray, queries: IntArray, space: Space, slopes: FloatArray, curves: FloatArray

@@ -37,7 +37,7 @@ from mcrank.losses.quantize import (
 )
 from mcrank.losses.quantize import ROWS_PER_TASK as STEP
 from mcrank.losses.regression import SMALLEST
-from mcrank.sums import ALONE, Sums
+from mcrank.sums import ALONE, Sums, count_all
 
 _ROWS_PER_BLOCK = 8192  # queries are worked on in blocks of about so many rows
 
@@ -262,7 +262,7 @@ class PairsLoss(QueryLoss):
     @property
     def is_empty(self) -> bool:
         """Whether no query has two different grades."""
-        return not self.pairs.factor.any()
+        return count_all(int(self.pairs.factor.any()), self.sums) == 0
 
 
 class PairwiseLoss(PairsLoss):

@@ -159,6 +159,10 @@ class Ranker(Explainable):
         init_score: npt.ArrayLike | None = None,
         valid_init_score: npt.ArrayLike | None = None,
         memory: str | int | None = None,
+        cluster: Any = None,
+        regroup: bool = False,
+        journal: str | os.PathLike[str] | None = None,
+        resume: bool = False,
     ) -> Self:
         """Train on rows grouped by query.
 
@@ -192,18 +196,40 @@ class Ranker(Explainable):
         memory : str or int, optional
             Boosted trees from disk only: memory that training may take, such as "8GB"; what is not enough is
             refused before the first round, with the amount that would do. It never changes the model.
+        cluster : distributed.Client, str, int or Cluster, optional
+            Boosted trees only: train on a Dask cluster, given by its client, its address, or a number of
+            processes to start here; the model is the same to the last byte. ``X`` and ``valid`` may then also
+            be a `Scan`, paths, or Dask dataframes and arrays.
+        regroup : bool
+            With a cluster: bring rows of a query together that lie in different parts of the data.
+        journal : path, optional
+            With a cluster: keep every round in this file.
+        resume : bool
+            Go on from what the journal has.
 
         Returns
         -------
         Ranker
             Itself, fitted.
         """
+        given = Given(y, qid, weight, query_weight, sample_weight, group, groups)
+        if cluster is not None:
+            if memory is not None:
+                raise OptionError(
+                    f"memory of {type(self).__name__}.fit is for one machine, not for a cluster."
+                )
+            from mcrank.rankers.cluster import Asked, fit_on_cluster
+
+            asked = Asked(cluster, regroup, journal, resume, init_model, init_score, valid_init_score)
+            return self._adopt(*fit_on_cluster(self, X, given, valid, callback, verbose, asked))
         options = self.checked_options()
         options["measure"] = measure_of(options)
         options["n_jobs"] = options["n_jobs"] or available_cores()
         name = type(self).__name__
         one_query = options["one_query"]
-        given = Given(y, qid, weight, query_weight, sample_weight, group, groups)
+        for word, value in {"regroup": regroup, "journal": journal, "resume": resume}.items():
+            if value:
+                raise OptionError(f"{name}.fit got {word}, which is for training on a cluster.")
         options["memory"] = None if memory is None else bytes_of(memory, f"memory of {name}.fit")
         source = self._from_disk(X, options) if isinstance(X, Scan) else X
         data = as_dataset(source, given, name, one_query=one_query)
@@ -223,17 +249,28 @@ class Ranker(Explainable):
         # A twin is trained and taken over when it is done, so that a failed fit leaves this ranker as it was.
         twin = type(self)(**self.get_params())
         trained = twin._fit(data, watched, options, callback)
+        return self._adopt(twin, trained, options, data, provenance(data), beginning)
+
+    def _adopt(
+        self,
+        twin: Self,
+        trained: Trained,
+        options: Options,
+        data: Dataset,
+        found: dict[str, Any],
+        beginning: Beginning | None,
+    ) -> Self:
+        """Become a twin that was trained; ``data`` has the columns, ``found`` is where the model is from."""
+        name = type(self).__name__
         twin.scorer_, twin.head_ = trained.scorer, trained.head
         rounds = trained.rounds
         twin.n_rounds_, twin.best_round_, twin.history_ = rounds.n_rounds, rounds.best_round, rounds.history
         twin.interrupted_ = rounds.interrupted
         if rounds.interrupted:
             done = f"round {rounds.best_round} of the {rounds.n_rounds} done"
-            warnings.warn(f"{name} was interrupted; it keeps {done}.", stacklevel=2)
+            warnings.warn(f"{name} was interrupted; it keeps {done}.", stacklevel=3)
         twin._take_names(data.feature_names, data.named)
-        twin.provenance_ = provenance(data)
-        if beginning is not None:
-            twin.provenance_ = beginning.provenance(twin.provenance_)
+        twin.provenance_ = found if beginning is None else beginning.provenance(found)
         twin.options_ = self._as_trained(options)
         for name in [n for n in vars(self) if n.endswith("_")]:
             delattr(self, name)
@@ -258,6 +295,13 @@ class Ranker(Explainable):
                     f"{type(self).__name__}.fit got {name}, which only rankers of boosted trees take."
                 )
         return None
+
+    def _check_cluster(self, options: Options) -> None:
+        """Raise `OptionError` where it cannot be trained on a cluster."""
+        raise OptionError(
+            f"{type(self).__name__} is trained on one machine; on a cluster train boosted trees (McRank, "
+            "LambdaMART, ...), or a sample of the data here."
+        )
 
     @abstractmethod
     def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:

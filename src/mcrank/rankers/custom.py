@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from mcrank.boosting.place import place_of
 from mcrank.data.dataset import Dataset
 from mcrank.errors import OptionError
 from mcrank.functions import import_function
@@ -82,4 +83,5 @@ class CustomRanker(TreeRanker):
                 f"loss of {type(self).__name__} is {loss!r}, the name of a function, which a model file "
                 "keeps; to train or refit, give the function itself: set_params(loss=...)."
             )
-        return CustomLoss(function, data.y, data.offsets, relative_weight(data))
+        sums = place_of(options).sums
+        return CustomLoss(function, data.y, data.offsets, relative_weight(data, sums), sums)

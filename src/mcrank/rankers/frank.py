@@ -14,6 +14,7 @@ import numpy as np
 from numba import types
 
 from mcrank.arrays import BoolArray, FloatArray, IntArray
+from mcrank.boosting.place import place_of
 from mcrank.data.dataset import Dataset
 from mcrank.errors import OptionError
 from mcrank.kernels import kernel
@@ -97,9 +98,15 @@ class FRank(TreeRanker):
         if options["scorer"] == "stumps":
             raise OptionError(f"{where} with scorer='stumps' starts from nothing; choose scorer='trees'.")
 
+    def _check_cluster(self, options: dict[str, Any]) -> None:
+        if options["scorer"] == "stumps":
+            raise OptionError("FRank on a cluster boosts trees only; choose scorer='trees'.")
+        super()._check_cluster(options)
+
     def _loss(self, data: Dataset, options: dict[str, Any]) -> Loss | None:
-        weight = relative_weight(data)
-        loss = FidelityLoss(data.y, data.offsets, per_query=options["pairs"] == "query", weight=weight)
+        sums = place_of(options).sums
+        weight, per_query = relative_weight(data, sums), options["pairs"] == "query"
+        loss = FidelityLoss(data.y, data.offsets, per_query=per_query, weight=weight, sums=sums)
         return None if loss.is_empty else loss
 
     def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from mcrank.boosting.boost import Boosted
+from mcrank.boosting.place import place_of
 from mcrank.data.dataset import Dataset
 from mcrank.errors import OptionError
 from mcrank.losses.base import Loss
@@ -84,8 +85,9 @@ class GBRank(TreeRanker):
             )
 
     def _loss(self, data: Dataset, options: dict[str, Any]) -> Loss | None:
+        sums = place_of(options).sums
         kind = ViolationTargets if options["form"] == "average" else SquaredHinge
-        loss = kind(data.y, data.offsets, options["margin"], relative_weight(data))
+        loss = kind(data.y, data.offsets, options["margin"], relative_weight(data, sums), sums)
         return None if loss.is_empty else loss
 
     def _trained(self, boosted: Boosted, head: Head) -> Trained:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from mcrank.boosting.place import place_of
 from mcrank.data.dataset import Dataset
 from mcrank.losses.base import Loss
 from mcrank.losses.lambdas import MOST_PAIRS, LambdaLoss
@@ -63,13 +64,15 @@ class LambdaMART(TreeRanker):
     max_pairs: int = pairs_option(MOST_PAIRS, "pairs a round weighs")
 
     def _loss(self, data: Dataset, options: dict[str, Any]) -> Loss | None:
+        sums = place_of(options).sums
         loss = LambdaLoss(
             options["measure"].on(data),
             options["sigma"],
             options["truncation"],
             options["norm"],
-            relative_weight(data),
+            relative_weight(data, sums),
             options["max_pairs"],
             type(self).__name__,
+            sums,
         )
         return None if loss.is_empty else loss

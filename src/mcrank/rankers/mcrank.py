@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mcrank.arrays import FloatArray, RowArray
+from mcrank.boosting.place import place_of
 from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError, OptionError
 from mcrank.losses.base import Loss
@@ -50,7 +51,7 @@ class GradeRanker(TreeRanker, GradedRanker):
         """Return the kind of head for so many grades."""
 
     def _head(self, data: Dataset, options: Options) -> Head:
-        grades = np.unique(data.y)
+        grades = np.unique(np.concatenate(place_of(options).sums.gather(np.unique(data.y))))
         return Head(self._kind(len(grades), options), grades)
 
     def _head_of(self, meta: dict[str, Any]) -> Head:
@@ -78,7 +79,9 @@ class GradeRanker(TreeRanker, GradedRanker):
             )
         if len(grades) == 1:
             return None
-        loss = self._class_loss(classes.astype(np.int32), len(grades), relative_weight(data), options)
+        loss = self._class_loss(
+            classes.astype(np.int32), len(grades), relative_weight(data, place_of(options).sums), options
+        )
         if options["init"] == "prior":
             loss.start_from_prior()
         return loss
@@ -147,10 +150,11 @@ class McRank(GradeRanker):
                 "sequential of McRank must be False with base_class='adaptive', whose trees of a round all "
                 "start from one base; got True."
             )
+        sums = place_of(options).sums
         if n_classes == 2 and not options["sequential"]:
-            return OrdinalLoss(classes, 2, weight)  # one tree instead of two mirror images
+            return OrdinalLoss(classes, 2, weight, sums)  # one tree instead of two mirror images
         if not adaptive:
-            return MulticlassLoss(classes, n_classes, weight)
+            return MulticlassLoss(classes, n_classes, weight, sums)
         from mcrank.losses.abc import MOST_CLASSES, AdaptiveLoss
 
         if n_classes > MOST_CLASSES:
@@ -158,7 +162,7 @@ class McRank(GradeRanker):
                 f"The training data has {n_classes} grades; base_class='adaptive' of McRank takes at most "
                 f"{MOST_CLASSES}."
             )
-        return AdaptiveLoss(classes, n_classes, weight, options["base_search"], options["base_gap"])
+        return AdaptiveLoss(classes, n_classes, weight, options["base_search"], options["base_gap"], sums)
 
     def _check_together(self, options: Options) -> None:
         super()._check_together(options)
@@ -196,7 +200,7 @@ class OrdinalMcRank(GradeRanker):
     def _class_loss(
         self, classes: RowArray, n_classes: int, weight: FloatArray | None, options: Options
     ) -> ClassLoss:
-        return OrdinalLoss(classes, n_classes, weight)
+        return OrdinalLoss(classes, n_classes, weight, place_of(options).sums)
 
     def _kind(self, n_grades: int, options: Options) -> str:
         return "cumulative"

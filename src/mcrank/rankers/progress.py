@@ -35,4 +35,5 @@ class Lines:
     def line(self, event: RoundEvent) -> str:
         """Return the line about one round."""
         scores = "".join(f", {name} {value:.4f}" for name, value in event.scores.items())
-        return f"{self._label}: round {event.round} of {event.rounds}{scores}, {event.seconds:.1f} s"
+        note = f" ({event.note})" if event.note else ""
+        return f"{self._label}: round {event.round} of {event.rounds}{scores}, {event.seconds:.1f} s{note}"

@@ -15,15 +15,16 @@ from mcrank.data.fingerprint import fingerprint
 
 def provenance(data: Dataset) -> dict[str, Any]:
     """Where a model comes from: versions and a fingerprint of its training data; no times, no places."""
+    known = data.fingerprint if isinstance(data, BinnedData) else fingerprint(data)
+    return provenance_of(data.n_features, known, data.n_queries, data.n_rows)
+
+
+def provenance_of(features: int, fingerprint: str, queries: int, rows: int) -> dict[str, Any]:
+    """The same, of what is known of training data that is elsewhere."""
     import numba
 
     return {
-        "data": {
-            "features": data.n_features,
-            "fingerprint": data.fingerprint if isinstance(data, BinnedData) else fingerprint(data),
-            "queries": data.n_queries,
-            "rows": data.n_rows,
-        },
+        "data": {"features": features, "fingerprint": fingerprint, "queries": queries, "rows": rows},
         "versions": {
             "mcrank": mcrank.__version__,
             "numba": numba.__version__,

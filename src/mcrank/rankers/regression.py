@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mcrank.boosting.place import place_of
 from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError, OptionError
 from mcrank.losses.base import Loss
@@ -63,4 +64,5 @@ class RegressionRanker(TreeRanker):
                 f"y of {type(self).__name__} has grade {data.y.max():g}, whose target {target.max():g} is "
                 f"beyond {LARGEST_TARGET:g}; map such grades to smaller numbers."
             )
-        return RegressionLoss(target, options["loss"], relative_weight(data))
+        sums = place_of(options).sums
+        return RegressionLoss(target, options["loss"], relative_weight(data, sums), sums)

@@ -12,6 +12,7 @@ from mcrank.arrays import Array, Arrays, FeatureArray, IntArray
 from mcrank.boosting.boost import Boosted, BoostOptions, Validation, boost
 from mcrank.boosting.cuts import BINNINGS
 from mcrank.boosting.limits import LimitOptions
+from mcrank.boosting.place import place_of
 from mcrank.boosting.start import NOTHING
 from mcrank.data.dataset import Dataset
 from mcrank.data.scan import Scan
@@ -34,6 +35,7 @@ from mcrank.rankers.inputs import Given
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.forest.forest import Forest, ForestBuilder
 from mcrank.scorers.heads import Head
+from mcrank.sums import count_all
 
 if TYPE_CHECKING:
     from mcrank.rankers.start import Beginning
@@ -231,6 +233,9 @@ class TreeRanker(ForestRanker):
             options |= named(options, data, name)  # numbers are those of columns as they were given
         return Beginning(name, model, again, init_score, valid_init_score)
 
+    def _check_cluster(self, options: Options) -> None:
+        self._check_together(options)
+
     def _check_together(self, options: Options) -> None:
         """Raise `OptionError` where options do not go together."""
         name = type(self).__name__
@@ -336,8 +341,10 @@ class TreeRanker(ForestRanker):
         return Head()
 
     def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
-        if data.n_rows > MOST_ROWS:
-            raise DataError(f"The training data has {data.n_rows} rows; trees take at most {MOST_ROWS}.")
+        place = place_of(options)
+        rows = count_all(data.n_rows, place.sums)
+        if rows > MOST_ROWS:
+            raise DataError(f"The training data has {rows} rows; trees take at most {MOST_ROWS}.")
         self._check_together(options)
         self._check_dart(options, valid)
         options |= named(options, data, type(self).__name__)  # as a model file has them
@@ -352,8 +359,11 @@ class TreeRanker(ForestRanker):
             done = Rounds(None, None, 0)
             for _ in range(0 if model is None else model.best_round_):
                 done.replay()
+            if place.keeper is not None:
+                place.keeper.begin(head, forest.base, 1, None)
             return self._trained(Boosted(forest, None, done), head)
         start = NOTHING if beginning is None else beginning.on(data, valid, loss)
+        start = place.resumed(start, loss, data.n_features)
         self._check_monotone(options, head)
         names = BoostOptions.__dataclass_fields__
         settings = BoostOptions(
@@ -361,9 +371,9 @@ class TreeRanker(ForestRanker):
             | {"learning_rate": self._rate(options), "limits": _limits(options, data)}
             | {"memory": options.get("memory")}
         )
-        watch = None if valid is None else Validation(valid, options["measure"], head.rank)
-        sequential = options.get("sequential", False)
-        boosted = boost(data, loss, settings, watch, callback, sequential, start)
+        watch = None if valid is None else Validation(valid, options["measure"], head.rank, place.valid_sums)
+        sequential, keep = options.get("sequential", False), place.keep(head, loss)
+        boosted = boost(data, loss, settings, watch, callback, sequential, start, keep)
         return self._trained(boosted, head)
 
     def _trained(self, boosted: Boosted, head: Head) -> Trained:

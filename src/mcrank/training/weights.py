@@ -7,13 +7,14 @@ import numpy as np
 from mcrank.arrays import FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError
+from mcrank.sums import ALONE, Sums
 
 
-def relative_weight(data: Dataset) -> FloatArray | None:
-    """Row weight times query weight, the largest being 1 (only their ratios matter to a loss), or None."""
+def relative_weight(data: Dataset, sums: Sums = ALONE) -> FloatArray | None:
+    """Row weight times query weight, the largest (of all places) being 1, as only ratios matter; or None."""
     with np.errstate(over="ignore", invalid="ignore"):
         weight = data.row_weight
-        largest = 1.0 if weight is None else float(weight.max())
+        largest = 1.0 if weight is None else sums.most(float(weight.max()))
     if weight is None:
         return None
     if not np.isfinite(largest) or largest <= 0:

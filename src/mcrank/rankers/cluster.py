@@ -1,0 +1,214 @@
+"""`fit` on a cluster: what a ranker sends there, and the model made of the journal that comes back."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mcrank.boosting.boost import Boosted
+from mcrank.boosting.place import Place
+from mcrank.data.alignment import aligned
+from mcrank.data.dataset import Dataset
+from mcrank.data.scan import Scan, scan
+from mcrank.errors import ClusterError, OptionError
+from mcrank.options import Options
+from mcrank.rankers.base import Trained
+from mcrank.rankers.constraints import named
+from mcrank.rankers.inputs import Given, as_dataset
+from mcrank.rankers.progress import Lines
+from mcrank.rankers.provenance import provenance_of
+from mcrank.rankers.stored import measure_of
+from mcrank.rounds import Callback, RoundEvent, Rounds
+from mcrank.scale.cluster import Cluster
+from mcrank.scale.journal import Journal, Opening
+from mcrank.scale.launch import Run, Whole
+from mcrank.scale.plan import MemorySource, ScanSource, Source
+from mcrank.scale.worker import widened
+from mcrank.scorers.forest.forest import Forest, ForestBuilder
+
+if TYPE_CHECKING:
+    from mcrank.rankers.start import Beginning
+    from mcrank.rankers.trees import TreeRanker
+
+
+# A trained twin of a ranker, and what `Ranker.fit` makes a model of: what was trained, options, a query with
+# the columns of all, where the model comes from, what training began with.
+Outcome = tuple[Any, Trained, Options, Dataset, dict[str, Any], Any]
+
+
+class Asked(NamedTuple):
+    """What a caller of `fit` wants of a cluster."""
+
+    cluster: Any
+    regroup: bool = False
+    journal: str | os.PathLike[str] | None = None
+    resume: bool = False
+    init_model: Any = None
+    init_score: Any = None
+    valid_init_score: Any = None
+
+
+@dataclass(eq=False)
+class Training:
+    """What every worker is sent: a ranker to train on its rows with the others."""
+
+    ranker: TreeRanker
+    options: Options
+    beginning: Beginning | None
+
+    def __call__(self, data: Dataset, valid: Dataset | None, place: Place, n_jobs: int) -> None:
+        """Train; all that comes of it is told to the keeper of the place."""
+        name, options = type(self.ranker).__name__, self.options | {"place": place, "n_jobs": n_jobs}
+        if self.beginning is not None:
+            data = self.beginning.align(data)
+            options["beginning"] = self.beginning
+        if valid is not None:
+            valid = aligned(valid, data.feature_names, data.named, f"valid of {name}", "the ranker")
+        type(self.ranker)(**self.ranker.get_params())._fit(data, valid, options, None)
+
+
+class Conduct:
+    """A call of `fit` on a cluster, from what was asked to what was trained."""
+
+    def __init__(self, ranker: TreeRanker, options: Options, asked: Asked, callback: Callback) -> None:
+        self.ranker, self.options, self.asked = ranker, options | {"memory": None}, asked
+        self.twin = type(ranker)(**ranker.get_params())
+        self.journal = Journal(asked.journal, resume=asked.resume)
+        self.beginning: Beginning | None = None
+        self._callback, self._began = callback, time.perf_counter()
+        self.run: Run | None = None
+
+    def job(self, whole: Whole) -> Training:
+        """Return what to train, once it is known on what."""
+        options, ranker = dict(self.options), self.ranker
+        beginning = ranker._beginning(whole.sample, options, self.asked.init_model, None, None)
+        if beginning is not None:
+            rounds = beginning.rounds(self.options["n_estimators"])
+            beginning.align(whole.sample)
+            options["n_estimators"] = rounds
+        if self.options["dart"] and self.journal.rounds:
+            # Values of earlier trees change in every round: it begins again.
+            self.journal.rounds.clear()
+        self.beginning, self.trained_options = beginning, options
+        options |= named(options, whole.sample, type(ranker).__name__)
+        self.journal.identify(
+            {
+                "ranker": ranker.name,
+                "options": {k: repr(v) for k, v in ranker._as_trained(options).items()},
+                "rows": whole.rows,
+                "queries": whole.queries,
+                "features": list(whole.sample.feature_names) if whole.sample.named else whole.features,
+            }
+        )
+        return Training(self.twin, options, beginning)
+
+    def on_round(self, number: int) -> bool:
+        """Tell the callback of a round; its answer ends training."""
+        if self._callback is None or self.run is None:
+            return False
+        measured = self.journal.rounds[number - 1].measured
+        seconds, waited = time.perf_counter() - self._began, self.run.seconds_waited
+        asked = int(self.trained_options["n_estimators"])
+        return bool(self._callback(RoundEvent(number, asked, measured, seconds, _note(waited, seconds))))
+
+    def outcome(self, whole: Whole, interrupted: bool) -> Outcome:
+        """Make of the journal what training on one machine would have given."""
+        opening, beginning = self.journal.opening, self.beginning
+        if opening is None:
+            raise ClusterError("the workers ended without a word of what they trained.")
+        trained = self._trained(opening, whole, interrupted)
+        sample = widened(whole.sample, whole.features, 0.0)
+        sample = sample if beginning is None else beginning.align(sample)
+        found = provenance_of(sample.n_features, opening.fingerprint, whole.queries, whole.rows)
+        return self.twin, trained, self.trained_options, sample, found, beginning
+
+    def _trained(self, opening: Opening, whole: Whole, interrupted: bool) -> Trained:
+        rounds = Rounds(None, None, int(self.trained_options["n_estimators"]))
+        for entry in self.journal.rounds:
+            rounds.tell(entry.measured)
+        rounds.interrupted = interrupted
+        if opening.bins is None:
+            there = None if self.beginning is None else self.beginning.forest
+            forest = ForestBuilder(whole.features, opening.base).build() if there is None else there
+            model = None if self.beginning is None else self.beginning.model
+            for _ in range(0 if model is None else model.best_round_):
+                rounds.tell({})
+        else:
+            forest = self._forest(opening, whole.features, rounds.best_round)
+        return self.twin._trained(Boosted(forest, opening.bins, rounds), opening.head)
+
+    def _forest(self, opening: Opening, features: int, rounds: int) -> Forest:
+        entries = self.journal.rounds[:rounds]
+        builder = ForestBuilder(features, opening.base)
+        values = [tree["value"] for entry in entries for _, tree in entry.trees]
+        if self.options["dart"]:
+            from mcrank.boosting.dart import values_after
+
+            model = None if self.beginning is None else self.beginning.model
+            first, drawn = 0 if model is None else model.best_round_, SimpleNamespace(**self.trained_options)
+            values = values_after(values, opening.per_round, first, drawn)
+        grown = [pair for entry in entries for pair in entry.trees]
+        for (output, tree), value in zip(grown, values, strict=True):
+            builder.append(output=output, **tree | {"value": value})
+        return builder.build()
+
+
+def _note(waited: dict[str, float], seconds: float) -> str:
+    """Whom the workers wait for, if they do."""
+    if not waited:
+        return ""
+    slowest = max(waited, key=lambda worker: waited[worker])
+    share = waited[slowest] / max(seconds, 1e-9)
+    return f"waited {share:.0%} of the time for {slowest}" if share >= 0.1 else ""
+
+
+def fit_on_cluster(
+    ranker: Any, X: Any, given: Given, valid: Any, callback: Callback, verbose: Any, asked: Asked
+) -> Outcome:
+    """Train a twin of a ranker on a cluster; return it, and what `Ranker.fit` makes a model of."""
+    options = ranker.checked_options()
+    options["measure"] = measure_of(options)
+    name, one_query = type(ranker).__name__, options["one_query"]
+    ranker._check_cluster(options)
+    if callback is not None and not callable(callback):
+        raise OptionError(f"callback of {name}.fit must be callable, got {callback!r}.")
+    if asked.init_score is not None or asked.valid_init_score is not None:
+        raise OptionError(f"{name}.fit takes no init_score on a cluster, whose rows lie in many places.")
+    if verbose is not None:
+        options["verbose"] = ranker.declared_options["verbose"].check(verbose, f"{name}.fit")
+    if options["verbose"]:
+        callback = Lines(name, options["verbose"], callback)
+    n_jobs, options["n_jobs"] = options["n_jobs"] or 0, 1
+    cluster = Cluster.of(asked.cluster)
+    rows = source_of(X, given, name, asked.regroup, one_query)
+    held_out = None
+    if valid is not None:
+        V, y, qid = valid if isinstance(valid, (tuple, list)) and len(valid) == 3 else (valid, None, None)
+        held_out = source_of(V, Given(y, qid), f"valid of {name}", asked.regroup, one_query)
+    conduct = Conduct(ranker, options, asked, callback)
+    with cluster.client() as client:
+        run = conduct.run = Run(
+            cluster, client, rows, held_out, conduct.job, conduct.journal, n_jobs, conduct.on_round
+        )
+        try:
+            whole, interrupted = run.go(), False
+        except KeyboardInterrupt:
+            if not conduct.journal.rounds or run.whole is None:
+                raise
+            whole, interrupted = run.whole, True
+    return conduct.outcome(whole, interrupted)
+
+
+def source_of(X: Any, given: Given, where: str, regroup: bool, one_query: bool) -> Source:
+    """Return what a caller gave as data that can be cut into pieces."""
+    if isinstance(X, (str, os.PathLike)):
+        X = scan(X)
+    if isinstance(X, Scan):
+        extra = [name for name, value in given._asdict().items() if value is not None]
+        if extra:
+            raise OptionError(f"{where} got a Scan and also {', '.join(extra)}; name columns in mcrank.scan.")
+        return ScanSource(X)
+    return MemorySource(as_dataset(X, given, where, one_query=one_query))

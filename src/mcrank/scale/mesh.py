@@ -1,0 +1,114 @@
+"""`Mesh`: the `Sums` of places that send each other frames; what carries them is another's business."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from mcrank.arrays import Array, FloatArray, IntArray
+from mcrank.scale.frames import Carrier, frame, opened
+
+
+class Mesh:
+    """Adds up what several places of a training have; every place has one, over a carrier of its own.
+
+    Histograms are reduced where they are wanted: each place gets the counters of the features it searches,
+    adds them up, and only the records of the best splits go to everybody.
+
+    Parameters
+    ----------
+    carrier : Carrier
+        Brings frames to the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> from mcrank.scale.mesh import Mesh
+    >>> from mcrank.scale.sockets import pairs
+    >>> with ThreadPoolExecutor(3) as pool:
+    ...     meshes = [Mesh(carrier) for carrier in pairs(3)]
+    ...     found = list(pool.map(lambda mesh: mesh.add(np.array([mesh.rank, 1])), meshes))
+    >>> [each.tolist() for each in found]
+    [[3, 3], [3, 3], [3, 3]]
+    >>> for mesh in meshes:
+    ...     mesh.close()
+    """
+
+    def __init__(self, carrier: Carrier) -> None:
+        self.rank, self.size = carrier.rank, carrier.size
+        self._carrier = carrier
+        self._turn = 0
+
+    @property
+    def waited(self) -> list[float]:
+        """Seconds in which each place was the last one waited for."""
+        return self._carrier.waited
+
+    def close(self) -> None:
+        """Let go of the others."""
+        self._carrier.close()
+
+    def add(self, values: IntArray) -> IntArray:
+        """Return the sum of everybody's integers."""
+        found = self._everyones("add", np.asarray(values, dtype=np.int64), same=True)
+        return np.asarray(sum(found[1:], start=found[0])).reshape(np.shape(values))
+
+    def most(self, value: float) -> float:
+        """Return the largest of everybody's numbers."""
+        return max(float(x[0]) for x in self._everyones("most", np.array([value], np.float64), same=True))
+
+    def least(self, values: FloatArray) -> FloatArray:
+        """Return, place by place, the smallest of everybody's numbers, none of which is NaN."""
+        found = self._everyones("least", np.asarray(values, dtype=np.float64), same=True)
+        return np.asarray(np.minimum.reduce(found))
+
+    def gather(self, values: Array) -> list[Array]:
+        """Return everybody's numbers (one dimension, one type, any length), in the order of their ranks."""
+        return self._everyones("gather", values, same=False)
+
+    def exchange(self, parts: Sequence[Array]) -> list[Array]:
+        """Give ``parts[r]`` to each rank ``r``; return what everybody gave this one."""
+        return self._exchange("exchange", parts, None)
+
+    def scatter(self, hists: IntArray, cuts: list[int]) -> IntArray:
+        """Return sums of everybody's histograms, where counters ``cuts[rank]:cuts[rank + 1]`` are wanted."""
+        runs = [np.ascontiguousarray(hists[:, a:b]) for a, b in pairwise(cuts)]
+        own = hists[:, cuts[self.rank] : cuts[self.rank + 1]]
+        found = self._exchange("scatter", runs, own.size)
+        for rank, part in enumerate(found):
+            if rank != self.rank:
+                own += part.reshape(own.shape)
+        return hists
+
+    def agree(self, found: Array) -> Array:
+        """Return, for each node, the record of the best split anybody found; of equals the lowest rank's."""
+        everyones = self._everyones("agree", found.view(np.uint8), same=True)
+        records = np.stack([part.view(found.dtype) for part in everyones])
+        best = np.argmax(records["terms"], axis=0)
+        return np.asarray(records[best, np.arange(len(found))])
+
+    def _everyones(self, kind: str, values: Array, *, same: bool) -> list[Array]:
+        flat = np.ascontiguousarray(values).reshape(-1)
+        return self._exchange(kind, [flat] * self.size, flat.size if same else None)
+
+    def _exchange(self, kind: str, parts: Sequence[Array], count: int | None) -> list[Array]:
+        """Send ``parts[r]`` to each rank; frames must have so many numbers (None: any) of the same type."""
+        self._turn += 1
+        found: list[Any] = [None] * self.size
+        found[self.rank] = parts[self.rank]
+        dtype = found[self.rank].dtype
+
+        def room(rank: int, head: bytes) -> memoryview:
+            found[rank] = opened(head, kind, rank, self._turn, dtype, count)
+            return found[rank].view(np.uint8).data  # type: ignore[no-any-return]
+
+        frames = [
+            None if rank == self.rank else frame(kind, self.rank, self._turn, part)
+            for rank, part in enumerate(parts)
+        ]
+        self._carrier.exchange(frames, room)
+        return found
