@@ -216,7 +216,7 @@ class Ranker(Explainable):
         if cluster is not None:
             if memory is not None:
                 raise OptionError(
-                    f"memory of {type(self).__name__}.fit is for one machine, not for a cluster."
+                    f"memory of {type(self).__name__}.fit is for one machine, not a cluster."
                 )
             from mcrank.rankers.cluster import Asked, fit_on_cluster
 
