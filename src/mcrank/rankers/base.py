@@ -215,9 +215,7 @@ class Ranker(Explainable):
         given = Given(y, qid, weight, query_weight, sample_weight, group, groups)
         if cluster is not None:
             if memory is not None:
-                raise OptionError(
-                    f"memory of {type(self).__name__}.fit is for one machine, not a cluster."
-                )
+                raise OptionError(f"memory of {type(self).__name__}.fit is for one machine, not a cluster.")
             from mcrank.rankers.cluster import Asked, fit_on_cluster
 
             asked = Asked(cluster, regroup, journal, resume, init_model, init_score, valid_init_score)
