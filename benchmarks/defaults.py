@@ -1,9 +1,10 @@
-"""Which options should be defaults: variants of rankers on many sets, resampled, with honest tests.
+"""Which options should be defaults: variants of rankers on many sets, with honest tests.
 
-Every set is cut into five parts by query; three train, one chooses the round, one is measured on. Sets of
-the directory give their training and validation files only, so that nothing is chosen on a test part. A
-variant's gain is the mean over sets of its mean difference by query to the defaults; its test is over the
-same queries, sets weighing equally, with Holm's correction over all variants of its ranker.
+A variant's value on a set is what tuning goes by: four folds by query train side by side, and the measure of
+all held-out queries together, averaged over neighbouring rounds, is taken at the best common round; the round
+is none of the variant's doing, so its choice adds no noise. Sets of the directory give their training and
+validation files only: nothing is chosen on a test part. The unit of the tests is the set, as defaults are for
+sets nobody has seen: paired t tests over sets, corrected by Holm's rule over the variants of a ranker.
 
     python benchmarks/defaults.py --data ../shared/data --only mcrank,lambdamart --out docs/results/defaults
 """
@@ -21,74 +22,53 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
-import mcrank
-from mcrank.rankers.registry import ranker_class
-from mcrank.stats import holm
+from mcrank.stats import holm, paired_t
+from mcrank.tuning.space import space_of
+from mcrank.tuning.trial import Trials
 from report import machine, write
 from sets import development
 
-MEASURE = "ndcg@10"
-ROUNDS: dict[str, Any] = {"n_estimators": 300, "early_stopping_rounds": 60}
+FOLDS = 4
+ROUNDS = {"n_estimators": 300}
 # What the defaults were when the study began: variants are compared with these, whatever they are now.
+TREES = {**ROUNDS, "num_leaves": 10, "learning_rate": 0.05, "min_samples_leaf": 10, "split": "mse"}
 BASE: dict[str, dict[str, Any]] = {
-    "mcrank": {**ROUNDS, "num_leaves": 10, "learning_rate": 0.05, "min_samples_leaf": 10, "split": "mse"},
-    "ordinal": {**ROUNDS, "num_leaves": 10, "learning_rate": 0.05, "min_samples_leaf": 10, "split": "mse"},
-    "regression": {**ROUNDS, "num_leaves": 10, "learning_rate": 0.05, "min_samples_leaf": 10, "split": "mse"},
-    "lambdamart": {**ROUNDS, "num_leaves": 10, "learning_rate": 0.1, "min_samples_leaf": 10},
-    "adarank": {},
-}  # fmt: skip
-_GRADES: list[dict[str, Any]] = [
-    {"min_samples_leaf": 50},
-    {"split": "newton"},
-    {"min_samples_leaf": 50, "split": "newton"},
-    {"min_samples_leaf": 25},
-    {"min_samples_leaf": 100},
-    {"min_samples_leaf": 50, "learning_rate": 0.1},
-    {"min_samples_leaf": 50, "num_leaves": 6},
-    {"min_samples_leaf": 50, "num_leaves": 16},
-    {"init": "prior"},
-]
+    "mcrank": {**TREES, "init": "zero"},
+    "lambdamart": {**TREES, "learning_rate": 0.1, "split": "newton"},
+    "ordinal": {**TREES, "init": "zero"},
+    "regression": {**TREES, "target": "gain"},
+    "adarank": {"signs": False, "update": "ranklib"},
+}
 VARIANTS: dict[str, list[dict[str, Any]]] = {
-    "mcrank": _GRADES,
+    "mcrank": [
+        {"min_samples_leaf": 50},
+        {"split": "newton"},
+        {"min_samples_leaf": 50, "split": "newton"},
+        {"min_samples_leaf": 100},
+        {"min_samples_leaf": 50, "num_leaves": 16},
+    ],
     "lambdamart": [
         {"min_samples_leaf": 50},
-        {"min_samples_leaf": 25},
-        {"min_samples_leaf": 100},
-        {"min_samples_leaf": 50, "learning_rate": 0.05},
         {"min_samples_leaf": 50, "num_leaves": 6},
-        {"min_samples_leaf": 50, "num_leaves": 16},
+        {"min_samples_leaf": 50, "learning_rate": 0.05},
         {"min_samples_leaf": 50, "norm": True},
-        {"min_samples_leaf": 50, "truncation": 30},
-        {"min_samples_leaf": 50, "l2": 1.0},
     ],
+    "ordinal": [{"min_samples_leaf": 50}, {"min_samples_leaf": 50, "split": "newton"}],
     "regression": [
         {"min_samples_leaf": 50},
         {"target": "grade"},
         {"target": "grade", "min_samples_leaf": 50},
-        {"min_samples_leaf": 50, "num_leaves": 6},
-        {"min_samples_leaf": 50, "learning_rate": 0.1},
-        {"loss": "lad"},
     ],
-    "ordinal": _GRADES[:4],
-    "adarank": [
-        {"signs": True},
-        {"update": "paper"},
-        {"tolerance": None},
-        {"enqueue": False},
-        {"signs": True, "tolerance": None, "enqueue": False},
-    ],
+    "adarank": [{"signs": True}, {"update": "paper"}, {"enqueue": False}],
 }
-PARTS = 5
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", help="folder of data sets, each as read_folds takes it")
     parser.add_argument("--only", default=",".join(VARIANTS), help="rankers, separated by commas")
-    parser.add_argument("--seeds", type=int, default=1, help="artificial sets of each kind")
-    parser.add_argument("--cuts", type=int, default=3, help="parts measured on in turn, up to five")
+    parser.add_argument("--seeds", type=int, default=2, help="artificial sets of each kind")
     parser.add_argument("--work", default="build/defaults", help="folder of kept results")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", help="write OUT.json and OUT.md")
@@ -97,22 +77,16 @@ def main() -> None:
         os.environ[variable] = "1"
     rankers = args.only.split(",")
     sets = list(development(args.data, args.seeds))
-    # Cut by cut, so that a run that is stopped has seen all sets and variants equally often.
-    trials = [
-        (args.data, args.seeds, args.work, ranker, set_, cut)
-        for cut in range(args.cuts)
-        for ranker in rankers
-        for set_ in sets
-    ]
+    trials = [(args.data, args.seeds, args.work, ranker, set_) for set_ in sets for ranker in rankers]
     with ProcessPoolExecutor(args.jobs, mp_context=get_context("spawn")) as pool:
         for done in as_completed([pool.submit(run, *trial) for trial in trials]):
             print(done.result(), flush=True)
-    rows = [row for ranker in rankers for row in summary(ranker, sets, args)]
+    rows = [row for ranker in rankers for row in summary(ranker, sets, args.work)]
     verdicts = [
-        "difference: mean over sets of the mean difference by query to the first line of the ranker, on "
-        "queries that neither trained nor chose the round; no test part of a file is among them",
-        "p: over the same queries, sets weighing equally; corrected by Holm's rule over the variants",
-        f"{len(sets)} sets: {', '.join(sets)}; {args.cuts} of five parts measured on in turn",
+        "ndcg@10: mean over sets of the out-of-fold value at the best common round; difference to the first "
+        "line of the ranker; no test part of a file is in any set",
+        "p: paired t test over sets, two-sided; corrected by Holm's rule over the variants of the ranker",
+        f"{len(sets)} sets: {', '.join(sets)}",
     ]
     result = {"machine": machine(), "rows": rows, "verdicts": verdicts}
     write("Options that might be defaults", result, args.out)
@@ -122,68 +96,51 @@ def variants(ranker: str) -> list[dict[str, Any]]:
     return [BASE[ranker], *({**BASE[ranker], **more} for more in VARIANTS[ranker])]
 
 
-def kept(work: str, ranker: str, options: dict[str, Any], set_: str, cut: int) -> Path:
-    text = json.dumps(options, sort_keys=True)
-    name = hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
-    return Path(work) / f"{ranker}.{set_.replace(' ', '_')}.{cut}.{name}.json"
+def kept(work: str, ranker: str, options: dict[str, Any], set_: str) -> Path:
+    name = hashlib.blake2b(json.dumps(options, sort_keys=True).encode(), digest_size=6).hexdigest()
+    return Path(work) / f"{ranker}.{set_.replace(' ', '_')}.{name}.json"
 
 
-def run(data: str | None, seeds: int, work: str, ranker: str, set_: str, cut: int) -> str:
-    """Train every variant of a ranker on one cut of one set; what is kept already is not done again."""
-    todo = [o for o in variants(ranker) if not kept(work, ranker, o, set_, cut).exists()]
+def run(data: str | None, seeds: int, work: str, ranker: str, set_: str) -> str:
+    """Train every variant of a ranker on one set; what is kept already is not done again."""
+    todo = [o for o in variants(ranker) if not kept(work, ranker, o, set_).exists()]
     if not todo:
-        return f"{ranker} on {set_}, cut {cut + 1}: kept"
-    whole = development(data, seeds)[set_]()
-    parts = mcrank.kfold(whole, PARTS, seed=0)[cut]
-    measure, began = mcrank.parse_measure(MEASURE), time.perf_counter()
+        return f"{ranker} on {set_}: kept"
+    whole, began = development(data, seeds)[set_](), time.perf_counter()
     for options in todo:
-        fitted = ranker_class(ranker)(**{**options, "n_jobs": 1}).fit(parts.train, valid=parts.valid)
-        prepared = measure.on(parts.test)
-        values = prepared.counted(prepared.per_query(parts.test.to_grouped(fitted.predict(parts.test))))
-        target = kept(work, ranker, options, set_, cut)
+        trial = Trials(whole, space_of(ranker, options, {}), FOLDS, 0, 1).run(0, {})
+        target = kept(work, ranker, options, set_)
         target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_suffix(".part")
-        part.write_text(json.dumps({"values": values.tolist(), "round": fitted.best_round_}))
+        part.write_text(json.dumps({"value": trial.value, "round": trial.rounds, "error": trial.error}))
         part.replace(target)
-    return f"{ranker} on {set_}, cut {cut + 1}: {time.perf_counter() - began:.0f} s"
+    return f"{ranker} on {set_}: {time.perf_counter() - began:.0f} s"
 
 
-def values_of(args: argparse.Namespace, ranker: str, options: dict[str, Any], set_: str) -> Any:
-    """Values of all queries measured on, cuts one behind another; None where some cut is missing."""
-    files = [kept(args.work, ranker, options, set_, cut) for cut in range(args.cuts)]
-    found = [json.loads(file.read_text())["values"] for file in files if file.exists()]
-    return np.concatenate(found) if len(found) == len(files) else None
-
-
-def summary(ranker: str, sets: list[str], args: argparse.Namespace) -> list[dict[str, Any]]:
-    """One line for each variant: its mean over sets, and its gain with p, on the sets that are complete."""
+def summary(ranker: str, sets: list[str], work: str) -> list[dict[str, Any]]:
+    """One line for each variant: its mean over sets and its gain with p, on the sets that are complete."""
     options = variants(ranker)
-    table = {s: [values_of(args, ranker, o, s) for o in options] for s in sets}
-    table = {s: found for s, found in table.items() if all(values is not None for values in found)}
+    whole = [s for s in sets if all(kept(work, ranker, o, s).exists() for o in options)]
+    table = [{s: json.loads(kept(work, ranker, o, s).read_text())["value"] for s in whole} for o in options]
     rows: list[dict[str, Any]] = []
-    for place, chosen in enumerate(options):
-        means = [np.nanmean(found[place]) for found in table.values()]
-        gains = [found[place] - found[0] for found in table.values()]
-        errors = [np.nanstd(g, ddof=1) ** 2 / np.isfinite(g).sum() for g in gains]
-        gain, error = float(np.mean([np.nanmean(g) for g in gains])), float(np.sqrt(sum(errors)) / len(gains))
-        changed = {k: v for k, v in chosen.items() if BASE[ranker].get(k) != v}
+    for chosen, values in zip(options, table, strict=True):
+        gains = np.array([values[s] - table[0][s] for s in whole])
+        changed = {k: v for k, v in chosen.items() if k not in BASE[ranker] or BASE[ranker][k] != v}
         rows.append(
             {
                 "ranker": ranker,
                 "variant": ", ".join(f"{k}={v}" for k, v in changed.items()) or "as before",
-                MEASURE: round(float(np.mean(means)), 4),
-                "difference": round(gain, 4),
-                "standard error": round(error, 4),
-                "p": float(2 * norm.sf(abs(gain) / error)) if error > 0 else 1.0,
-                "sets better": f"{sum(np.nanmean(g) > 0 for g in gains)}/{len(gains)}",
-                "by set": [round(float(np.nanmean(g)), 4) for g in gains],
+                "ndcg@10": round(float(np.mean(list(values.values()))), 4),
+                "difference": round(float(gains.mean()), 4),
+                "standard error": round(float(gains.std(ddof=1) / np.sqrt(len(gains))), 4),
+                "p": round(paired_t(values, table[0]).p, 4),
+                "sets better": f"{int((gains > 0).sum())}/{len(gains)}",
+                "by set": [round(float(gain), 4) for gain in gains],
             }
         )
     for row, p in zip(rows[1:], holm([row["p"] for row in rows[1:]]), strict=True):
         row["corrected p"] = round(p, 3)
-    rows[0] |= {"corrected p": None}
-    for row in rows:
-        row["p"] = round(row["p"], 4)
+    rows[0] |= {"p": None, "corrected p": None}
     return rows
 
 

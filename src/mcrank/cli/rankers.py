@@ -58,7 +58,12 @@ def facts_of(ranker: type[Ranker]) -> dict[str, Any]:
     ('mcrank', 'pointwise', 10)
     """
     options = {
-        name: {"default": o.default, "must_be": o.requirement, "help": o.help}
+        name: {
+            "default": o.default,
+            "must_be": o.requirement,
+            "help": o.help,
+            **({} if o.search is None else {"tuned_over": o.search.words}),
+        }
         for name, o in _told(ranker.declared_options).items()
     }
     about = {"name": ranker.name, "class": ranker.__name__, "about": _about(ranker)}
@@ -117,7 +122,8 @@ def _print_one(ranker: type[Ranker]) -> None:
     rows = [["option", "default", "meaning"]]
     for name, o in _told(ranker.declared_options).items():
         bounds = "" if o.kind is object else f" ({o.requirement})"
-        rows.append([name, _folded(_words(o.default)), f"{o.help}{bounds}"])
+        searched = "" if o.search is None else f"; tuned over {o.search.words}"
+        rows.append([name, _folded(_words(o.default)), f"{o.help}{bounds}{searched}"])
     for line in table(rows, width):
         echo(line)
 
