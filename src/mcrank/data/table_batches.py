@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
@@ -11,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mcrank.arrays import FeatureArray
 from mcrank.data.batches import Batch, Piece, Progress, between
 from mcrank.data.columns import to_numbers
 from mcrank.data.ids import column_ids
@@ -18,8 +21,11 @@ from mcrank.data.table_files import table_format
 from mcrank.data.table_sets import Columns, chosen_features, roles_of
 from mcrank.data.tables import Table, foreign_errors
 from mcrank.errors import DataError
+from mcrank.memory import scratch_array
 
 _ROWS = 16384  # of a batch: of a thousand features 64 MB
+_COLUMNS = 16  # of Parquet that are open at a time
+_IN_MEMORY = 32 << 20  # bytes of a row group of which there need be no scratch file
 _BUFFER = 1 << 20  # of a column of Parquet that is read while it is decoded, instead of as a whole before
 
 
@@ -40,6 +46,9 @@ class _File:
 
     def __init__(self, path: Path) -> None:
         self.path, self.form = path, table_format(path)
+        if "pyarrow" not in sys.modules:
+            # The allocator it would choose takes a gigabyte of addresses, or what a limit leaves of it.
+            os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
         try:
             self.arrow = importlib.import_module("pyarrow")
         except ImportError:
@@ -64,6 +73,10 @@ class _File:
         source = self.arrow.OSFile(str(self.path))
         return ipc.open_file(source) if is_file else ipc.open_stream(source)
 
+    def release(self) -> None:
+        """Let the library give back what it keeps for later."""
+        self.arrow.default_memory_pool().release_unused()
+
     def table(self, rows: Any, first: int) -> Table:
         """Some rows as a table whose messages name the file."""
         where = str(self.path) if first == 0 else f"{self.path} (rows counted from {first} on)"
@@ -75,26 +88,25 @@ class _File:
             nothing = [self.arrow.nulls(1, field.type) for field in self.schema]
             return Table(self.arrow.Table.from_arrays(nothing, names=self.schema.names), str(self.path))
 
-    def batches(self, names: Sequence[str], start: int, stop: int | None) -> Iterator[tuple[int, Any]]:
-        """Number of the first row and the batch, of rows ``start`` up to ``stop``."""
-        at, rows = 0, self._batches(names, start, stop)
+    def rows(self, names: Sequence[str], start: int, stop: int | None) -> Iterator[Table]:
+        """Some columns of rows ``start`` up to ``stop``, some thousand rows at a time."""
+        found = self._batches(names, start, stop)
         while True:
             with foreign_errors(f"{self.path} cannot be read as {self.form}"):
-                item = next(rows, None)
+                item = next(found, None)
             if item is None:
                 return
             at, batch = item
             low, high = max(start - at, 0), batch.num_rows if stop is None else min(stop - at, batch.num_rows)
             if low < high:
-                yield at + low, batch.slice(low, high - low)
+                yield self.table(batch.slice(low, high - low), at + low)
 
     def _batches(self, names: Sequence[str], start: int, stop: int | None) -> Iterator[tuple[int, Any]]:
         if self.form == "parquet":
             ends = list(accumulate(self.groups))
             first = bisect_right(ends, start)
             last = len(ends) if stop is None else 1 + next(i for i, end in enumerate(ends) if end >= stop)
-            at = ends[first - 1] if first else 0
-            groups = list(range(first, last))
+            at, groups = ends[first - 1] if first else 0, list(range(first, last))
             found = self.source.iter_batches(_ROWS, row_groups=groups, columns=list(names), use_threads=False)
             for batch in found:
                 yield at, batch
@@ -108,6 +120,13 @@ class _File:
             for low in range(0, batch.num_rows, _ROWS):
                 yield at + low, chosen.slice(low, _ROWS)
             at += batch.num_rows
+
+    def spans(self, start: int, stop: int | None) -> list[tuple[int, int]]:
+        """Rows ``start`` up to ``stop``, by row groups."""
+        ends = list(accumulate(self.groups))
+        last = ends[-1] if stop is None and ends else stop or 0
+        cut = [(max(start, end - n), min(last, end)) for n, end in zip(self.groups, ends, strict=True)]
+        return [(low, high) for low, high in cut if low < high]
 
 
 def heading(path: Path, columns: Columns, score: bool = False) -> Heading:
@@ -148,17 +167,47 @@ def table_batches(
                 "files of one set must agree."
             )
         empty = True
-        for first, rows in file.batches(head.needed, piece.start, piece.stop):
+        for batch in _parquet(file, head, piece) if file.form == "parquet" else _arrow(file, head, piece):
             empty = False
-            yield _batch(file.table(rows, first), head)
-            done += rows.num_rows
+            yield batch
+            done += len(batch.y)
             if progress is not None:
                 progress(done, max(done, total))
         if empty and piece.stop is None and piece.start == 0:
             raise DataError(f"{piece.path} is empty: 0 rows, {len(names)} columns.")
+        file.release()
 
 
-def _batch(table: Table, head: Heading) -> Batch:
+def _arrow(file: _File, head: Heading, piece: Piece) -> Iterator[Batch]:
+    for table in file.rows(head.needed, piece.start, piece.stop):
+        X = table.matrix([table.place(name) for name in head.features])
+        yield _batch(X, *_roles(table, head, len(X)))
+
+
+def _parquet(file: _File, head: Heading, piece: Piece) -> Iterator[Batch]:
+    """A row group at a time, and of its columns a few: each that is open takes some megabytes."""
+    for low, high in file.spans(piece.start, piece.stop):
+        shape = (high - low, len(head.features))
+        large = 4 * shape[0] * shape[1] > _IN_MEMORY
+        X = scratch_array(shape, np.float32) if large else np.empty(shape, dtype=np.float32)
+        for first in range(0, X.shape[1], _COLUMNS):
+            names, at = head.features[first : first + _COLUMNS], 0
+            for table in file.rows(names, low, high):
+                part = table.matrix([table.place(name) for name in names])
+                X[at : at + len(part), first : first + len(names)] = part
+                at += len(part)
+        named = [name for name in head.roles.values() if name is not None]
+        found = [_roles(table, head, table.rows) for table in file.rows(named, low, high)] if named else []
+        at = 0
+        for roles in found or [(None, None, np.arange(high - low))]:
+            rows = len(roles[2])
+            yield _batch(X[at : at + rows], *roles)
+            at += rows
+
+
+def _roles(table: Table, head: Heading, rows: int) -> tuple[Any, Any, Any]:
+    """Grades, weights and query ids of a table; None for what is not there."""
+
     def numbers(role: str, hint: str) -> Any:
         name = head.roles[role]
         if name is None:
@@ -166,15 +215,16 @@ def _batch(table: Table, head: Heading) -> Batch:
         place = table.place(name)
         return to_numbers(table.column(place), table.title(place), hint).astype(np.float64)
 
-    X = table.matrix([table.place(name) for name in head.features])
-    y = numbers("grade", "grades must be numbers")
     qid = head.roles["qid"]
     if qid is None:  # rows to be scored that have no queries: each is one of its own
-        ids = np.arange(len(X))
+        ids = np.arange(rows)
     else:
         ids = column_ids(table.column(table.place(qid)), table.title(table.place(qid)))
+    return numbers("grade", "grades must be numbers"), numbers("weight", "weights must be numbers"), ids
+
+
+def _batch(X: FeatureArray, y: Any, weight: Any, ids: Any) -> Batch:
     starts = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]])
-    weight = numbers("weight", "weights must be numbers")
     return Batch(X, np.zeros(len(X)) if y is None else y, weight, starts, ids[starts])
 
 
@@ -207,13 +257,14 @@ def _next_query(pieces: Sequence[Piece], columns: Columns, at: int, row: int) ->
     while at < len(pieces):
         file = _File(pieces[at].path)
         name = _heading(file, columns, score=False).roles["qid"]
-        for first, rows in file.batches([str(name)], max(pieces[at].start, row - 1), pieces[at].stop):
-            table = file.table(rows, first)
+        first = max(pieces[at].start, row - 1)
+        for table in file.rows([str(name)], first, pieces[at].stop):
             ids = column_ids(table.column(0), table.title(0)).tolist()
             for i, query in enumerate(ids):
                 if before is not None and query != before[0]:
                     return at, first + i
                 before = (query,)
+            first += len(ids)
         at += 1
         row = pieces[at].start if at < len(pieces) else 0
     return len(pieces), 0
