@@ -17,7 +17,7 @@ from numba import uint64
 from mcrank.arrays import Array, Arrays, FeatureArray
 from mcrank.boosting.binning import BLOCK, BinnedDataset, Bins, bin_dataset, find_bins
 from mcrank.boosting.cuts import BINNINGS, midpoints
-from mcrank.container import BINS, Place, pieces, read_file
+from mcrank.container import BINS, Place, open_regular, pieces, read_file
 from mcrank.cores import available_cores
 from mcrank.data.batches import Progress
 from mcrank.data.cache import Unusable, checked_offsets, packed_ids, unpacked_ids
@@ -213,6 +213,22 @@ def write_bins(
     with replaced_file(path) as stream:
         for piece in pieces(header, arrays, BINS):
             stream.write(piece)
+
+
+def are_bins(path: StrPath) -> bool:
+    """Whether a file begins as one of bins does.
+
+    Examples
+    --------
+    >>> from mcrank.boosting.store import are_bins
+    >>> are_bins("no/such/file")
+    False
+    """
+    try:
+        with open_regular(os.fspath(path)) as file:
+            return file.read(len(BINS.magic)) == BINS.magic
+    except (OSError, McrankError):
+        return False
 
 
 def open_bins(path: StrPath) -> BinnedData:

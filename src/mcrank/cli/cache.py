@@ -50,14 +50,20 @@ def reading(label: str) -> Iterator[Callable[[int, int], None] | None]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def read_telling(path: str, **options: Any) -> Dataset:
-    """Read a data file with a bar, and with --verbose tell what it holds."""
+def read_telling(path: str, *, spill: bool = False, **options: Any) -> Dataset:
+    """Read a data file with a bar, into memory or to disk, and with --verbose tell what it holds."""
     from mcrank.data.read import read
+    from mcrank.data.scan import scan
+    from mcrank.data.spill import spilled
 
     start = time.perf_counter()
     name = as_called(path)
     with reading(name) as progress:
-        data = read(path, progress=progress, **options)
+        if spill:
+            n_jobs = options.pop("n_jobs", None)
+            data = spilled(scan(path, **options), n_jobs, progress)
+        else:
+            data = read(path, progress=progress, **options)
     detail(
         f"read {name}: {data.n_rows:,} rows, {data.n_queries:,} queries, {data.n_features} "
         f"features, {time.perf_counter() - start:.2f} s"

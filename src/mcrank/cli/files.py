@@ -6,26 +6,32 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mcrank.cli.cache import read_telling
-from mcrank.cli.inputs import STANDARD, local_file
+from mcrank.cli.cache import read_telling, reading
+from mcrank.cli.inputs import STANDARD, as_called, local_file
 from mcrank.data.dataset import Dataset
+from mcrank.data.grades import Grades
+from mcrank.data.scan import scan
 from mcrank.data.sources import open_text
 from mcrank.data.table_files import table_format
 from mcrank.data.trec import PREFERENCES, Qrels, Run
 from mcrank.errors import DataError, McrankError
 
 
-def read_grades(path: str, n_jobs: int | None = None) -> tuple[str, Dataset | Qrels]:
+def read_grades(path: str, n_jobs: int | None = None) -> tuple[str, Dataset | Grades | Qrels]:
     """Read a data file: TREC qrels when its first line looks like a judgment, else anything `read` takes.
 
-    Returned with the file itself, which is a copy where a pipe was given.
+    Of LETOR text, Parquet and Arrow grades and query ids alone are kept. Returned with the file itself, which
+    is a copy where a pipe was given.
     """
     file = local_file(path, table=True)
     if looks_like_preferences(file):
         raise DataError(f"{path}: {PREFERENCES}")
     if looks_like_qrels(file):
         return file, Qrels.read(file)
-    return file, read_telling(file, n_jobs=n_jobs)
+    if table_format(Path(file)) not in (None, "parquet", "arrow"):
+        return file, read_telling(file, n_jobs=n_jobs)
+    with reading(as_called(file)) as progress:
+        return file, scan(file).grades(n_jobs, progress)
 
 
 def looks_like_qrels(path: str) -> bool:
@@ -63,14 +69,14 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def read_scores_for(path: str, data: Dataset | Qrels) -> Any:
+def read_scores_for(path: str, data: Dataset | Grades | Qrels) -> Any:
     """Read the scores that go with data: a run for qrels, else one score per row."""
     path = local_file(path)
     if isinstance(data, Qrels):
         return Run.read(path)
     from mcrank.data.scores import read_scores
 
-    return read_scores(path, data.n_rows)
+    return read_scores(path, len(data))
 
 
 def with_line(path: str, work: Callable[[], Any]) -> Any:

@@ -46,6 +46,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compare": ("mcrank.cli.compare", "Compare rankers, models and score files on the same data."),
     "report": ("mcrank.cli.report", "Make the page, tables and figures of a comparison again."),
     "doctor": ("mcrank.cli.doctor", "Look for what is wrong with a data file."),
+    "bin": ("mcrank.cli.bin", "Bin data once and keep the bins, to train on from disk."),
     "cache": ("mcrank.cli.cache", "Keep the parsed form of a data file, which loads at once."),
     "reproduce": ("mcrank.cli.reproduce", "Make the tables and figures of the two papers again."),
     "warmup": ("mcrank.cli.warmup", "Compile and cache every kernel, for container images."),

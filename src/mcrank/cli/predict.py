@@ -14,12 +14,12 @@ from mcrank.cli.main import json_option, json_text
 from mcrank.cli.options import jobs_option, relevance_option
 from mcrank.cli.outputs import check_target
 from mcrank.cli.progress import announce_compilation
-from mcrank.cli.train import read_alike
 from mcrank.errors import OptionError
 
 if TYPE_CHECKING:
     from mcrank.arrays import FeatureArray
     from mcrank.data.dataset import Dataset
+    from mcrank.data.scan import Scan
     from mcrank.models.file import LoadedRanker
 
 # Lines written at a time: enough to be fast, few enough to stay small.
@@ -51,6 +51,7 @@ def command(
     as_json: bool,
 ) -> None:
     """Score every row of DATA with MODEL: one score a line, in the file's row order; either may be -."""
+    from mcrank.data.scan import scan
     from mcrank.data.sources import find_files
     from mcrank.data.table_files import table_format
     from mcrank.data.table_sets import read_to_score
@@ -69,10 +70,10 @@ def command(
     if n_jobs is not None:
         ranker.set_params(n_jobs=n_jobs)
     file = local_file(data, table=True)
-    rows: Dataset | FeatureArray
-    if table_format(Path(file)) is None:
-        rows = read_alike(file, ranker, "zero", n_jobs)
-    else:  # where grades need not even be there
+    rows: Dataset | FeatureArray | Scan
+    if table_format(Path(file)) in (None, "parquet", "arrow"):
+        rows = scan(file)  # scored in batches, whose grades are not looked at
+    else:
         named = hasattr(ranker, "feature_names_in_")
         rows = read_to_score(find_files(file), ranker.feature_names_ if named else None)
     if proba:

@@ -19,6 +19,7 @@ from mcrank.cli.outputs import check_target
 from mcrank.cli.progress import TrainingProgress, announce_compilation
 from mcrank.cli.volume import is_quiet
 from mcrank.errors import MeasureError
+from mcrank.memory import bytes_of
 
 if TYPE_CHECKING:
     from mcrank.data.dataset import Dataset
@@ -58,6 +59,12 @@ if TYPE_CHECKING:
 @click.option(
     "--valid-init-score", metavar="FILE", type=InputPath(), help="The same for the rows of --valid."
 )
+@click.option(
+    "--memory",
+    metavar="AMOUNT",
+    help="Boosted trees only: read the data into scratch files on disk (TMPDIR) and train from there with "
+    "this much memory, such as 8GB. The model is the same.",
+)
 @unjudged_option
 @json_option
 @click.pass_context
@@ -71,11 +78,13 @@ def command(
     init_model: str | None,
     init_score: str | None,
     valid_init_score: str | None,
+    memory: str | None,
     unjudged: Unjudged,
     as_json: bool,
     **declared: Any,
 ) -> None:
-    """Train a ranker on DATA (LETOR text with qid, or a table file; - is standard input) and save the model.
+    """Train a ranker on DATA (LETOR text with qid, a table file, or bins kept by `mcrank bin`; - is standard
+    input) and save the model.
 
     Options of the chosen ranker are listed below; `--ranker NAME --help` lists another one's. Ctrl-C ends
     training after the round under way and saves the model as it is then.
@@ -95,19 +104,24 @@ def command(
         measure_of(options)  # a wrong name should not have to wait until the data are read
     except MeasureError as error:
         raise click.UsageError(str(error), ctx) from None
+    most = None if memory is None else bytes_of(memory, "--memory")
+    if memory is not None and not untrained.trains_from_disk:
+        raise click.UsageError(f"--memory is for boosted trees, which {ranker} is none of.", ctx)
     announce_compilation()
     n_jobs = options["n_jobs"]
-    train_data = read_telling(local_file(data, table=True), unjudged=unjudged, n_jobs=n_jobs)
-    valid_data = None if valid is None else read_alike(valid, train_data, unjudged, n_jobs)
-    model = None if init_model is None else local_file(init_model)
-    scores = {
+    train_data = _training_data(data, memory is not None, unjudged, n_jobs)
+    valid_data = None
+    if valid is not None:
+        valid_data = read_alike(valid, train_data, unjudged, n_jobs, spill=memory is not None)
+    begin: dict[str, Any] = {
         name: read_scores(local_file(path))
         for name, path in {"init_score": init_score, "valid_init_score": valid_init_score}.items()
         if path is not None
     }
+    begin["init_model"] = None if init_model is None else local_file(init_model)
     start = time.perf_counter()
     with TrainingProgress(ranker) as rounds:
-        trained = untrained.fit(train_data, valid=valid_data, callback=rounds, init_model=model, **scores)
+        trained = untrained.fit(train_data, valid=valid_data, callback=rounds, memory=most, **begin)
     seconds = time.perf_counter() - start
     if out == STANDARD:
         write_all(to_bytes(trained))
@@ -133,14 +147,30 @@ def command(
         ctx.exit(INTERRUPTED)
 
 
-def read_alike(path: str, model: Dataset | Ranker, unjudged: Unjudged, n_jobs: int | None = None) -> Dataset:
+def _training_data(data: str, spill: bool, unjudged: Unjudged, n_jobs: int | None) -> Dataset:
+    """Read what to train on: bins that are kept, or data, on disk if it is to stay there."""
+    from mcrank.boosting.store import are_bins, open_bins
+
+    file = local_file(data, table=True)
+    if are_bins(file):
+        return open_bins(file)
+    return read_telling(file, spill=spill, unjudged=unjudged, n_jobs=n_jobs)
+
+
+def read_alike(
+    path: str,
+    model: Dataset | Ranker,
+    unjudged: Unjudged,
+    n_jobs: int | None = None,
+    *,
+    spill: bool = False,
+) -> Dataset:
     """Read a data file with the features of other data, or those a ranker was trained on.
 
     Of a table only the columns with their names are looked at, if there are names. Where all rows of LETOR
     text leave out their last features, they are 0.
     """
     from mcrank.data.dataset import Dataset
-    from mcrank.data.read import read
     from mcrank.data.table_files import table_format
 
     if isinstance(model, Dataset):
@@ -149,7 +179,7 @@ def read_alike(path: str, model: Dataset | Ranker, unjudged: Unjudged, n_jobs: i
         names, named = model.feature_names_, hasattr(model, "feature_names_in_")
     file = local_file(path, table=True)
     wanted = names if named and table_format(Path(file)) is not None else None
-    data = read_telling(file, unjudged=unjudged, n_jobs=n_jobs, features=wanted)
+    data = read_telling(file, spill=spill, unjudged=unjudged, n_jobs=n_jobs, features=wanted)
     if data.named or data.n_features >= len(names):
         return data
-    return read(file, n_features=len(names), unjudged=unjudged, n_jobs=n_jobs)
+    return read_telling(file, spill=spill, n_features=len(names), unjudged=unjudged, n_jobs=n_jobs)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from mcrank.arrays import FeatureArray, FloatArray, IntArray
 from mcrank.data.ids import IdArray
 
 # Called with what is done and what there is in all: bytes of text, rows of tables.
 Progress = Callable[[int, int], None]
+Purpose = Literal["train", "score", "grade"]
 
 
 class Piece(NamedTuple):

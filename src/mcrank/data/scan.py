@@ -9,8 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from mcrank.arrays import FeatureArray
-from mcrank.data.batches import Batch, Piece, Progress
-from mcrank.data.dataset import Dataset
+from mcrank.data.batches import Batch, Piece, Progress, Purpose
+from mcrank.data.dataset import Dataset, restore
+from mcrank.data.grades import Grades
 from mcrank.data.ids import IdArray, ids_of_texts, join_ids
 from mcrank.data.read import check_choice, check_letor_columns, check_number, threads
 from mcrank.data.sources import find_files
@@ -55,7 +56,7 @@ class Scan:
         return f"{self.pieces[0].path}" + (f" and {more} more" if more else "")
 
     def batches(
-        self, n_jobs: int | None = None, progress: Progress | None = None, *, score: bool = False
+        self, n_jobs: int | None = None, progress: Progress | None = None, *, purpose: Purpose = "train"
     ) -> Iterator[Batch]:
         """Yield the rows of all pieces, some thousand at a time.
 
@@ -65,19 +66,21 @@ class Scan:
             Threads that parse LETOR text; all cores by default.
         progress : callable, optional
             Called with what is done and what there is in all: bytes of text, rows of tables.
-        score : bool
-            Whether rows are read to be scored: grades of a table are not looked at, and need not be there.
+        purpose : {"train", "score", "grade"}
+            What the rows are for. Of rows to be scored the grades are not looked at, and a table need not
+            have them; of rows to be graded alone the features of a table are not read.
         """
         if self.form is None:
             from mcrank.data.letor_batches import letor_batches
 
             n_jobs = threads(n_jobs, [piece.path for piece in self.pieces])
-            found = letor_batches(self.pieces, self.letor, n_jobs, progress)
+            letor = replace(self.letor, unjudged="zero") if purpose == "score" else self.letor
+            found = letor_batches(self.pieces, letor, n_jobs, progress)
         else:
             from mcrank.data.table_batches import table_batches
 
-            found = table_batches(self.pieces, self.columns, progress, score)
-        unjudged = "zero" if score else self.unjudged
+            found = table_batches(self.pieces, self.columns, progress, purpose)
+        unjudged = "zero" if purpose == "score" else self.unjudged
         any_rows = False
         for batch in found:
             judged = _judged(batch, unjudged, self.where)
@@ -145,6 +148,38 @@ class Scan:
         X.setflags(write=False)
         qid = np.repeat(ids, np.diff(np.append(run_rows, len(y))))
         return Dataset(X, y, qid, weight, feature_names=names)
+
+    def grades(self, n_jobs: int | None = None, progress: Progress | None = None) -> Grades:
+        """Read grades and query ids alone: what `mcrank.evaluate` needs.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import mcrank
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.txt")
+        >>> _ = path.write_text("2 qid:7 1:0.5\\n0 qid:7 2:1\\n")
+        >>> mcrank.scan(path).grades()
+        Grades(2 rows, 1 queries)
+        """
+        y, ids, sizes = [], [], []
+        for batch in self.batches(n_jobs, progress, purpose="grade"):
+            y.append(batch.y)
+            ids.append(batch.run_ids)
+            sizes.append(np.diff(np.append(batch.run_rows, len(batch.y))))
+        return Grades(np.concatenate(y), np.repeat(self.ids(ids), np.concatenate(sizes)), n_jobs=n_jobs)
+
+    def to_score(self, width: int, n_jobs: int | None = None) -> Iterator[Dataset]:
+        """Yield rows to be scored as data sets of at least so many features, a query for each run."""
+        names = () if self.form is None else self.names(width)
+        for batch in self.batches(n_jobs, purpose="score"):
+            X = self.widened(batch.X, max(width, batch.X.shape[1]))
+            values: dict[str, Any] = {
+                "y": batch.y,
+                "offsets": np.append(batch.run_rows, len(X)),
+                "weight": None,
+            }
+            values |= {"feature_names": names or self.names(X.shape[1]), "named": self.form is not None}
+            yield restore({"X": X, "qids": np.arange(len(batch.run_ids)), **values})
 
     def widened(self, X: FeatureArray, width: int) -> FeatureArray:
         """Features of a batch with those that only later rows mention: absent, as `read` was told."""

@@ -7,7 +7,7 @@ from typing import IO, Any
 import numpy as np
 
 from mcrank.arrays import FeatureArray, IntArray
-from mcrank.data.batches import Progress
+from mcrank.data.batches import Progress, Purpose
 from mcrank.data.checks import check_grades, check_names, check_weights, group_runs
 from mcrank.data.dataset import Dataset, restore
 from mcrank.data.scan import Scan
@@ -16,7 +16,9 @@ from mcrank.memory import map_scratch, scratch_array, scratch_file, write_scratc
 _BLOCK = 1 << 24  # bytes copied at a time
 
 
-def spilled(plan: Scan, n_jobs: int | None = None, progress: Progress | None = None) -> Dataset:
+def spilled(
+    plan: Scan, n_jobs: int | None = None, progress: Progress | None = None, purpose: Purpose = "train"
+) -> Dataset:
     """Read a scan into scratch files; in memory are grades, query ids and weights alone.
 
     The data set is that of `Scan.read`.
@@ -29,6 +31,8 @@ def spilled(plan: Scan, n_jobs: int | None = None, progress: Progress | None = N
         Threads that parse LETOR text; all cores by default.
     progress : callable, optional
         Told what is done and what there is in all, as by `Scan.batches`.
+    purpose : {"train", "score"}
+        What the rows are for, as in `Scan.batches`.
 
     Examples
     --------
@@ -45,7 +49,7 @@ def spilled(plan: Scan, n_jobs: int | None = None, progress: Progress | None = N
     y, weights, run_rows, run_ids, widths = [], [], [], [], []
     rows = 0
     with scratch_file() as file:
-        for batch in plan.batches(n_jobs, progress):
+        for batch in plan.batches(n_jobs, progress, purpose=purpose):
             write_scratch(file, np.ascontiguousarray(batch.X).data)
             widths.append(batch.X.shape)
             y.append(batch.y)

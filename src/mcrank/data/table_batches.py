@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mcrank.arrays import FeatureArray
-from mcrank.data.batches import Batch, Piece, Progress, between
+from mcrank.data.batches import Batch, Piece, Progress, Purpose, between
 from mcrank.data.columns import to_numbers
 from mcrank.data.ids import column_ids
 from mcrank.data.table_files import table_format
@@ -129,27 +129,28 @@ class _File:
         return [(low, high) for low, high in cut if low < high]
 
 
-def heading(path: Path, columns: Columns, score: bool = False) -> Heading:
+def heading(path: Path, columns: Columns) -> Heading:
     """Find out which columns of a file are what."""
-    return _heading(_File(path), columns, score)
+    return _heading(_File(path), columns, "score")
 
 
-def _heading(file: _File, columns: Columns, score: bool) -> Heading:
+def _heading(file: _File, columns: Columns, purpose: Purpose) -> Heading:
     table = file.heading()
-    roles = roles_of(table, columns, optional=score)
-    if score:
-        roles["grade"] = roles["weight"] = None
-    roles["doc_id"] = None
-    taken = [place for place in roles_of(table, columns, optional=score).values() if place is not None]
-    features = chosen_features(table, columns.features, taken)
+    roles = roles_of(table, columns, optional=purpose == "score")
+    taken = [place for place in roles.values() if place is not None]
+    features = [] if purpose == "grade" else chosen_features(table, columns.features, taken)
+    unread = {"train": ("doc_id",), "score": ("doc_id", "grade", "weight"), "grade": ("doc_id", "weight")}
     return Heading(
-        {role: None if place is None else table.shown[place] for role, place in roles.items()},
+        {
+            role: None if place is None or role in unread[purpose] else table.shown[place]
+            for role, place in roles.items()
+        },
         tuple(table.shown[place] for place in features),
     )
 
 
 def table_batches(
-    pieces: Sequence[Piece], columns: Columns, progress: Progress | None, score: bool
+    pieces: Sequence[Piece], columns: Columns, progress: Progress | None, purpose: Purpose
 ) -> Iterator[Batch]:
     """Yield the rows of some pieces in batches of bounded size."""
     head: Heading | None = None
@@ -159,7 +160,7 @@ def table_batches(
         file = _File(piece.path)
         own = sorted(file.schema.names)
         if head is None:
-            head, names = _heading(file, columns, score), own
+            head, names = _heading(file, columns, purpose), own
         if own != names:
             odd = sorted(set(own) ^ set(names))[0]
             raise DataError(
@@ -256,7 +257,7 @@ def _next_query(pieces: Sequence[Piece], columns: Columns, at: int, row: int) ->
     before: Any = None
     while at < len(pieces):
         file = _File(pieces[at].path)
-        name = _heading(file, columns, score=False).roles["qid"]
+        name = _heading(file, columns, "grade").roles["qid"]
         first = max(pieces[at].start, row - 1)
         for table in file.rows([str(name)], first, pieces[at].stop):
             ids = column_ids(table.column(0), table.title(0)).tolist()

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.arrays import Array, BoolArray, FloatArray
+from mcrank.data.scan import Scan
 from mcrank.data.trec import Judged, Qrels, Run, judge
 from mcrank.errors import DataError, MeasureError
 from mcrank.metrics.layout import Graded, Layout
@@ -114,7 +115,7 @@ class Evaluation:
 
 def evaluate(
     scores: npt.ArrayLike | Run,
-    data: Graded | Qrels,
+    data: Graded | Qrels | Scan,
     measures: str | Measure | Iterable[str | Measure] = ("ndcg@10",),
     *,
     band: bool = False,
@@ -128,8 +129,8 @@ def evaluate(
     ----------
     scores : array-like of shape (rows,), or Run
         One score per row, in the caller's row order; or a TREC run, when ``data`` is `Qrels`.
-    data : Dataset or Qrels
-        The grades.
+    data : Dataset, Grades, Scan or Qrels
+        The grades; of a scan, grades and query ids alone are read.
     measures : names or measures
         What to compute, e.g. ``["ndcg@10", "map", "ndcg@10[yahoo]"]``.
     band : bool
@@ -155,8 +156,9 @@ def evaluate(
     0.6309
     """
     wanted = _measures(measures)
-    graded, row_scores = graded_rows(scores, data, complete, judged_only)
     jobs = check_jobs(n_jobs, "evaluate")
+    known = data.grades(jobs) if isinstance(data, Scan) else data
+    graded, row_scores = graded_rows(scores, known, complete, judged_only)
     return _evaluate(wanted, graded, row_scores, PreparedMeasures(Layout.of(graded, jobs)), band)
 
 

@@ -13,15 +13,16 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from mcrank.data.dataset import Dataset
+    from mcrank.data.scan import Scan
     from mcrank.rankers.base import Ranker
 
     class LoadedRanker(Ranker):
         """A ranker of a class that only its file knows: type checkers let it be asked for probabilities."""
 
-        def predict(self, X: Dataset | npt.ArrayLike, relevance: Any = "grade") -> FloatArray:
+        def predict(self, X: Dataset | Scan | npt.ArrayLike, relevance: Any = "grade") -> FloatArray:
             """Return one score per row; ``relevance`` is for rankers with probabilities."""
 
-        def predict_proba(self, X: Dataset | npt.ArrayLike) -> FloatArray:
+        def predict_proba(self, X: Dataset | Scan | npt.ArrayLike) -> FloatArray:
             """Return the probability of each grade; rankers without probabilities have no such method."""
 
 

@@ -19,6 +19,7 @@ from mcrank.cores import available_cores
 from mcrank.data.alignment import aligned, check_count
 from mcrank.data.dataset import Dataset
 from mcrank.data.scan import Scan
+from mcrank.data.spill import spilled
 from mcrank.data.tables import as_features
 from mcrank.errors import MeasureError, OptionError
 from mcrank.memory import bytes_of, is_on_disk
@@ -112,6 +113,7 @@ class Ranker(Explainable):
     """
 
     card: ClassVar[Card]
+    trains_from_disk: ClassVar[bool] = False
 
     measure: str | Measure = option(
         default="ndcg@10",
@@ -229,8 +231,13 @@ class Ranker(Explainable):
             if value:
                 raise OptionError(f"{name}.fit got {word}, which is for training on a cluster.")
         options["memory"] = None if memory is None else bytes_of(memory, f"memory of {name}.fit")
-        source = self._from_disk(X, options) if isinstance(X, Scan) else X
-        data = as_dataset(source, given, name, one_query=one_query)
+        if (isinstance(X, Scan) or memory is not None) and not self.trains_from_disk:
+            what = "a Scan" if isinstance(X, Scan) else "memory"
+            raise OptionError(
+                f"{name}.fit got {what}, which only rankers of boosted trees take: others are trained in "
+                "memory, on read() of a scan."
+            )
+        data = as_dataset(X, given, name, one_query=one_query)
         if memory is not None and not (isinstance(data, BinnedData) or is_on_disk(data.X)):
             raise OptionError(f"memory of {name}.fit is for data on disk: a Scan, or bins that are kept.")
         beginning = self._beginning(data, options, init_model, init_score, valid_init_score)
@@ -275,13 +282,6 @@ class Ranker(Explainable):
         vars(self).update(vars(twin))
         return self
 
-    def _from_disk(self, plan: Scan, options: Options) -> Dataset:
-        """Return the data of a scan, in scratch files; rankers that need it in memory refuse."""
-        raise OptionError(
-            f"{type(self).__name__}.fit got a Scan, which only rankers of boosted trees take; its read() "
-            "gives a Dataset."
-        )
-
     def _beginning(
         self, data: Dataset, options: Options, init_model: Any, init_score: Any, valid_init_score: Any
     ) -> Beginning | None:
@@ -305,15 +305,25 @@ class Ranker(Explainable):
     def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
         """Train; ``options`` are checked, with the measure parsed and ``n_jobs`` a number."""
 
-    def predict(self, X: Dataset | npt.ArrayLike) -> FloatArray:
-        """Return one score per row, in the caller's row order; within a query, higher ranks first."""
+    def predict(self, X: Dataset | Scan | npt.ArrayLike) -> FloatArray:
+        """Return one score per row, in the caller's row order; within a query, higher ranks first.
+
+        A `Scan` is read and scored in batches.
+        """
         raw = self._raw(X, "predict")
         return self.head_.rank(raw)
 
-    def _raw(self, X: Dataset | npt.ArrayLike, what: str) -> FloatArray:
+    def _raw(self, X: Dataset | Scan | npt.ArrayLike, what: str) -> FloatArray:
         """Raw outputs (outputs x rows) in the caller's row order."""
-        features = self._features(X, what)
         n_jobs = self._threads()
+        if isinstance(X, Scan):
+            self._check_fitted()
+            X = X.choosing(self.feature_names_) if self._named else X
+            if not self.scorer_.by_query:
+                batches = X.to_score(self.n_features_in_, n_jobs)
+                return np.concatenate([self._raw(data, what) for data in batches], axis=1)
+            X = spilled(X, n_jobs, purpose="score")  # rows of a query may lie in several batches
+        features = self._features(X, what)
         if not isinstance(X, Dataset):
             return self.scorer_.raw(features, n_jobs)
         return X.to_caller(self.scorer_.raw(features, n_jobs, X.offsets).T).T
@@ -334,7 +344,7 @@ class Ranker(Explainable):
 
     def score(
         self,
-        X: Dataset | npt.ArrayLike,
+        X: Dataset | Scan | npt.ArrayLike,
         y: npt.ArrayLike | None = None,
         qid: npt.ArrayLike | None = None,
         *,
@@ -363,7 +373,7 @@ class Ranker(Explainable):
         options = self.checked_options()
         measure, where = measure_of(options), f"{type(self).__name__}.score"
         given = Given(y, qid, None, query_weight, sample_weight, group, groups)
-        if not isinstance(X, Dataset) and not given.names_queries:
+        if not isinstance(X, (Dataset, Scan)) and not given.names_queries:
             given = given._replace(qid=query_ids_under_way(y))
         wanted = self.feature_names_ if self._named else None
         data = as_dataset(X, given, where, wanted=wanted, one_query=options["one_query"])

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from mcrank.arrays import FloatArray
 from mcrank.data.dataset import Dataset
+from mcrank.data.scan import Scan
 from mcrank.rankers.base import Ranker
 from mcrank.scorers.heads import Relevance
 
@@ -37,12 +38,12 @@ class GradedRanker(Ranker):
         """Grades seen in training, ascending."""
         return self.grades_
 
-    def predict(self, X: Dataset | npt.ArrayLike, relevance: Relevance = "grade") -> FloatArray:
+    def predict(self, X: Dataset | Scan | npt.ArrayLike, relevance: Relevance = "grade") -> FloatArray:
         """Return the Expected Relevance of each row, in the caller's row order.
 
         Parameters
         ----------
-        X : Dataset or array-like of shape (rows, features)
+        X : Dataset, Scan or array-like of shape (rows, features)
             What to score.
         relevance : {"grade", "gain"} or sequence of numbers
             T of the paper: the grades themselves, 2^grade - 1 (the choice that is optimal for DCG if the
@@ -52,7 +53,7 @@ class GradedRanker(Ranker):
         values = self.head_.worth(relevance, f"{type(self).__name__}.predict")
         return self.head_.expected(self._raw(X, "predict"), values)
 
-    def predict_proba(self, X: Dataset | npt.ArrayLike) -> FloatArray:
+    def predict_proba(self, X: Dataset | Scan | npt.ArrayLike) -> FloatArray:
         """Return the probability of each grade (rows x grades); every row is a distribution over
         `grades_`.
         """

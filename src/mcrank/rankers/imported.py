@@ -14,6 +14,7 @@ import mcrank
 from mcrank.arrays import Arrays, FloatArray
 from mcrank.data.checks import check_names
 from mcrank.data.dataset import Dataset
+from mcrank.data.scan import Scan
 from mcrank.errors import ModelFileError, OptionError
 from mcrank.options import fitted
 from mcrank.rankers.base import Card
@@ -88,12 +89,12 @@ Train with that library and import again, or train a ranker of mcrank.
     def _fit(self, *args: Any) -> NoReturn:
         self.fit()
 
-    def predict(self, X: Dataset | npt.ArrayLike, relevance: Relevance = "grade") -> FloatArray:
+    def predict(self, X: Dataset | Scan | npt.ArrayLike, relevance: Relevance = "grade") -> FloatArray:
         """Return one score per row, in the caller's row order; within a query, higher ranks first.
 
         Parameters
         ----------
-        X : Dataset or array-like of shape (rows, features)
+        X : Dataset, Scan or array-like of shape (rows, features)
             What to score.
         relevance : {"grade", "gain"} or sequence of numbers
             What each grade is worth, for models of classes; see `mcrank.McRank.predict`.
@@ -108,12 +109,12 @@ Train with that library and import again, or train a ranker of mcrank.
             f"({self.source_.get('objective', 'without an objective')}) has one score, got {relevance!r}."
         )
 
-    def predict_raw(self, X: Dataset | npt.ArrayLike) -> FloatArray:
+    def predict_raw(self, X: Dataset | Scan | npt.ArrayLike) -> FloatArray:
         """Return the raw outputs (rows x outputs): what the original calls raw scores or margins."""
         return np.ascontiguousarray(self._raw(X, "predict_raw").T)
 
     @property
-    def predict_proba(self) -> Callable[[Dataset | npt.ArrayLike], FloatArray]:
+    def predict_proba(self) -> Callable[[Dataset | Scan | npt.ArrayLike], FloatArray]:
         """Return the probability of each grade (rows x grades); only models of classes have it."""
         if self.__sklearn_is_fitted__() and self.head_.values is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute 'predict_proba'")

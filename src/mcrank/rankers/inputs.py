@@ -24,6 +24,7 @@ from mcrank.data.checks import group_rows, tell_of_columns_aside
 from mcrank.data.dataset import Dataset
 from mcrank.data.ids import check_ids, column_ids
 from mcrank.data.scan import Scan
+from mcrank.data.spill import spilled
 from mcrank.data.tables import QID_NAMES, Table, as_features, is_table
 from mcrank.errors import DataError, OptionError
 
@@ -52,7 +53,7 @@ def as_dataset(
 
     Parameters
     ----------
-    X : Dataset, table or matrix
+    X : Dataset, Scan, table or matrix
         Query ids that nobody gave are those of a table's own column of ids, if it has one.
     given : Given
         Grades, query ids and weights.
@@ -69,6 +70,8 @@ def as_dataset(
     >>> as_dataset([[1.0], [2.0], [3.0]], Given(y=[0, 1, 2], group=[2, 1]), "fit")
     Dataset(3 rows, 2 queries, 1 features)
     """
+    if isinstance(X, Scan):
+        X = spilled(X if wanted is None else X.choosing(wanted))
     if isinstance(X, Dataset):
         extra = [name for name, value in given._asdict().items() if value is not None]
         if extra:
@@ -99,8 +102,6 @@ def as_dataset(
 def held_out(valid: Any, train: Dataset, where: str, one_query: bool = False) -> Dataset:
     """Return validation data, a `Dataset`, a `Scan` or (X, y, qid), with the columns of the training data."""
     if isinstance(valid, Scan):
-        from mcrank.data.spill import spilled
-
         valid = spilled(valid.choosing(train.feature_names) if train.named else valid)
     if not isinstance(valid, Dataset):
         if not isinstance(valid, (tuple, list)) or len(valid) != 3:

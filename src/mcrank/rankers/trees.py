@@ -15,7 +15,6 @@ from mcrank.boosting.limits import LimitOptions
 from mcrank.boosting.place import place_of
 from mcrank.boosting.start import NOTHING
 from mcrank.data.dataset import Dataset
-from mcrank.data.scan import Scan
 from mcrank.errors import DataError, ModelFileError, OptionError
 from mcrank.losses.base import Loss
 from mcrank.losses.quantize import MOST_ROWS
@@ -82,6 +81,7 @@ class TreeRanker(ForestRanker):
     (`_head`).
     """
 
+    trains_from_disk = True
     n_estimators: int = option(
         default=1000, low=1, high=2**31 - 1, search=ROUNDS, help="boosting rounds (M of the paper)"
     )
@@ -208,11 +208,6 @@ class TreeRanker(ForestRanker):
         scope="python",
         help="fitted again, go on from the trees there are until they are n_estimators rounds",
     )
-
-    def _from_disk(self, plan: Scan, options: Options) -> Dataset:
-        from mcrank.data.spill import spilled
-
-        return spilled(plan, options["n_jobs"])
 
     def _beginning(
         self, data: Dataset, options: Options, init_model: Any, init_score: Any, valid_init_score: Any

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from mcrank.arrays import Arrays, FeatureArray, FloatArray, IntArray
 
@@ -14,6 +14,8 @@ class Scorer(Protocol):
     the options of a ranker say beside it) and believes nothing: what cannot be scored with is a
     `ModelFileError`.
     """
+
+    by_query: ClassVar[bool]  # whether a row's outputs hang on the other rows of its query
 
     @property
     def n_features(self) -> int:

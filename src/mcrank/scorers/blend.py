@@ -138,6 +138,7 @@ class WeightedSum:
     standard: Standard
     n_features: int
     n_outputs: ClassVar[int] = 1
+    by_query: ClassVar[bool] = True
 
     def raw(self, X: FeatureArray, n_jobs: int = 1, offsets: IntArray | None = None) -> FloatArray:
         """Return the sum of each row, as an array of one output."""

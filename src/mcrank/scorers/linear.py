@@ -36,6 +36,7 @@ class Linear:
     weights: FloatArray
     scaling: Scaling
     n_outputs: ClassVar[int] = 1
+    by_query: ClassVar[bool] = False
 
     @property
     def n_features(self) -> int:

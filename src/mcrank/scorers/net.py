@@ -192,6 +192,7 @@ class Net:
     weights: FloatArray
     scaling: Scaling
     n_outputs: ClassVar[int] = 1
+    by_query: ClassVar[bool] = False
 
     @property
     def n_features(self) -> int:

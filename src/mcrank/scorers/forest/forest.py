@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -98,6 +98,7 @@ class Forest:
     rows: IntArray
     base: FloatArray
     n_features: int
+    by_query: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         for name, dtype in _DTYPES.items():
