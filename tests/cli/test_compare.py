@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 import mcrank
@@ -146,3 +147,29 @@ def test_bad_use(cli, args, code, words):
 def test_help_names_the_exit_code(capsys):
     assert main(["compare", "--help"]) == 0
     assert "Exit code 4" in capsys.readouterr().out
+
+
+def test_empty_queries_and_rows_without_a_grade(cli, tmp_path):
+    """--drop-empty leaves out queries without a relevant document, --unjudged says what a grade of -1 is."""
+    lines = []
+    for query in range(12):
+        for row in range(4):
+            grade = -1 if row == 3 else 0 if query % 3 == 0 else row
+            lines.append(f"{grade} qid:{query} 1:{(query * 7 + row * 3) % 5} 2:{row}\n")
+    data = tmp_path / "odd.txt"
+    data.write_text("".join(lines))
+    arguments = [str(data), "regression:n_estimators=2,num_leaves=2", "--folds", "3", "--no-report"]
+    code, _, err = cli(*arguments, "--out", str(tmp_path / "a"))
+    assert code == 3
+    assert "grade" in err
+    code, _, err = cli(*arguments, "--unjudged", "zero", "--drop-empty", "--out", str(tmp_path / "b"))
+    assert code == 0, err
+    found = mcrank.Comparison.load(tmp_path / "b")
+    assert found.n_queries == 8
+    assert np.maximum.reduceat(found.grades, found.offsets[:-1]).min() > 0
+    assert found.grades.min() == 0
+    assert found.environment["command"].endswith("--unjudged zero --drop-empty")
+    whole = mcrank.compare(
+        "regression:n_estimators=2,num_leaves=2", data, folds=3, n_jobs=1, read_options={"unjudged": "zero"}
+    )
+    assert whole.n_queries == 12

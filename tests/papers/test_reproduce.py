@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from xml.dom import minidom
 
 import numpy as np
@@ -13,12 +13,13 @@ import mcrank
 from mcrank import stats
 from mcrank.cli.main import main
 from mcrank.errors import OptionError
-from mcrank.papers import apples, figure3, table1
+from mcrank.papers import apples, figure3
 from mcrank.papers import run as runs
 from mcrank.papers.apples import SCORED, TITLES, TRAINED
-from mcrank.papers.artificial import Artificial, staged
-from mcrank.papers.outcome import VERDICTS, Claim, Reproduction, judged, larger
-from mcrank.papers.reproduce import TARGETS
+from mcrank.papers.grounds import Artificial, staged
+from mcrank.papers.outcome import NO_VERDICT, VERDICTS, Claim, Reproduction, judged, larger, larger_by
+from mcrank.papers.protocols import PROTOCOLS
+from mcrank.papers.reproduce import ON_OWN_DATA, TARGETS
 from tests.experiments.conftest import tree, write_letor
 
 TINY = runs.Sizes(12, 6, 10, 8, 2)
@@ -93,14 +94,14 @@ def test_a_second_run_gives_the_same_bytes(made, out, tiny):
     again = mcrank.reproduce("table1", out=out, quick=True, n_jobs=1)
     assert tree(out, without=("runs",)) == before
     assert again.to_markdown() == (out / "table1.md").read_text()
-    assert json.loads((out / "table1.json").read_text())["claims"] == [vars(c) for c in again.claims]
+    assert json.loads((out / "table1.json").read_text())["claims"] == [asdict(c) for c in again.claims]
 
 
 def test_every_claim_has_a_verdict_and_evidence(made):
     for reproduction in made:
         assert reproduction.claims
         for claim in reproduction.claims:
-            assert claim.verdict in VERDICTS
+            assert claim.verdict in VERDICTS if claim.any_size else claim.verdict == NO_VERDICT
             assert claim.evidence
             assert claim.claim in reproduction.to_markdown().replace("\\|", "|")
 
@@ -176,6 +177,7 @@ def orchard(tmp_path_factory, short_and_empty):
         patch.setattr(apples, "QUICK", small)
         made = mcrank.reproduce("apples", short_and_empty, out=folder, quick=True, n_jobs=1)
     comparison = mcrank.Comparison.load(folder / "runs" / "apples-quick-seed1")
+    object.__setattr__(made, "folder", folder)
     return made, comparison
 
 
@@ -203,14 +205,112 @@ def test_apples_claims(orchard):
     shift = next(c for c in claims.values() if "YAHOO tool" in c.claim)
     assert "no other query differs" in shift.evidence
     same = next(c for c in claims.values() if c.claim.startswith("LambdaMART is slightly better"))
-    assert same.verdict == "refuted"
+    assert same.verdict == NO_VERDICT
     assert same.evidence.startswith("the same model")
+    assert orchard[0].tried_on.startswith("other data")
+    recommended = [c for c in claims.values() if c.source.startswith("Apples 6")]
+    assert [c.source[-2] for c in recommended] == ["1", "2", "3"]
+
+
+def test_apples_without_empty_queries_has_only_the_others(orchard, short_and_empty):
+    made, comparison = orchard
+    dropped = mcrank.Comparison.load(made.folder / "runs" / "apples-dropped-quick-seed1")
+    empty = np.maximum.reduceat(comparison.grades, comparison.offsets[:-1]) <= 0
+    assert dropped.n_queries == comparison.n_queries - empty.sum() > 0
+    assert dropped.qids.tolist() == comparison.qids[~empty].tolist()
 
 
 def test_judging():
     assert judged("s", "c", None, "e") == Claim("s", "c", "undecided", "e")
     assert [judged("s", "c", holds, "e").verdict for holds in (True, False)] == ["confirmed", "refuted"]
     assert [larger(0.01, 0.99), larger(0.99, 0.01), larger(0.3, 0.7)] == [True, False, None]
+
+
+def test_a_size_must_be_exceeded():
+    """Two systems 2 points apart on every query: ahead, by more than 1, not by more than 3."""
+    b = {query: float(query % 7) for query in range(50)}
+    a = {query: value + 2.0 + 0.1 * (query % 3) for query, value in b.items()}
+    assert larger(*larger_by(a, b))
+    assert larger(*larger_by(a, b, 1.0))
+    assert larger(*larger_by(a, b, 3.0)) is False
+
+
+def test_verdicts_are_told_and_a_quick_run_has_none():
+    claims = [Claim("p", "one", "refuted", "e"), Claim("p", "two", "confirmed", "e", any_size=True)]
+    made = Reproduction("t", "T", "", [], [], claims)
+    assert VERDICTS["refuted"] in made.to_markdown()
+    quick = made.at_quick_sizes()
+    assert [claim.verdict for claim in quick.claims] == [NO_VERDICT, "confirmed"]
+    assert VERDICTS["refuted"] not in quick.to_markdown()
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory, short_and_empty):
+    """The experiments of the McRank paper on somebody's folds."""
+    folder = tmp_path_factory.mktemp("own")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "SMALL", TINY)
+        patch.setattr(figure3, "STAGES", 2)
+        found = {
+            target: mcrank.reproduce(
+                target, short_and_empty, out=folder, quick=True, protocol="web-3", n_jobs=1
+            )
+            for target in ("table1", "figure1", "figure3", "figure2")
+        }
+    return folder, found
+
+
+def test_table1_on_ones_own_folds_pools_them(own, short_and_empty):
+    _, found = own
+    folds = mcrank.read_folds(short_and_empty)
+    values = []
+    for train, _, test in folds:
+        ranker = mcrank.McRank(
+            preset="paper", n_estimators=8, num_leaves=20, learning_rate=0.02, random_state=1
+        )
+        values.append(mcrank.evaluate(ranker.fit(train).predict(test), test, "ndcg@10").per_query["ndcg@10"])
+    row = next(row for row in rows(found["table1"], "rankers") if row["ranker"] == "classification")
+    assert row["NDCG@10 % (std)"] == pytest.approx(100 * np.concatenate(values).mean(), rel=1e-12)
+    assert row["paper"] == "72.4 (27.3)"
+    assert "other" not in found["table1"].to_dict()["tables"]
+    assert found["table1"].tried_on.endswith(
+        "other data than the paper's, whose web search data are not public"
+    )
+    means = {row["ranker"]: row["k = 10"] for row in rows(found["figure1"], "mean")}
+    assert means["classification"] == pytest.approx(row["NDCG@10 % (std)"])
+
+
+def test_figure3_has_a_curve_for_every_part(own):
+    columns = list(rows(own[1]["figure3"], "scoring")[0])
+    for part in ("test", "valid", "train"):
+        assert f"Expected Gain, {part}" in columns
+
+
+def test_figure2_counts_bins_that_a_grid_would_waste(own):
+    for row in rows(own[1]["figure2"], "bins"):
+        assert row["adaptive bins"] <= 16
+        assert row["bins of that length that cover the range"] >= row["adaptive bins"] - 1
+
+
+def test_one_level_too_low_is_still_perfect(made):
+    claim = next(c for c in made[0].claims if "one level too low" in c.claim)
+    assert claim.verdict == "confirmed"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["sensitivity", "generators"])
+def test_studies(target, tmp_path, tiny):
+    found = mcrank.reproduce(target, out=tmp_path, quick=True, n_jobs=2)
+    assert all(claim.verdict == NO_VERDICT for claim in found.claims)
+    if target == "generators":
+        assert len(rows(found, "generators")) == 20
+        return
+    train, _, test = mcrank.make_artificial(12, 6, 10, seed=1)
+    ranker = mcrank.McRank(preset="paper", n_estimators=6, num_leaves=20, learning_rate=0.02, random_state=1)
+    value = 100 * ranker.fit(train).score(test)
+    wanted = {"ranker": "classification", "J": 20, "ν": 0.02, "M": 6}
+    (row,) = [row for row in rows(found, "settings") if wanted.items() <= row.items()]
+    assert row["NDCG@10 %"] == pytest.approx(value, rel=1e-12)
 
 
 def test_names_in_a_page_cannot_break_its_table():
@@ -221,8 +321,12 @@ def test_names_in_a_page_cannot_break_its_table():
 def test_bad_calls(tmp_path):
     with pytest.raises(OptionError, match="target of reproduce must be 'table1'"):
         mcrank.reproduce("table2", out=tmp_path)
-    with pytest.raises(OptionError, match="figure1 makes its own data"):
-        mcrank.reproduce("figure1", tmp_path, out=tmp_path)
+    with pytest.raises(OptionError, match="generators makes its own data"):
+        mcrank.reproduce("generators", tmp_path, out=tmp_path)
+    with pytest.raises(OptionError, match="protocol of reproduce is for data of your own"):
+        mcrank.reproduce("table1", out=tmp_path, protocol="web-1")
+    with pytest.raises(OptionError, match="did you mean web-1"):
+        mcrank.reproduce("table1", tmp_path, out=tmp_path, protocol="web1")
     with pytest.raises(OptionError, match="rounds of reproduce must be an integer >= 4"):
         mcrank.reproduce("table1", out=tmp_path, rounds=3)
     assert list(tmp_path.iterdir()) == []
@@ -240,15 +344,17 @@ def test_sizes_have_folders_of_their_own(tmp_path):
 def test_the_command(tmp_path, tiny, capsys, made, out):
     assert main(["reproduce", "table1", "--out", str(out), "--quick", "--jobs", "1", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert printed["claims"] == [vars(claim) for claim in made[0].claims]
+    assert printed["claims"] == [asdict(claim) for claim in made[0].claims]
     assert main(["reproduce", "apples", "--out", str(tmp_path)]) == 2
     assert "apples needs DATA" in capsys.readouterr().err
-    assert main(["reproduce", "table1", str(tmp_path), "--out", str(tmp_path)]) == 2
+    assert main(["reproduce", "generators", str(tmp_path), "--out", str(tmp_path)]) == 2
+    assert main(["reproduce", "table1", "--out", str(tmp_path), "--protocol", "web-1"]) == 2
     assert main(["reproduce", "apples", str(tmp_path), "--out", str(tmp_path), "--rounds", "9"]) == 2
 
 
 def test_the_command_knows_the_targets():
-    from mcrank.cli.reproduce import TARGETS as named
+    from mcrank.cli import reproduce as cli
 
-    assert named == tuple(TARGETS)
-    assert set(table1.PAPER) == {"ordinal", "classification", "regression", "LambdaRank, two layers"}
+    assert tuple(TARGETS) == cli.TARGETS
+    assert cli.ON_OWN_DATA == ON_OWN_DATA
+    assert tuple(PROTOCOLS) == cli.PROTOCOLS

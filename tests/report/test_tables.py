@@ -180,3 +180,29 @@ def test_hostile_text_stays_text():
         r"a\textbar{}b \textless{}script\textgreater{}\textbackslash{} 50\% \$x\$ \_y\_ \& \#"
     )
     assert read_csv(table)[0]["system"] == name
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_one_sided_tests_are_those_of_scipy(comparison, sign, monkeypatch):
+    """The better system stands first, whichever way the measure runs."""
+    from scipy.stats import ttest_ind, ttest_rel
+
+    from mcrank.report import one_sided
+
+    measure = comparison.measures[0]
+    if sign < 0:
+        told = type("Lower", (), {"higher_is_better": False})
+        monkeypatch.setattr(one_sided, "parse_measure", lambda name: told)
+    table = one_sided.one_sided_table(comparison, measure)
+    values = dict(zip(comparison.keys, comparison.per_query(measure), strict=True))
+    n = len(comparison.keys)
+    assert len(table.rows) == n * (n - 1) // 2
+    side = "greater" if sign > 0 else "less"
+    for row in read_csv(table):
+        a, b = values[row["better"]], values[row["than"]]
+        assert sign * (a.mean() - b.mean()) >= 0
+        assert float(row["std"]) == pytest.approx(a.std(ddof=1))
+        if not np.allclose(a, b):
+            assert float(row["p, paired"]) == pytest.approx(ttest_rel(a, b, alternative=side).pvalue)
+            unpaired = ttest_ind(a, b, equal_var=False, alternative=side).pvalue
+            assert float(row["p, unpaired"]) == pytest.approx(unpaired)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
+from mcrank.cli.cache import unjudged_option
 from mcrank.cli.echo import echo
 from mcrank.cli.exits import CONDITION_MET
 from mcrank.cli.inputs import InputPath, check_there
@@ -49,6 +50,10 @@ if TYPE_CHECKING:
     help="Test data; DATA is then the training file.",
 )
 @click.option("--folds", type=click.IntRange(min=3), help="Folds to cut a single file into.  [default: 5]")
+@unjudged_option
+@click.option(
+    "--drop-empty", is_flag=True, help="Leave out queries without a relevant document, in every part."
+)
 @click.option(
     "-m",
     "--measure",
@@ -146,12 +151,21 @@ def _arguments(
         for name in ("measures", "dialects", "train_dialects", "out", "seed", "n_jobs", "folds")
     }
     arguments = {name: value for name, value in named.items() if value not in (None, ())}
+    if given["drop_empty"]:
+        arguments["drop_empty"] = True
+    if given["unjudged"] != "error":
+        arguments["read_options"] = {"unjudged": given["unjudged"]}
     if given["plan"] is not None:
         from mcrank.experiments.plan import Plan
 
         if data is not None:
             raise click.UsageError("give DATA and ENTRIES, or --plan, not both.")
         plan = Plan.read(given["plan"])
+        if "read_options" in arguments:
+            arguments["read_options"] = {
+                **plan.arguments.get("read_options", {}),
+                **arguments["read_options"],
+            }
         return (
             {**plan.arguments, **arguments},
             given["baseline"] or plan.baseline,
@@ -199,6 +213,10 @@ def _command(data: str | None, entries: tuple[str, ...], given: dict[str, Any]) 
         value = given[name]
         for one in value if isinstance(value, tuple) else [] if value is None else [value]:
             words += [flags.get(name, f"--{name}"), str(one)]
+    if given["unjudged"] != "error":
+        words += ["--unjudged", given["unjudged"]]
+    if given["drop_empty"]:
+        words.append("--drop-empty")
     return shlex.join(words)
 
 

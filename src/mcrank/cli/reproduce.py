@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from mcrank.experiments.schedule import Progress
 
 # Also the keys of mcrank.papers.reproduce.TARGETS, which takes longer to import than --help may.
-TARGETS = ("table1", "figure1", "figure3", "apples")
+TARGETS = ("table1", "figure1", "figure2", "figure3", "sensitivity", "generators", "apples")
+ON_OWN_DATA = ("table1", "figure1", "figure2", "figure3", "sensitivity")
+PROTOCOLS = ("artificial", "web-1", "web-2", "web-3")
 
 
 @click.command("reproduce")
-@click.argument("target", type=click.Choice(TARGETS))
+@click.argument("target", type=click.Choice([*TARGETS, "all"]))
 @click.argument("data", required=False, type=InputPath(folder=True, standard=False))
 @click.option(
     "--out",
@@ -36,7 +38,12 @@ TARGETS = ("table1", "figure1", "figure3", "apples")
 @click.option(
     "--rounds",
     type=click.IntRange(min=4),
-    help="Boosting rounds on the artificial data; 1000, or 100 if quick.",
+    help="Boosting rounds (M) of the McRank paper's experiments; its own number, or 100 if quick.",
+)
+@click.option(
+    "--protocol",
+    type=click.Choice(PROTOCOLS),
+    help="Settings the McRank paper chose for one of its data sets, for DATA of your own.  [default: web-1]",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of everything.")
 @click.option(
@@ -49,44 +56,68 @@ def command(
     out: str,
     quick: bool,
     rounds: int | None,
+    protocol: str | None,
     seed: int,
     n_jobs: int | None,
     as_json: bool,
 ) -> None:
     """Make TARGET again, beside the paper's numbers, and judge the paper's claims.
 
-    table1, figure1 and figure3 (McRank, 2007) make their own data; apples (the apple-to-apple comparison,
-    2012) needs DATA, the directory of MQ2008. What was trained is kept in FOLDER: a run that was killed goes
-    on where it stopped, and targets that share rankers train them once.
+    table1, figure1, figure2, figure3 and sensitivity (McRank, 2007) make their own data, or take DATA of
+    yours: a directory of folds as LETOR's, or a file. generators tries the table under twenty readings of the
+    artificial data. apples (the apple-to-apple comparison, 2012) needs DATA, the directory of MQ2008. all
+    makes everything; apples only if DATA is named. What was trained is kept in FOLDER: a run that was killed
+    goes on where it stopped, and targets that share rankers train them once.
     """
-    if (target == "apples") != (data is not None):
-        words = "needs DATA, a directory of folds such as MQ2008" if data is None else "takes no DATA"
-        raise click.UsageError(f"{target} {words}.")
+    _check_call(target, data, rounds, protocol)
     from mcrank.papers.reproduce import reproduce
 
     announce_compilation()
-    if rounds is not None and target == "apples":
-        raise click.UsageError("--rounds is for the artificial data; apples has settings of its own.")
-    made = reproduce(
-        target, data, out=out, quick=quick, rounds=rounds, seed=seed, n_jobs=n_jobs, callback=_Teller()
-    )
+    # With DATA, `all` still makes the McRank paper's own experiments on artificial data.
+    wanted = [t for t in TARGETS if t != "apples" or data is not None] if target == "all" else [target]
+    made = {}
+    for name in wanted:
+        where = data if target != "all" or name == "apples" else None
+        made[name] = reproduce(
+            name,
+            where,
+            out=out,
+            quick=quick,
+            rounds=None if name == "apples" else rounds,
+            protocol=protocol if where is not None and name != "apples" else None,
+            seed=seed,
+            n_jobs=n_jobs,
+            callback=_Teller(name),
+        )
+        if not as_json:
+            echo(made[name].to_markdown())
+        say(f"written: {out}/{name}.md")
     if as_json:
-        print_json(made.to_dict())
-        return
-    echo(made.to_markdown())
-    say(f"written: {out}/{target}.md")
+        print_json(made[target].to_dict() if target != "all" else {n: m.to_dict() for n, m in made.items()})
+
+
+def _check_call(target: str, data: str | None, rounds: int | None, protocol: str | None) -> None:
+    if target == "apples" and data is None:
+        raise click.UsageError("apples needs DATA, a directory of folds such as MQ2008.")
+    if data is not None and target not in (*ON_OWN_DATA, "apples", "all"):
+        raise click.UsageError(f"{target} takes no DATA.")
+    if rounds is not None and target == "apples":
+        raise click.UsageError("--rounds is for the McRank paper; apples has settings of its own.")
+    if protocol is not None and (data is None or target in ("apples", "all")):
+        raise click.UsageError("--protocol is for DATA of your own: table1, figure1, figure3 or sensitivity.")
 
 
 class _Teller:
     """Says on standard error how far training is: one line that changes on a terminal, else one a trial."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: str) -> None:
+        self._target = target
         self._done = -1
 
     def __call__(self, progress: Progress) -> None:
         """Show how things stand."""
         left = "" if progress.seconds_left is None else f", about {progress.seconds_left:.0f} s left"
-        words = f"{progress.done} of {progress.trials} trained{left}"
+        words = f"{self._target}: {progress.done} of {progress.trials} trained{left}"
         if can_move():
             running = printable("; ".join(progress.running))
             click.echo(f"\r\x1b[K{words}  {running}"[:160], nl=progress.done == progress.trials, err=True)

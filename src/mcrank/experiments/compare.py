@@ -52,6 +52,7 @@ def compare(
     seed: int = 0,
     n_jobs: int | None = None,
     read_options: Mapping[str, Any] | None = None,
+    drop_empty: bool = False,
     callback: Callable[[Progress], Any] | None = None,
     command: str | None = None,
 ) -> Comparison:
@@ -88,6 +89,8 @@ def compare(
         It never changes the result.
     read_options : mapping, optional
         For `mcrank.read`: absent, first_index, n_features, unjudged.
+    drop_empty : bool
+        Leave out queries without a relevant document (no grade above 0), in every part.
     callback : callable, optional
         Told a `mcrank.experiments.schedule.Progress` now and then.
     command : str, optional
@@ -111,6 +114,8 @@ def compare(
     names = measures_in(measures, dialects)
     systems = systems_of(entries, train_dialects)
     source = Source.of(data, folds=folds, seed=_integer(seed, "seed", 0), read_options=read_options)
+    if drop_empty:
+        source = source.seen(drop_empty=True)
     jobs = available_cores() if n_jobs is None else _integer(n_jobs, "n_jobs", 1)
     with opened(out) as folder:
         kept = KeptFolds(source.fold)

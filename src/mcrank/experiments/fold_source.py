@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcrank.data.dataset import Dataset
 from mcrank.data.folds import Fold, Folds, find_folds, kfold, same_width
@@ -25,6 +25,25 @@ READ_OPTIONS = ("absent", "first_index", "n_features", "unjudged")
 
 
 Parts = Fold[Dataset | None]  # a part may be missing where nothing needs it
+
+
+class View(NamedTuple):
+    """What of every fold is used."""
+
+    drop_empty: bool = False  # queries without a relevant document take no part
+    without_valid: bool = False  # nothing is chosen
+
+    def of(self, parts: Parts) -> Parts:
+        """Return the parts of a fold as this view has them."""
+        if self.without_valid:
+            parts = parts._replace(valid=None)
+        if self.drop_empty:
+            kept: list[Any] = [part if part is None else part.drop_empty_queries() for part in parts]
+            parts = Fold(*kept)
+        return parts
+
+
+NO_VIEW = View()
 
 
 class KeptFolds:
@@ -82,6 +101,14 @@ class Source:
     recipe: Mapping[str, Any] | None = None
     memory: tuple[Parts, ...] | Folds = ()
     description: Mapping[str, Any] = field(default_factory=dict)
+    view: View = NO_VIEW
+
+    def seen(self, *, drop_empty: bool = False, without_valid: bool = False) -> Source:
+        """The same folds without empty queries, or without their validation parts."""
+        view = View(drop_empty, without_valid)
+        told = {name: True for name, on in view._asdict().items() if on}
+        recipe = None if self.recipe is None else {**self.recipe, "view": view._asdict()}
+        return replace(self, recipe=recipe, description={**self.description, **told}, view=view)
 
     @staticmethod
     def of(
@@ -115,7 +142,7 @@ class Source:
         """Return the data of a fold, counted from 0."""
         if self.recipe is not None:
             return make_fold(self.recipe, number)
-        return Fold(*self.memory[number])
+        return self.view.of(Fold(*self.memory[number]))
 
     def handed_over(self, folder: str, folds: KeptFolds) -> dict[str, Any]:
         """Return a recipe for worker processes; folds in memory are put into ``folder`` for them.
@@ -138,6 +165,10 @@ class Source:
 
 def make_fold(recipe: Mapping[str, Any], number: int) -> Parts:
     """Make a fold as a recipe says."""
+    return View(**recipe.get("view", {})).of(_whole_fold(recipe, number))
+
+
+def _whole_fold(recipe: Mapping[str, Any], number: int) -> Parts:
     if recipe["form"] == "files":
         files = {part: path for part, path in recipe["folds"][number].items() if path is not None}
         parts = same_width(files, recipe["read"])

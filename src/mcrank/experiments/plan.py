@@ -42,10 +42,10 @@ _TOP = {
 }  # fmt: skip
 _DATA = {
     "folds": str, "train": str, "valid": str, "test": str, "file": str, "kfold": int,
-    "absent": str, "first_index": int, "n_features": int, "unjudged": str,
+    "absent": str, "first_index": int, "n_features": int, "unjudged": str, "drop_empty": bool,
 }  # fmt: skip
 _ENTRY = {"ranker": str, "model": str, "scores": str, "title": str, "options": dict, "grid": dict}
-_WORDS = {list: "a list", int: "an integer", str: "a text", dict: "a table"}
+_WORDS = {list: "a list", int: "an integer", str: "a text", dict: "a table", bool: "true or false"}
 
 
 @dataclass(frozen=True)
@@ -130,6 +130,8 @@ def _data(table: Any, where: str, folder: Path) -> dict[str, Any]:
         raise OptionError(f"folds of {where} must be a directory; say file for a single file.")
     if "kfold" in table:
         arguments["folds"] = table["kfold"]
+    if table.get("drop_empty"):
+        arguments["drop_empty"] = True
     options = {name: table[name] for name in READ_OPTIONS if name in table}
     return arguments | ({"read_options": options} if options else {})
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from mcrank.arrays import FloatArray
+from mcrank.experiments.comparison import Comparison
 from mcrank.experiments.cutoffs import CUTOFFS
 from mcrank.metrics.evaluate import evaluate
-from mcrank.papers.artificial import Artificial, staged, table1_forests, table1_nets
+from mcrank.papers.grounds import Ground, ground_of, staged, table1_forests, table1_nets
 from mcrank.papers.outcome import Claim, Reproduction, judged
 from mcrank.papers.run import Run
 from mcrank.report.panels import Figure, Line, Lines
@@ -18,30 +19,43 @@ RANKERS = ("ordinal", "classification", "regression", "lambdarank")
 
 def make(run: Run) -> Reproduction:
     """Train what Table 1 trains, and measure at every cut-off."""
-    artificial = Artificial(run)
-    table1_forests(artificial)
-    nets = table1_nets(artificial)
-    test = artificial.parts.test
-    names = [f"ndcg@{k}" for k in CUTOFFS]
+    ground = ground_of(run)
+    table1_forests(ground)
+    nets = table1_nets(ground)
     mean: dict[str, FloatArray] = {}
     std: dict[str, FloatArray] = {}
     for name in RANKERS:
-        if name == "lambdarank":
-            scores = nets.scores[nets.place(name)]
-        else:
-            ranker = artificial.model("table1-trees", name)
-            scores = ranker.head_.rank(next(staged(ranker, test, [run.sizes.rounds])))
-        found = evaluate(np.ascontiguousarray(scores), test, names)
-        mean[name] = np.array([100 * found.mean[n] for n in names])
-        std[name] = np.array([100 * found.per_query[n].std() for n in names])
+        values = 100 * (
+            _by_cutoff(nets, name) if name == "lambdarank" else _by_cutoff_of_forest(ground, name)
+        )
+        mean[name], std[name] = values.mean(axis=0), values.std(axis=0)
     return Reproduction(
         "figure1",
-        "Figure 1 of the McRank paper, artificial data",
-        f"{run.sizes.words}; the rankers of Table 1, everyone with the same number of rounds.",
+        f"Figure 1 of the McRank paper, {'artificial data' if run.data is None else run.data}",
+        f"{ground.words}; the rankers of Table 1, everyone with the same number of rounds.",
         [_table("mean", "Mean NDCG@k, %", mean), _table("std", "Standard deviation over queries, %", std)],
         [_figure(mean, std)],
         _claims(mean),
+        tried_on=ground.tried_on,
     )
+
+
+def _by_cutoff(nets: Comparison, name: str) -> FloatArray:
+    """NDCG@1..10 (queries x cut-offs) of a system."""
+    found = nets.evaluate(name, [f"ndcg@{k}" for k in CUTOFFS])
+    return np.stack(list(found.per_query.values()), axis=1)
+
+
+def _by_cutoff_of_forest(ground: Ground, name: str) -> FloatArray:
+    """The same of a forest that was trained for longer than it is scored here."""
+    parts = []
+    for number in range(len(ground.fold_names)):
+        test = ground.fold(number).test
+        ranker = ground.model("table1-trees", name, number)
+        scores = ranker.head_.rank(next(staged(ranker, test, [ground.run.sizes.rounds])))
+        found = evaluate(np.ascontiguousarray(scores), test, [f"ndcg@{k}" for k in CUTOFFS])
+        parts.append(np.stack(list(found.per_query.values()), axis=1))
+    return np.concatenate(parts)
 
 
 def _table(key: str, caption: str, found: dict[str, FloatArray]) -> Table:

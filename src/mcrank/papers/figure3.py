@@ -10,7 +10,7 @@ from mcrank.arrays import FloatArray
 from mcrank.experiments.comparison import Comparison
 from mcrank.experiments.entries import Entry
 from mcrank.metrics.dcg import NDCG
-from mcrank.papers.artificial import TREES, Artificial, by_query, staged
+from mcrank.papers.grounds import Ground, by_query, ground_of, staged
 from mcrank.papers.outcome import Claim, Reproduction, judged, larger, p_words
 from mcrank.papers.run import Run
 from mcrank.report.panels import Figure, Line, Lines
@@ -25,22 +25,21 @@ CLOSE = 0.1  # points of NDCG that the paper's axis could show
 
 def make(run: Run) -> Reproduction:
     """Train classification with each number of bins; score the finest model in stages."""
-    artificial = Artificial(run)
-    options = {"n_estimators": run.sizes.rounds, **TREES}
-    comparison = artificial.forests(
-        FOLDER, {f"bins-{e}": Entry("mcrank", {**options, "max_bins": 2**e}) for e in EXPONENTS}
-    )
-    bins = {e: _bins_used(artificial.model(FOLDER, f"bins-{e}")) for e in EXPONENTS}
+    ground = ground_of(run)
+    entries = {f"bins-{e}": Entry("mcrank", ground.trees(max_bins=2**e)) for e in EXPONENTS}
+    comparison = ground.forests(FOLDER, entries)
+    bins = {e: _bins_used(ground.model(FOLDER, f"bins-{e}")) for e in EXPONENTS}
     loss = _losses(comparison)
-    rounds, curves = _curves(artificial)
+    rounds, curves = _curves(ground)
     return Reproduction(
         "figure3",
-        "Figure 3 of the McRank paper, on the artificial data",
-        f"{run.sizes.words}, J = 10 leaves, shrinkage 0.05: classification with at most 2^3 to 2^8 and 2^16 "
-        "adaptive bins a feature. The paper's figure is of its data set Web-1, which is not public.",
+        f"Figure 3 of the McRank paper, on {'the artificial data' if run.data is None else run.data}",
+        f"{ground.words}; classification with at most 2^3 to 2^8 and 2^16 adaptive bins a feature. The "
+        "paper's figure is of its data set Web-1, which is not public.",
         [_bins_table(bins, comparison), _scoring_table(rounds, curves)],
         [_bins_figure(bins, loss), _scoring_figure(rounds, curves)],
         [*_bins_claims(bins, comparison), *_scoring_claims(rounds, curves)],
+        tried_on=ground.tried_on,
     )
 
 
@@ -56,23 +55,25 @@ def _losses(comparison: Comparison) -> dict[int, float]:
     return {e: float(100 * (finest - means[comparison.place(f"bins-{e}")])) for e in EXPONENTS}
 
 
-def _curves(artificial: Artificial) -> tuple[list[int], dict[str, FloatArray]]:
-    """NDCG@10 of Expected Relevance and Expected Gain over the rounds, on training and test queries."""
-    sizes = artificial.run.sizes
-    ranker = artificial.model(FOLDER, f"bins-{EXPONENTS[-1]}")
-    rounds = [sizes.rounds * (stage + 1) // STAGES for stage in range(STAGES)]
+def _curves(ground: Ground) -> tuple[list[int], dict[str, FloatArray]]:
+    """NDCG@10 of Expected Relevance and Expected Gain over the rounds, on the parts of the first fold."""
+    ranker = ground.model(FOLDER, f"bins-{EXPONENTS[-1]}")
+    most = ground.run.sizes.rounds
+    rounds = sorted({max(1, most * (stage + 1) // STAGES) for stage in range(STAGES)})
     curves: dict[str, FloatArray] = {}
-    for part in ("test", "train"):
-        data = getattr(artificial.parts, part)
+    parts = ground.fold(0)._asdict()
+    for part in ("test", "valid", "train"):
+        data = parts[part]
+        if data is None:
+            continue
         prepared = NDCG(k=10).on(data)
-        found = []
-        for raw in staged(ranker, data, rounds):
-            found.append(
-                [
-                    prepared.per_query(np.ascontiguousarray(ranker.head_.expected(raw, values)))
-                    for values in (ranker.grades_, np.exp2(ranker.grades_) - 1)
-                ]
-            )
+        found = [
+            [
+                prepared.per_query(np.ascontiguousarray(ranker.head_.expected(raw, values)))
+                for values in (ranker.grades_, np.exp2(ranker.grades_) - 1)
+            ]
+            for raw in staged(ranker, data, rounds)
+        ]
         table = 100 * np.array(found)  # stages x scorings x queries
         for number, name in enumerate(("Expected Relevance", "Expected Gain")):
             curves[f"{name}, {part}"] = table[:, number]
@@ -175,7 +176,7 @@ def _bins_claims(bins: dict[int, int], comparison: Comparison) -> list[Claim]:
 
 def _scoring_claims(rounds: list[int], curves: dict[str, FloatArray]) -> list[Claim]:
     claims = []
-    for part in ("test", "train"):
+    for part in [part for part in ("test", "valid", "train") if f"Expected Gain, {part}" in curves]:
         relevance, gain = curves[f"Expected Relevance, {part}"], curves[f"Expected Gain, {part}"]
         gaps = (relevance - gain).mean(axis=1)
         claims.append(

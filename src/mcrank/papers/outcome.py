@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,21 @@ from mcrank.report.panels import Figure
 from mcrank.report.svg import draw
 from mcrank.report.svg_files import standalone
 from mcrank.report.tables import Cell, Column, Table
+from mcrank.stats import holm, paired_t
 
-VERDICTS = ("confirmed", "refuted", "undecided")
+LEVEL = 0.05
+# What each verdict means; no other word is used for one.
+VERDICTS = {
+    "confirmed": f"the data at hand say so: p < {LEVEL}, corrected (Holm) where one claim needs several "
+    "tests, and of the size its words name",
+    "refuted": "by the same rule the data say the opposite, or the claim does not hold by construction",
+    "undecided": "the data do not tell, or the answer depends on data that the paper does not describe",
+    "not testable here": "it needs data or programs that are not public",
+}
+NO_VERDICT = "quick run: no verdict on the paper"
+# Points of NDCG that a difference must exceed, significantly, to be called so.
+FAR_AHEAD = 1.0
+CONSIDERABLY = 0.5
 
 
 @dataclass(frozen=True)
@@ -31,6 +44,11 @@ class Claim:
     claim: str
     verdict: str
     evidence: str
+    any_size: bool = False  # judged by the paper's own numbers or by arithmetic: a quick run judges it too
+
+    def at_quick_sizes(self) -> Claim:
+        """What a run below the paper's sizes can say: the evidence, and no verdict on the paper."""
+        return self if self.any_size else replace(self, verdict=NO_VERDICT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +63,10 @@ class Reproduction:
     tables : sequence of Table
     figures : sequence of Figure
     claims : sequence of Claim
-        Each confirmed, refuted or undecided.
+        Each with one of `VERDICTS`, or none where a quick run cannot tell.
     notes : sequence of str
+    tried_on : str
+        The data, and whether they are the paper's own.
     """
 
     target: str
@@ -56,6 +76,11 @@ class Reproduction:
     figures: Sequence[Figure]
     claims: Sequence[Claim]
     notes: Sequence[str] = ()
+    tried_on: str = "data of our own"
+
+    def at_quick_sizes(self) -> Reproduction:
+        """The same without verdicts that need the paper's sizes."""
+        return replace(self, claims=[claim.at_quick_sizes() for claim in self.claims])
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the figures as plain values, for JSON."""
@@ -73,7 +98,8 @@ class Reproduction:
                 ]
                 for table in self.tables
             },
-            "claims": [vars(claim) for claim in self.claims],
+            "tried_on": self.tried_on,
+            "claims": [asdict(claim) for claim in self.claims],
             "notes": list(self.notes),
         }
 
@@ -86,7 +112,11 @@ class Reproduction:
                 for number, panel in enumerate(figure.panels)
             )
             parts += [f"## {figure.title}", figure.text, images]
-        parts += ["## Claims", claims_table(self.claims).to_markdown()]
+        used = {claim.verdict for claim in self.claims}
+        words = [f"- *{word}*: {meaning}." for word, meaning in VERDICTS.items() if word in used]
+        parts += ["## Claims", f"Tried on {self.tried_on}.", claims_table(self.claims).to_markdown()]
+        if words:
+            parts.append("\n".join(words))
         if self.notes:
             parts += ["## Notes", "\n".join(f"- {note}" for note in self.notes)]
         return "\n\n".join(parts) + "\n"
@@ -123,12 +153,13 @@ def claims_table(claims: Sequence[Claim]) -> Table:
     return Table("claims", "Claims of the paper that this data can test", columns, rows)
 
 
-def judged(source: str, claim: str, holds: bool | None, evidence: str) -> Claim:
+def judged(source: str, claim: str, holds: bool | None, evidence: str, *, any_size: bool = False) -> Claim:
     """Make a claim that holds (True), does not (False), or cannot be told (None)."""
-    return Claim(source, claim, "undecided" if holds is None else VERDICTS[not holds], evidence)
+    verdict = "undecided" if holds is None else "confirmed" if holds else "refuted"
+    return Claim(source, claim, verdict, evidence, any_size)
 
 
-def larger(p_larger: float, p_smaller: float, level: float = 0.05) -> bool | None:
+def larger(p_larger: float, p_smaller: float, level: float = LEVEL) -> bool | None:
     """Judge "a is larger than b" by two one-sided tests: True, False, or None where neither is significant.
 
     Examples
@@ -138,6 +169,32 @@ def larger(p_larger: float, p_smaller: float, level: float = 0.05) -> bool | Non
     (True, False, None)
     """
     return True if p_larger < level else False if p_smaller < level else None
+
+
+def all_larger(pairs: Sequence[tuple[float, float]], level: float = LEVEL) -> bool | None:
+    """Judge "each of these is larger" by pairs of one-sided p-values, corrected for their number (Holm).
+
+    True when all are larger, False when one is smaller, else None.
+
+    Examples
+    --------
+    >>> from mcrank.papers.outcome import all_larger
+    >>> all_larger([(0.01, 0.99), (0.02, 0.98)]), all_larger([(0.01, 0.99), (0.04, 0.96), (0.03, 0.97)])
+    (True, True)
+    >>> all_larger([(0.01, 0.99), (0.3, 0.7)]), all_larger([(0.01, 0.99), (0.99, 0.01)])
+    (None, False)
+    """
+    # "All" needs every single test, which no correction makes safer; "one is smaller" is one of several.
+    if any(p < level for p in holm([smaller for _, smaller in pairs])):
+        return False
+    return True if all(p < level for p, _ in pairs) else None
+
+
+def larger_by(a: Mapping[Any, float], b: Mapping[Any, float], size: float = 0.0) -> tuple[float, float]:
+    """One-sided p-values of "a exceeds b by more than ``size``" and of "by less", query by query."""
+    moved = {query: value - size for query, value in a.items()}
+    greater, less = (paired_t(moved, b, side).p for side in ("greater", "less"))
+    return greater, less
 
 
 def p_words(p: float) -> str:

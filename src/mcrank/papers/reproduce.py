@@ -15,18 +15,20 @@ from typing import Any
 
 from mcrank.errors import OptionError
 from mcrank.papers.outcome import Reproduction
+from mcrank.papers.protocols import protocol_named
 from mcrank.papers.run import Run
 
 # Target -> (module with `make`, what it is). Only the module of the target asked for is imported.
 TARGETS: dict[str, tuple[str, str]] = {
-    "table1": (
-        "table1",
-        "four rankers on the artificial data: NDCG@10, the paper's test, the control it lacks",
-    ),
+    "table1": ("table1", "four rankers: NDCG@10, the paper's test, the control it lacks"),
     "figure1": ("figure1", "NDCG at 1 to 10 of the same rankers, means and standard deviations"),
+    "figure2": ("figure2", "where adaptive bins fall on real values"),
     "figure3": ("figure3", "number of bins against NDCG, and Expected Relevance against Expected Gain"),
+    "sensitivity": ("sensitivity", "how much M, J and nu matter"),
+    "generators": ("generators", "the four rankers under twenty readings of the artificial data"),
     "apples": ("apples", "six rankers trained and scored under each tool's NDCG, on MQ2008"),
 }
+ON_OWN_DATA = ("table1", "figure1", "figure2", "figure3", "sensitivity")
 
 
 def reproduce(
@@ -36,6 +38,7 @@ def reproduce(
     out: str | os.PathLike[str],
     quick: bool = False,
     rounds: int | None = None,
+    protocol: str | None = None,
     seed: int = 1,
     n_jobs: int | None = None,
     callback: Callable[[Any], Any] | None = None,
@@ -44,18 +47,21 @@ def reproduce(
 
     Parameters
     ----------
-    target : {"table1", "figure1", "figure3", "apples"}
-        What to make. The first three need no data, ``apples`` needs the directory of MQ2008 (or another set
-        of folds of the same form).
+    target : {"table1", "figure1", "figure2", "figure3", "sensitivity", "generators", "apples"}
+        What to make. ``apples`` needs the directory of MQ2008 (or another set of folds of the same form);
+        the others make their own artificial data, and all but ``generators`` take data of your own instead.
     data : path, optional
-        Directory of folds, for ``apples``.
+        A directory of folds as LETOR's, or one file (LETOR text or a table), to be cut into five folds.
     out : path
         Folder for the outcome (``TARGET.md``, ``TARGET.json``, figures, tables) and for what was trained:
         a run that was killed goes on from there, and targets that share rankers train them once.
     quick : bool
-        Small sizes, for minutes rather than the papers' sizes.
+        Small sizes, for minutes rather than the papers' sizes; no verdicts on the papers.
     rounds : int, optional
-        Boosting rounds (M) on the artificial data; the paper's 1000 by default, 100 in a quick run.
+        Boosting rounds (M); the protocol's by default, 100 in a quick run.
+    protocol : {"artificial", "web-1", "web-2", "web-3"}, optional
+        Leaves, rounds, shrinkage and bins as the McRank paper chose them for its data sets;
+        ``web-1`` by default on data of your own. ``web-2`` takes rows without a grade as grade 0.
     seed : int
         Of the artificial data and of every ranker.
     n_jobs : int, optional
@@ -75,17 +81,30 @@ def reproduce(
     Traceback (most recent call last):
     mcrank.errors.OptionError: data of reproduce: apples needs a directory of folds such as MQ2008, got None.
     """
+    _check(target, data, rounds, protocol)
+    name = protocol or ("artificial" if data is None or target == "apples" else "web-1")
+    where = None if data is None else Path(data)
+    run = Run(Path(out), quick, seed, n_jobs, callback, where, rounds, protocol_named(name))
+    made: Reproduction = import_module(f"mcrank.papers.{TARGETS[target][0]}").make(run)
+    if quick:
+        made = made.at_quick_sizes()
+    made.write(run.out)
+    return made
+
+
+def _check(target: str, data: Any, rounds: Any, protocol: str | None) -> None:
+    """Refuse a call that fits no target."""
     if target not in TARGETS:
         known = " or ".join(map(repr, TARGETS))
         raise OptionError(f"target of reproduce must be {known}, got {target!r}.")
-    if (target == "apples") != (data is not None):
-        words = "needs a directory of folds such as MQ2008" if data is None else "makes its own data"
-        raise OptionError(f"data of reproduce: {target} {words}, got {data!r}.")
+    if target == "apples" and data is None:
+        words = "apples needs a directory of folds such as MQ2008"
+        raise OptionError(f"data of reproduce: {words}, got None.")
+    if data is not None and target not in (*ON_OWN_DATA, "apples"):
+        raise OptionError(f"data of reproduce: {target} makes its own data, got {data!r}.")
     if rounds is not None and (target == "apples" or rounds < 4):
-        raise OptionError(
-            f"rounds of reproduce must be an integer >= 4, for the artificial data only, got {rounds!r}."
-        )
-    run = Run(Path(out), quick, seed, n_jobs, callback, None if data is None else Path(data), rounds)
-    made: Reproduction = import_module(f"mcrank.papers.{TARGETS[target][0]}").make(run)
-    made.write(run.out)
-    return made
+        raise OptionError(f"rounds of reproduce must be an integer >= 4, and not for apples, got {rounds!r}.")
+    if protocol is not None:
+        if data is None or target == "apples":
+            raise OptionError(f"protocol of reproduce is for data of your own, got {protocol!r}.")
+        protocol_named(protocol)

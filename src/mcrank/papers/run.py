@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from mcrank.papers.protocols import PROTOCOLS, Protocol
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -42,15 +44,22 @@ class Run:
     callback: Callable[[Any], Any] | None
     data: Path | None = None
     rounds: int | None = None
+    protocol: Protocol = PROTOCOLS["artificial"]
 
     @property
     def sizes(self) -> Sizes:
-        """Sizes of the experiments on artificial data."""
-        sizes = SMALL if self.quick else PAPER
+        """Sizes of the experiments; those of data of the user's own are what they are."""
+        sizes = SMALL if self.quick else replace(PAPER, rounds=self.protocol.rounds)
         return sizes if self.rounds is None else replace(sizes, rounds=self.rounds)
+
+    @property
+    def bins(self) -> int:
+        """Most bins of a feature: 256 in a quick run."""
+        return min(self.protocol.bins, 256) if self.quick else self.protocol.bins
 
     def folder(self, name: str) -> Path:
         """Folder of a comparison; sizes and seeds have their own, so that none takes another's place."""
         size = "quick" if self.quick else "full"
         rounds = "" if self.rounds is None else f"-rounds{self.rounds}"
-        return self.out / "runs" / f"{name}-{size}{rounds}-seed{self.seed}"
+        protocol = "" if self.protocol.name == "artificial" else f"-{self.protocol.name}"
+        return self.out / "runs" / f"{name}{protocol}-{size}{rounds}-seed{self.seed}"

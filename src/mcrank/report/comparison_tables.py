@@ -10,6 +10,7 @@ import numpy as np
 
 from mcrank.experiments.cutoffs import CUTOFFS
 from mcrank.experiments.leaderboard import Standing, family
+from mcrank.report.one_sided import one_sided_table
 from mcrank.report.tables import Cell, Column, Table, number, probability, seconds, size, whole
 
 if TYPE_CHECKING:
@@ -223,6 +224,7 @@ def all_tables(comparison: Comparison, times: bool = True) -> list[Table]:
         fold_table(comparison, comparison.measures[0]),
         cutoff_table(comparison),
         win_table(comparison, comparison.measures[0]),
+        one_sided_table(comparison, comparison.measures[0]),
         dialect_table(comparison),
         choice_table(comparison),
         calibration_table(comparison),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 class Line:
     """A line of points; ``colour`` numbers the palette, ``mark`` the point that is made to stand out.
 
-    ``sizes`` are the radii of the dots, where they differ.
+    ``sizes`` are the radii of the dots, where they differ; ``errors`` reach up and down from each point.
     """
 
     label: str
@@ -25,6 +25,7 @@ class Line:
     mark: int | None = None
     dots: bool = False
     sizes: Sequence[float] = ()
+    errors: Sequence[float] = ()
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,10 @@ def _lines(panel: Lines, axes: Any) -> None:
             axes.plot(line.x, line.y, alpha=0.35, linewidth=0.7, **style)
             continue
         marker = _MARKERS[line.colour % len(_MARKERS)] if line.dots else None
-        axes.plot(line.x, line.y, marker=marker, label=_plain(line.label), **style)
+        errors = list(line.errors) or None
+        axes.errorbar(
+            line.x, line.y, errors, marker=marker, label=_plain(line.label), elinewidth=0.6, **style
+        )
         named += 1
     if panel.diagonal:
         axes.plot([0, 1], [0, 1], color="0.5", linestyle=":", linewidth=1)

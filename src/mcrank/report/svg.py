@@ -172,7 +172,10 @@ def _draw_lines(panel: Lines, size: tuple[int, int]) -> tuple[str, float, float]
 
 
 def _line_frame(panel: Lines, width: float, height: float) -> Frame:
-    y_low, y_high = panel.y_range or _span([y for line in panel.lines for y in line.y])
+    ends = [
+        y + s * e for line in panel.lines for y, e in zip(line.y, line.errors, strict=False) for s in (-1, 1)
+    ]
+    y_low, y_high = panel.y_range or _span([*(y for line in panel.lines for y in line.y), *ends])
     x_low, x_high = panel.x_range or _span([x for line in panel.lines for x in line.x], pad=0.0)
     if panel.y_down:
         y_low, y_high = y_high, y_low
@@ -220,6 +223,11 @@ def _draw_line(line: Line, frame: Frame) -> str:
     way = " ".join(f"{_n(x)},{_n(y)}" for x, y in points)
     faint = " faint" if line.faint else ""
     parts = [f'<polyline points="{way}" class="line{faint}"/>']
+    parts += [
+        f'<path d="M{_n(frame.x(x))},{_n(frame.y(y - e))}V{_n(frame.y(y + e))}" class="line faint"/>'
+        for x, y, e in zip(line.x, line.y, line.errors, strict=False)
+        if math.isfinite(y + e)
+    ]
     if line.dots:
         radii = line.sizes or [2.6] * len(points)
         parts += [
