@@ -7,6 +7,7 @@ EXTRAS_BENCH := $(VENV)/.installed-bench
 EXTRAS_HOOKS := $(VENV)/.installed-hooks
 EXTRAS_EXPORT := $(VENV)/.installed-export
 EXTRAS_BROWSER := $(VENV)/.installed-browser
+EXTRAS_SERVE := $(VENV)/.installed-serve
 # Environments of the oldest consumers of exports, one for each list in requirements/.
 OLDER := $(VENV)-older/older/.installed $(VENV)-older/older_trees/.installed
 INSTALLED := $(VENV)/.installed
@@ -29,7 +30,7 @@ INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow-test export-test browser-test fuzz mutants check format coverage bench hooks lock clean
+.PHONY: help demo test slow-test export-test serve-test browser-test fuzz mutants check format coverage bench hooks lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -53,7 +54,10 @@ export-test: $(EXTRAS_EXPORT) $(OLDER) ## Compare exports and imports with light
 			gcc libc6-dev nodejs sqlite3 >/dev/null; }
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m consumer tests
 
-browser-test: $(EXTRAS_BROWSER) ## Test the report in a real browser (as root, installs Debian's chromium if there is none)
+serve-test: $(EXTRAS_SERVE) ## Test the service as a process, and against its OpenAPI document with schemathesis
+	$(BIN)/python -m pytest tests/serve
+
+browser-test: $(EXTRAS_BROWSER) ## Test the pages in a real browser (as root, installs Debian's chromium if there is none)
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
 		echo "installing chromium"; \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
@@ -106,6 +110,10 @@ $(EXTRAS_DEV): pyproject.toml $(LOCK) | $(BIN)/python
 
 $(EXTRAS_BROWSER): pyproject.toml $(LOCK) | $(BIN)/python
 	$(INSTALL) ".[dev,browser]"
+	@touch $@ $(EXTRAS_DEV) $(INSTALLED)
+
+$(EXTRAS_SERVE): pyproject.toml $(LOCK) | $(BIN)/python
+	$(INSTALL) ".[dev,serve-test]"
 	@touch $@ $(EXTRAS_DEV) $(INSTALLED)
 
 $(EXTRAS_EXPORT): pyproject.toml $(LOCK) | $(BIN)/python

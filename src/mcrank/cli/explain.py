@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -64,6 +63,8 @@ def command(
     Of every pair: what each feature makes of the difference of the scores, adding up to it exactly, the
     values of both, and the smallest change of a single feature that would swap them.
     """
+    from mcrank.data.documents import document_names
+
     if (above is None) != (below is None):
         raise click.UsageError("--above and --below go together: name both documents, or none for the top.")
     announce_compilation()
@@ -72,7 +73,7 @@ def command(
         ranker.set_params(n_jobs=n_jobs)
     rows = _query_of(read_alike(data, ranker, "zero", n_jobs), query)
     scores = rows.to_grouped(ranker.predict(rows))
-    names = _names(rows)
+    names = document_names(rows)
     if above is not None and below is not None:
         pairs = [(_find(above, names, rows, "--above"), _find(below, names, rows, "--below"))]
     else:
@@ -107,14 +108,6 @@ def _query_of(data: Dataset, query: str) -> Dataset:
             f"there is no query {query!r}; {did_you_mean(query, ids, 'queries:', written=printable)}"
         )
     return data.select([ids.index(query)])
-
-
-def _names(rows: Dataset) -> list[str]:
-    """What the documents of a query are called: their ids, where no other has the same, and their numbers."""
-    ids = [""] * rows.n_rows if rows.doc_ids is None else [str(one) for one in rows.doc_ids.tolist()]
-    count = Counter(ids)
-    called = [f"{name} (row {number})" if name else f"row {number}" for number, name in enumerate(ids, 1)]
-    return [name if name and count[name] == 1 else full for name, full in zip(ids, called, strict=True)]
 
 
 def _find(text: str, names: list[str], rows: Dataset, option: str) -> int:

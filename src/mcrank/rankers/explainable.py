@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,6 +15,7 @@ from mcrank.arrays import FeatureArray
 from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError, OptionError
 from mcrank.rankers.stored import Stored
+from mcrank.scorers.heads import Relevance
 
 if TYPE_CHECKING:
     from mcrank.explain.contributions import Contributions
@@ -91,6 +93,7 @@ class Explainable(Stored):
         *,
         query: Dataset | npt.ArrayLike | None = None,
         names: Sequence[str] = ("A", "B"),
+        relevance: Relevance | None = None,
     ) -> PairExplanation:
         """Return why row ``a`` is above (or below) row ``b``: what each feature makes of the difference.
 
@@ -104,6 +107,8 @@ class Explainable(Stored):
             All rows of their query; a `Blend` with ``standard="query"`` needs them.
         names : sequence of two str, default ("A", "B")
             What the rows are called in sentences.
+        relevance : {"grade", "gain"} or sequence of numbers, optional
+            What a grade is worth, as in ``predict``; only for rankers with probabilities.
 
         Examples
         --------
@@ -148,7 +153,9 @@ class Explainable(Stored):
         ):
             among = Company(whole, company, (places[0], places[1]))
         called = (names[0], names[1])
-        return explain_rows(scorer, self.head_, rows[0], rows[1], self.feature_names_, called, among)
+        head = self.head_ if relevance is None else self.head_.revalued(relevance, where)
+        found = explain_rows(scorer, head, rows[0], rows[1], self.feature_names_, called, among)
+        return found if head.values is self.head_.values else replace(found, unit="score")
 
 
 def _one_row(row: Any, where: str) -> Any:

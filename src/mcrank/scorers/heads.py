@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -110,6 +111,12 @@ class Head:
             f"relevance of {where} must be 'grade', 'gain' or {len(self.values)} "
             f"numbers that do not fall, got {relevance!r}."
         )
+
+    def revalued(self, relevance: Relevance, where: str) -> Head:
+        """Return the head whose score is what `expected` gives with this relevance: T in place of grades."""
+        twin = copy(self)
+        object.__setattr__(twin, "values", self.worth(relevance, where))  # T may be below 0, or stay equal
+        return twin
 
     def proba(self, raw: FloatArray) -> FloatArray | None:
         """Return the probability of each grade (grades x rows), a proper distribution; None without."""
