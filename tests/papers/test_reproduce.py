@@ -175,6 +175,11 @@ def orchard(tmp_path_factory, short_and_empty):
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(apples, "QUICK", small)
+        patch.setattr(
+            apples,
+            "FRANK",
+            ({"frank": {}, "lambdarank": {}}, {"frank": {"n_estimators": 3}, "lambdarank": {"epochs": 2}}),
+        )
         made = mcrank.reproduce("apples", short_and_empty, out=folder, quick=True, n_jobs=1)
     comparison = mcrank.Comparison.load(folder / "runs" / "apples-quick-seed1")
     object.__setattr__(made, "folder", folder)
@@ -210,6 +215,7 @@ def test_apples_claims(orchard):
     assert orchard[0].tried_on.startswith("other data")
     recommended = [c for c in claims.values() if c.source.startswith("Apples 6")]
     assert [c.source[-2] for c in recommended] == ["1", "2", "3"]
+    assert sum("FRank" in claim for claim in claims) == 4
 
 
 def test_apples_without_empty_queries_has_only_the_others(orchard, short_and_empty):

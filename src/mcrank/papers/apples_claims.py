@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from mcrank.papers.advice import frank_claims, recommendations
 from mcrank.papers.apples import PUBLISHED, TITLES, TRAINED, Orchard
 from mcrank.papers.outcome import LEVEL, Claim, all_larger, judged, larger, p_words
 from mcrank.stats import holm, paired_t
-from mcrank.stats.paired import t_test
 
 METRIC_DRIVEN = ("adarank", "lambdamart", "coordinate-ascent")
 OTHERS = ("ranknet", "ranksvm", "rankboost")
@@ -24,6 +24,7 @@ def claims(orchard: Orchard) -> list[Claim]:
         *_adarank_claims(orchard),
         *_tool_claims(orchard),
         *recommendations(orchard),
+        *frank_claims(orchard),
     ]
 
 
@@ -302,64 +303,3 @@ def _tool_claims(orchard: Orchard) -> list[Claim]:
             + f" of {comparison.n_queries}",
         ),
     ]
-
-
-def _order(orchard: Orchard, scored: str) -> list[str]:
-    """The six rankers from best to worst."""
-    return sorted(TITLES, key=lambda r: -float(orchard.values(r, "standard", scored).mean()))
-
-
-def recommendations(orchard: Orchard) -> list[Claim]:
-    """The paper's three recommendations (section 6), tried."""
-    plain, letor = (_order(orchard, scored) for scored in ("standard", "letor-paper"))
-    moved = [TITLES[r] for r in plain if plain.index(r) != letor.index(r)]
-    made = [
-        judged(
-            "Apples 6 (1)",
-            "tools that give 0 to short queries report another order of the algorithms",
-            plain != letor,
-            f"standard: {_told(plain)}; letor-paper: {_told(letor)}; moved: {', '.join(moved) or 'nobody'} "
-            "(the order of the means: most neighbours are not significantly apart)",
-        )
-    ]
-    dropped = orchard.dropped
-    if dropped is not None:
-        made.append(_empty_claim(orchard, dropped))
-    raised = max(
-        abs(float((orchard.values(r, "yahoo", "yahoo") - orchard.values(r, "yahoo")).mean())) for r in TITLES
-    )
-    made.append(
-        judged(
-            "Apples 6 (3)",
-            "whatever trained a system, the final evaluation must follow the definition to be comparable",
-            raised > 0.01,
-            f"the same models differ by up to {raised:.4f} between the YAHOO tool and the definition, more "
-            "than any two rankers here",
-        )
-    )
-    return made
-
-
-def _told(order: list[str]) -> str:
-    return " > ".join(TITLES[r] for r in order)
-
-
-def _empty_claim(orchard: Orchard, dropped: Orchard) -> Claim:
-    """Second recommendation: data sets without queries that have no relevant document."""
-    kept = ~orchard.empty
-    tests, told = [], []
-    for ranker in TITLES:
-        before, after = orchard.values(ranker, "standard")[kept], dropped.values(ranker, "standard")
-        tests.append(t_test(after, before).p)
-        told.append(f"{TITLES[ranker]} {before.mean():.4f} to {after.mean():.4f}")
-    changed = [TITLES[r] for r, p in zip(TITLES, holm(tests), strict=True) if p < LEVEL]
-    before_order, after_order = _order(orchard, "standard"), _order(dropped, "standard")
-    return judged(
-        "Apples 6 (2)",
-        "queries without a relevant document harm some algorithms: training without them changes results",
-        bool(changed) or None,
-        "on the other test queries, trained with and without empty ones: "
-        + "; ".join(told)
-        + f". Significant after correction: {', '.join(changed) or 'none'}. The order "
-        + ("stays" if before_order == after_order else f"becomes {_told(after_order)}"),
-    )
