@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import mcrank
 from mcrank import NDCG, Dataset, RegressionRanker
-from mcrank.errors import MeasureError
+from mcrank.errors import MeasureError, OptionError
 from mcrank.rankers.registry import from_bytes, to_bytes
 from mcrank.rounds import Rounds
 from tests.rankers.data import dataset
@@ -104,3 +105,10 @@ def test_a_dialect_is_the_one_in_brackets(dialect):
 def test_an_unknown_dialect_is_named_with_the_nearest():
     with pytest.raises(MeasureError, match="yahoo"):
         RegressionRanker(dialect="yahooo", **QUICK).fit(dataset(1, 20, 2, 6, 3))
+
+
+@pytest.mark.parametrize("answer", [np.zeros(2), np.ma.masked_array([1, 2])])
+def test_a_callback_that_answers_with_an_array_is_told_so(answer):
+    data = mcrank.make_artificial(4, 1, 1, docs_per_query=5, n_features=3).train
+    with pytest.raises(OptionError, match="the callback must return True to stop"):
+        mcrank.RegressionRanker(n_estimators=2, n_jobs=1).fit(data, callback=lambda event: answer)

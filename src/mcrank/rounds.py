@@ -15,7 +15,7 @@ import numpy as np
 
 from mcrank.data.dataset import Dataset
 from mcrank.data.grades import Grades
-from mcrank.errors import MeasureError
+from mcrank.errors import MeasureError, OptionError
 from mcrank.metrics.measure import Measure
 from mcrank.metrics.prepared import PreparedMeasure
 from mcrank.sums import ALONE, Sums
@@ -163,7 +163,7 @@ class Rounds:
         """
         measured = self.replay(valid_scores, **values)
         event = RoundEvent(self.n_rounds, self._asked, measured, time.perf_counter() - self._began)
-        stop = self._callback is not None and bool(self._callback(event))
+        stop = self._callback is not None and _stops(self._callback(event))
         tired = self._patience is not None and self.n_rounds - self.best_round >= self._patience
         return stop or (self._watch is not None and tired)
 
@@ -186,3 +186,13 @@ class Rounds:
         self.n_rounds = number
         if self.improved:
             self._best, self.best_round = best, number
+
+
+def _stops(answer: Any) -> bool:
+    """Whether what a callback returned asks for training to stop."""
+    try:
+        return bool(answer)
+    except (TypeError, ValueError):  # an array, a frame, a missing value
+        raise OptionError(
+            f"the callback must return True to stop, False or None to go on, got {type(answer).__name__}."
+        ) from None
