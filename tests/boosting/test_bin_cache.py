@@ -30,7 +30,7 @@ def calls(monkeypatch):
     made = []
     real = bin_cache.find_bins
 
-    def find_bins(X, max_bins, binning, n_jobs):
+    def find_bins(X, max_bins, binning, n_jobs, **more):
         made.append((max_bins, binning))
         return real(X, max_bins, binning, n_jobs)
 

@@ -111,26 +111,30 @@ NO_NUMBERS = {
     "duration objects": [np.timedelta64(1, "s")] * ROWS,
     "mixed": [1, "2"] * (ROWS // 2),
 }
+CATEGORIES = ("categories", "dictionary", "polars categories")  # which features may hold, and nothing else
 
 
 @pytest.mark.parametrize("kind", NO_NUMBERS)
 def test_what_is_no_number_is_refused_by_every_verb(ranker, kind):
     column, rows = NO_NUMBERS[kind], np.zeros((ROWS, 1))
     said = pytest.raises(DataError, match=r"not numeric|must be real numbers")
-    for call in (
+    of_features = (
         lambda: mcrank.read(BASE | {"a": column}),
+        lambda: Dataset({"a": column}, BASE["label"], BASE["qid"]),
+        lambda: mcrank.McRank(n_estimators=1, n_jobs=1).fit({"a": column}, BASE["label"], qid=BASE["qid"]),
+    )
+    for call in (
+        *(() if kind in CATEGORIES else of_features),
         lambda: mcrank.read(BASE | {"label": column}),
         lambda: mcrank.read(BASE | {"w": column}, weight="w"),
         lambda: mcrank.read(BASE, weight=column),
         lambda: mcrank.read(BASE, grade=column),
         lambda: mcrank.read(BASE | {"label": column}, unjudged="drop"),
-        lambda: Dataset({"a": column}, BASE["label"], BASE["qid"]),
         lambda: Dataset(rows, column, BASE["qid"]),
         lambda: Dataset(rows, BASE["label"], BASE["qid"], column),
         lambda: Dataset(rows, BASE["label"], BASE["qid"], query_weight=column[:3]),
         lambda: mcrank.Grades(column, BASE["qid"]),
         lambda: mcrank.evaluate(column, mcrank.Grades(BASE["label"], BASE["qid"]), "ndcg"),
-        lambda: mcrank.McRank(n_estimators=1, n_jobs=1).fit({"a": column}, BASE["label"], qid=BASE["qid"]),
         lambda: mcrank.McRank(n_estimators=1, n_jobs=1).fit(rows, column, qid=BASE["qid"]),
         lambda: ranker.predict({"a": column, "b": BASE["b"]}),
         lambda: ranker.predict_proba({"a": column, "b": BASE["b"]}),
@@ -139,6 +143,10 @@ def test_what_is_no_number_is_refused_by_every_verb(ranker, kind):
     ):
         with said:
             call()
+    for call in of_features if kind in CATEGORIES else ():
+        found = call()
+        names = found.categories if isinstance(found, Dataset) else found.categories_
+        assert names == {0: ("0", "1", "2")}
 
 
 @pytest.mark.parametrize("kind", ["nullable", "arrow-backed", "polars", "arrow"])

@@ -135,7 +135,7 @@ def test_columns_named_by_the_caller():
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        ({"title": ["x", "y", "z", "w"]}, {}, "column 'title' of the table is not numeric"),
+        ({"title": ["x", "2", "z", "w"]}, {}, "column 'title' of the table is not numeric"),
         ({"grade": [1, 1, 1, 1]}, {}, "columns 'label', 'grade'; keep one, or choose with grade= in Python"),
         ({"qid": [1, 1, 1, 1]}, {}, "columns 'query_id', 'qid'; keep one, or choose with qid= in Python"),
         ({"bm25": [1.0, np.inf, 0, 0]}, {}, "column 'bm25' of the table has inf at row 1"),

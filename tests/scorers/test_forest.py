@@ -60,7 +60,7 @@ def test_the_builder_keeps_trees_as_given_and_in_order():
     for i, tree in enumerate(trees):
         part = slice(forest.tree_offsets[i], forest.tree_offsets[i + 1])
         for name in NODE_DTYPES:
-            np.testing.assert_array_equal(getattr(forest, name)[part], tree[name])
+            np.testing.assert_array_equal(getattr(forest, name)[part], tree.get(name, -1))
 
 
 def test_the_builder_goes_on_after_build_and_forgets_on_demand():

@@ -23,7 +23,9 @@ class View:
         named = hasattr(ranker, "feature_names_in_")
         where = "the data of analyze"
         self.ranker = ranker
-        self.data = aligned(data, ranker.feature_names_, named, where, type(ranker).__name__)
+        self.data = aligned(
+            data, ranker.feature_names_, named, ranker.categories_, where, type(ranker).__name__
+        )
         self.names = ranker.feature_names_
         self.n_jobs = ranker._threads()
         self.measure = measure_of(ranker.checked_options())

@@ -12,6 +12,7 @@ import os
 import threading
 import weakref
 from itertools import count
+from typing import Any
 
 from mcrank.arrays import FeatureArray
 from mcrank.boosting.binning import BinnedDataset, bin_dataset, find_bins
@@ -21,7 +22,7 @@ from mcrank.errors import OptionError
 VARIABLE = "MCRANK_BINS_MB"
 _MEGABYTES = 1024  # by default
 
-_Way = tuple[int, str]  # max_bins and binning
+_Way = tuple[Any, ...]  # max_bins, binning, and which features hold how many categories
 
 
 class _Shelf:
@@ -52,13 +53,15 @@ class BinCache:
 
     def binned(self, data: Dataset, max_bins: int, binning: str, n_jobs: int = 1) -> BinnedDataset:
         """Return the binned rows of a data set, which nobody may write to."""
-        most, shelf, way = most_bytes(), self._shelf(data.X), (max_bins, binning)
+        sizes = {f: len(names) for f, names in data.categories.items()}
+        most, shelf, way = most_bytes(), self._shelf(data.X), (max_bins, binning, tuple(sizes.items()))
         with shelf.lock:
             _, found = shelf.kept.get(way, (0, None))
             if found is None:
                 # Others make room before the new one takes memory: about two bytes a value.
                 self._trim(most - 2 * data.X.size)
-                found = bin_dataset(data, find_bins(data.X, max_bins, binning, n_jobs), n_jobs)
+                bins = find_bins(data.X, max_bins, binning, n_jobs, categories=sizes)
+                found = bin_dataset(data, bins, n_jobs)
             shelf.kept[way] = next(self._clock), found
         self._trim(most)
         return found

@@ -6,16 +6,18 @@ for its bin, so a tree grown on bins predicts on raw features.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit, types, uint64
 
+from mcrank.boosting.categories import category_bins, category_column
 from mcrank.boosting.cuts import MATRIX, Distinct, ValueBins, distinct, midpoints, value_bins
 from mcrank.boosting.shared_cuts import shared_bins
 from mcrank.data.dataset import Dataset
@@ -50,6 +52,9 @@ class Bins:
     missing: npt.NDArray[np.uint8]
     lowest: npt.NDArray[np.float32]  # of each value bin; feature f's first is at offsets[f] + f
     highest: npt.NDArray[np.float32]
+    # Features of categories: value bins of their codes, feature f's at code_offsets[f] and behind.
+    code_bins: npt.NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, dtype=np.uint8))
+    code_offsets: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
 
     @property
     def n_features(self) -> int:
@@ -60,6 +65,17 @@ class Bins:
     def counts(self) -> npt.NDArray[np.int64]:
         """Bins of each feature, the one for missing values included."""
         return np.diff(self.offsets) + 1 + self.missing.astype(np.int64)
+
+    @property
+    def categorical(self) -> npt.NDArray[np.uint8]:
+        """Which features hold categories."""
+        found = np.zeros(self.n_features, dtype=np.uint8)
+        found[: len(self.code_offsets) - 1] = np.diff(self.code_offsets) > 0
+        return found
+
+    def bins_of_codes(self, feature: int) -> npt.NDArray[np.uint8]:
+        """Value bin of each code of a feature of categories."""
+        return self.code_bins[self.code_offsets[feature] : self.code_offsets[feature + 1]]
 
     @property
     def wide(self) -> bool:
@@ -94,6 +110,7 @@ def find_bins(
     binning: str = "adaptive",
     n_jobs: int = 1,
     sums: Sums = ALONE,
+    categories: Mapping[int, int] = MappingProxyType({}),
 ) -> Bins:
     """Find the bins of every feature of ``X``.
 
@@ -110,6 +127,9 @@ def find_bins(
         Threads.
     sums : Sums
         Who adds up, where ``X`` has only some of the rows.
+    categories : mapping
+        Features of categories, and how many codes each has: all have bins of their own while they fit, else
+        the most frequent have, and the others share one.
 
     Examples
     --------
@@ -135,6 +155,9 @@ def find_bins(
                 work.add(partial(_bins_of, distinct(X, first, last), max_bins, binning))
             while len(work):
                 found += work.take()
+    codes = [np.empty(0, dtype=np.uint8) for _ in range(X.shape[1] if categories else 0)]
+    for f, n in sorted(categories.items()):
+        codes[f], found[f] = category_bins(X[:, f], n, found[f][2], max_bins, sums)
     lowest = np.concatenate([low for low, _, _ in found])
     highest = np.concatenate([high for _, high, _ in found])
     offsets = np.r_[0, np.cumsum([len(low) - 1 for low, _, _ in found])].astype(np.int64)
@@ -142,9 +165,10 @@ def find_bins(
     edges = np.delete(midpoints(highest[:-1], lowest[1:]), ends[:-1] - 1)  # none between two features
     for shared in (edges, offsets):  # by every ranker trained on these bins
         shared.setflags(write=False)
-    return Bins(
-        edges, offsets, np.array([missing for _, _, missing in found], dtype=np.uint8), lowest, highest
-    )
+    missing = np.array([missing for _, _, missing in found], dtype=np.uint8)
+    code_offsets = np.cumsum([0, *map(len, codes)], dtype=np.int64)
+    code_bins = np.concatenate([np.empty(0, dtype=np.uint8), *codes])
+    return Bins(edges, offsets, missing, lowest, highest, code_bins, code_offsets)
 
 
 def _groups(X: npt.NDArray[np.float32], n_jobs: int) -> list[tuple[int, int]]:
@@ -197,6 +221,10 @@ def bin_columns(
         fill_bins(data.X, tables, bins.missing, start, min(start + step, rows), columns, in_rows)
 
     run_all(fill, range(0, rows, step), n_jobs)
+    for f in np.flatnonzero(bins.categorical).tolist():
+        columns[f] = category_column(data.X[:, f], bins.bins_of_codes(f), int(bins.missing[f]))
+        if f // BLOCK < len(in_rows):
+            in_rows[f // BLOCK, f % BLOCK :: BLOCK] = columns[f]
     return columns
 
 

@@ -19,7 +19,7 @@ from mcrank.boosting.bin_cache import BINS
 from mcrank.boosting.binning import BinnedDataset, Bins, bin_dataset, find_bins
 from mcrank.boosting.budget import check_memory
 from mcrank.boosting.growth import Growth
-from mcrank.boosting.leaves import leaf_values, move_rows, tree_arrays
+from mcrank.boosting.leaves import add_sets, leaf_values, move_rows, tree_arrays
 from mcrank.boosting.limits import NO_LIMITS, UNLIMITED, LimitOptions, Limits
 from mcrank.boosting.packing import Packing
 from mcrank.boosting.refit import fallen
@@ -197,7 +197,8 @@ def _binned(data: Dataset, options: BoostOptions, bins: Bins | None, sums: Sums)
     way = options.max_bins, options.binning, options.n_jobs
     if sums.size == 1 and bins is None:
         return BINS.binned(data, *way)
-    return bin_dataset(data, find_bins(data.X, *way, sums) if bins is None else bins, options.n_jobs)
+    sizes = {f: len(names) for f, names in data.categories.items()}
+    return bin_dataset(data, find_bins(data.X, *way, sums, sizes) if bins is None else bins, options.n_jobs)
 
 
 class Booster:
@@ -339,8 +340,10 @@ class Booster:
         unit = self.rules.packing.gain_unit(gradients.unit, gradients.lane_unit)
         tree = tree_arrays(nodes, self.binned, self.bins.edges, unit)
         tree["value"] = values
+        if self.data.categories:
+            add_sets(nodes, self.bins, tree)
         # Where some rows did not take part, all are sent down the tree, if bins can tell them.
-        rows = BinColumns(self.binned.columns, self.bins.edges, self.bins.offsets, self.bins.missing)
+        rows = BinColumns.own(self.binned.columns, self.bins)
         if not (len(rest) and route_all(rows, tree, self.scores[k])):
             move_rows(nodes["left"].astype(np.int64), places, entries, values, self.scores[k])
             if len(rest) and isinstance(self.data, BinnedData):
@@ -356,11 +359,12 @@ class Booster:
         return fallen(self.data.X, tree, self.run)
 
     def _limits(self, number: int, k: int, features: npt.NDArray[np.int32]) -> Limits:
-        if self.options.limits.plain and self.options.limits.max_depth is None:
+        limits = self.options.limits
+        if limits.plain and limits.max_depth is None and not self.data.categories:
             return NO_LIMITS
         shape = (2 * self.rules.num_leaves - 1, self.data.n_features)
         context = (self.options.random_state, number, k + 1)
-        return Limits.of(self.options.limits, self.rules.packing, self.gradients, features, shape, context)
+        return Limits.of(limits, self.rules.packing, self.gradients, features, shape, context)
 
     def _features(self, number: int, k: int) -> npt.NDArray[np.int32]:
         if self.options.colsample >= 1:

@@ -6,15 +6,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import int32, int64, types, uint64
+from numba import int32, int64, njit, types, uint64
 
 from mcrank.arrays import FloatArray
+from mcrank.boosting.binning import Bins
 from mcrank.boosting.limits import UNLIMITED, LimitOptions, in_order
 from mcrank.boosting.workspace import BinnedArrays
 from mcrank.kernels import kernel
 from mcrank.losses.base import LeafRule, Loss
 from mcrank.losses.quantize import READ_ONLY, Gradients
 from mcrank.losses.regression import gathered, weighted_median
+from mcrank.scorers.forest.block_kernels import in_set
+from mcrank.scorers.forest.sets import packed, words_of
 
 _SCALE = types.containers.UniTuple(types.int64, 3)  # type: ignore[no-untyped-call]
 _MOVED_ROWS = 32768  # scores moved together: 256 KB
@@ -48,6 +51,21 @@ def tree_arrays(
     for name, nothing in (("feature", -1), ("threshold", 0.0), ("missing_left", 0), ("gain", 0.0)):
         tree[name][leaf] = nothing
     return tree
+
+
+def add_sets(nodes: npt.NDArray[Any], bins: Bins, tree: dict[str, npt.NDArray[Any]]) -> None:
+    """Add to the arrays of a tree the sets of categories of its splits, from those of bins."""
+    inner = np.flatnonzero(nodes["left"] >= 0)
+    of_sets = inner[bins.categorical[nodes["feature"][inner]] == 1]
+    tree["category_set"] = np.full(len(nodes), -1, dtype=np.int32)
+    tree["category_set"][of_sets] = np.arange(len(of_sets))
+    tree["threshold"][of_sets] = 0.0
+    sets = []
+    for node in nodes[of_sets]:
+        f = int(node["feature"])
+        left = np.unpackbits(node["left_bins"].astype("<u8").view(np.uint8), bitorder="little")
+        sets.append(words_of(np.flatnonzero(left[bins.bins_of_codes(f).astype(np.int64) + bins.missing[f]])))
+    tree |= packed(sets)
 
 
 def leaf_values(
@@ -163,6 +181,21 @@ def move_rows(left, places, entries, values, scores):  # type: ignore[no-untyped
             at[leaf] = i
 
 
+@njit(inline="always")
+def leaf_of_row(X, row, tree):  # type: ignore[no-untyped-def]
+    """The leaf of a tree (`TreeNodes`) into which a raw row falls."""
+    sets = len(tree.set_offsets) > 1
+    node = uint64(0)
+    while tree.feature[node] >= 0:
+        x = X[row, uint64(tree.feature[node])]
+        if sets and x == x and tree.category_set[node] >= 0:
+            goes_left = in_set(x, tree.category_set[node], tree)
+        else:
+            goes_left = x <= tree.threshold[node] or (x != x and tree.missing_left[node] == 1)
+        node = uint64(tree.left[node]) if goes_left else uint64(tree.right[node])
+    return node
+
+
 @kernel()
 def walk_rows(X, rows, tree, scores):  # type: ignore[no-untyped-def]
     """Send raw ``rows`` (all when empty) down a tree (`TreeNodes`) and add its values to ``scores``."""
@@ -170,9 +203,4 @@ def walk_rows(X, rows, tree, scores):  # type: ignore[no-untyped-def]
     chosen = len(rows) > 0
     for i in range(len(rows) if chosen else X.shape[0]):
         row = uint64(rows[i]) if chosen else uint64(i)
-        node = uint64(0)
-        while tree.feature[node] >= 0:
-            x = X[row, uint64(tree.feature[node])]
-            goes_left = x <= tree.threshold[node] or (x != x and tree.missing_left[node] == 1)
-            node = uint64(tree.left[node]) if goes_left else uint64(tree.right[node])
-        scores[row] += tree.value[node]
+        scores[row] += tree.value[leaf_of_row(X, row, tree)]

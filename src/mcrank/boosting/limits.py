@@ -46,6 +46,11 @@ class LimitOptions:
     feature_weights: FloatArray | None = None
     monotone: npt.NDArray[np.int8] | None = None
     interaction: ByteArray | None = None
+    cat_smooth: float = 10.0
+    cat_l2: float = 10.0
+    max_cat_to_onehot: int = 4
+    max_cat_threshold: int = 32
+    min_data_per_group: int = 100
 
     @property
     def plain(self) -> bool:
@@ -56,6 +61,20 @@ class LimitOptions:
 
 
 UNLIMITED = LimitOptions()
+
+
+class SubsetRules(NamedTuple):
+    """How sets of categories are searched: what is added to masses where categories are put in order, how
+    many rows a category needs for it, what is added to masses in gains, up to how many categories one stands
+    against the rest, how many go left at most, and rows between two sets tried.
+    """
+
+    smooth: float
+    rows: float
+    l2: float
+    onehot: int
+    most: int
+    group: int
 
 
 class Limits(NamedTuple):
@@ -80,6 +99,8 @@ class Limits(NamedTuple):
     allowed, live, bounds : arrays
         By node: features that may split it, sets that hold its path, and bounds of its output; empty where
         nobody asks.
+    subsets : SubsetRules
+        Of splits on categories.
     """
 
     ruled: bool
@@ -97,6 +118,7 @@ class Limits(NamedTuple):
     allowed: ByteArray
     live: ByteArray
     bounds: FloatArray
+    subsets: SubsetRules
 
     @classmethod
     def of(
@@ -135,6 +157,14 @@ class Limits(NamedTuple):
             np.zeros((nodes if masked else 0, width), dtype=np.uint8),
             np.zeros((nodes if len(sets) else 0, len(sets)), dtype=np.uint8),
             np.zeros((nodes if len(monotone) else 0, 2)),
+            SubsetRules(
+                options.cat_smooth / mass,
+                options.cat_smooth,
+                options.cat_l2 / mass,
+                options.max_cat_to_onehot,
+                options.max_cat_threshold,
+                options.min_data_per_group,
+            ),
         )
 
 

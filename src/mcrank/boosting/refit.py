@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numba import types, uint64
+from numba import uint64
 
 from mcrank.arrays import BoolArray, FeatureArray, FloatArray, IntArray, RowArray
-from mcrank.boosting.leaves import leaf_values
+from mcrank.boosting.leaves import leaf_of_row, leaf_values
 from mcrank.boosting.limits import UNLIMITED, LimitOptions
+from mcrank.boosting.routing import TreeNodes
 from mcrank.boosting.start import Tree, tree_of
 from mcrank.kernels import kernel
 from mcrank.losses.base import Loss
@@ -71,11 +72,10 @@ def fallen(X: FeatureArray, tree: Tree, run: Run) -> RowArray:
     """Return the number of the leaf each row falls into."""
     leaf = np.empty(len(X), dtype=np.int32)
 
+    nodes = TreeNodes.of(tree)
+
     def part(s: int) -> None:
-        leaf_of_rows(
-            X[s : s + STEP], tree["feature"], tree["threshold"], tree["missing_left"], tree["left"],
-            tree["right"], leaf[s : s + STEP],
-        )  # fmt: skip
+        leaf_of_rows(X[s : s + STEP], nodes, leaf[s : s + STEP])
 
     run(part, starts(len(X)))
     return leaf
@@ -105,20 +105,9 @@ def _values(
     return values, counts > 0
 
 
-_FALL = types.void(
-    types.Array(types.float32, 2, "C", readonly=True), types.int32[::1], types.float32[::1],
-    types.uint8[::1], types.int32[::1], types.int32[::1], types.int32[::1],
-)  # fmt: skip
-
-
-@kernel(_FALL)
-def leaf_of_rows(X, feature, threshold, missing_left, left, right, leaf):  # type: ignore[no-untyped-def]
+@kernel()
+def leaf_of_rows(X, tree, leaf):  # type: ignore[no-untyped-def]
     """Number of the leaf each raw row falls into."""
-    # IN: X, feature, threshold, missing_left, left, right  OUT: leaf
+    # IN: X, tree  OUT: leaf
     for i in range(uint64(X.shape[0])):
-        node = uint64(0)
-        while feature[node] >= 0:
-            x = X[i, uint64(feature[node])]
-            goes_left = x <= threshold[node] or (x != x and missing_left[node] == 1)
-            node = uint64(left[node]) if goes_left else uint64(right[node])
-        leaf[i] = node
+        leaf[i] = leaf_of_row(X, i, tree)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from mcrank.arrays import ByteArray, FeatureArray, FloatArray, IntArray, RowArray
@@ -20,6 +21,7 @@ from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel
 from mcrank.losses.quantize import ROWS_PER_TASK as STEP
 from mcrank.losses.quantize import Run, starts
+from mcrank.scorers.forest.block_kernels import in_set
 
 _ABOVE_ALL = np.finfo(np.float32).max  # a cut with this threshold parts known from missing values
 PART = 16384  # rows worked on at a time
@@ -33,6 +35,13 @@ class BinColumns(NamedTuple):
     edges: FeatureArray
     offsets: IntArray
     missing: ByteArray
+    code_bins: ByteArray
+    code_offsets: IntArray
+
+    @classmethod
+    def own(cls, columns: ByteArray, bins: Bins) -> BinColumns:
+        """Return rows that are in these bins."""
+        return cls(columns, bins.edges, bins.offsets, bins.missing, bins.code_bins, bins.code_offsets)
 
     @classmethod
     def of(cls, data: Dataset, bins: Bins, n_jobs: int) -> BinColumns:
@@ -43,7 +52,14 @@ class BinColumns(NamedTuple):
         missing = bins.missing | np.isnan(data.X.min(axis=0))
         own = replace(bins, missing=missing)
         columns = np.empty((0, 0), np.uint8) if own.wide else bin_columns(data, own, n_jobs)
-        return cls(columns, bins.edges, bins.offsets, missing)
+        return cls.own(columns, own)
+
+
+_NO_SETS: dict[str, Any] = {
+    "category_set": np.empty(0, dtype=np.int32),
+    "set_offsets": np.zeros(1, dtype=np.int64),
+    "set_words": np.empty(0, dtype=np.uint64),
+}
 
 
 class TreeNodes(NamedTuple):
@@ -55,11 +71,14 @@ class TreeNodes(NamedTuple):
     left: RowArray
     right: RowArray
     value: FloatArray
+    category_set: RowArray
+    set_offsets: IntArray
+    set_words: npt.NDArray[np.uint64]
 
     @classmethod
     def of(cls, tree: dict[str, Any]) -> TreeNodes:
         """Return the nodes of a tree given by name."""
-        return cls(*(tree[name] for name in cls._fields))
+        return cls(*((_NO_SETS | tree)[name] for name in cls._fields))
 
 
 @njit(inline="always")
@@ -89,6 +108,22 @@ def _last_left(rows, f, threshold):  # type: ignore[no-untyped-def]
     return low - first + rows.missing[f] if known else -1
 
 
+@njit(inline="always")
+def _fill_sides(rows, f, tree, at, sides):  # type: ignore[no-untyped-def]
+    """Which bins of a feature of categories go right; False where categories of one bin go different ways."""
+    first, n = rows.code_offsets[f], rows.code_offsets[f + 1] - rows.code_offsets[f]
+    sides[:] = 2
+    for code in range(n):
+        b = rows.code_bins[first + code] + rows.missing[f]
+        side = 0 if in_set(np.float32(code), tree.category_set[at], tree) else 1
+        if sides[b] == 1 - side:
+            return False
+        sides[b] = side
+    if rows.missing[f] == 1:
+        sides[0] = 1 - tree.missing_left[at]
+    return True
+
+
 @kernel()
 def route(rows, tree, start, leaf, scores):  # type: ignore[no-untyped-def]
     """Add to the scores of rows from ``start`` on the values of the leaves they fall into.
@@ -105,20 +140,29 @@ def route(rows, tree, start, leaf, scores):  # type: ignore[no-untyped-def]
     if len(rows.columns) == 0 or nodes >= 2 * MOST_LEAVES or not _parents(tree, parent):
         return False
     number = np.zeros(nodes, np.uint8)  # of each node while it is a leaf
+    sides = np.zeros(256, np.uint8)
     value = np.zeros(MOST_LEAVES)
     value[0] = tree.value[0]
     for child in range(1, nodes, 2):
         at = parent[child]
         f = tree.feature[at]
-        cut = _last_left(rows, f, tree.threshold[at])
-        if cut < 0:
+        by_set = len(tree.set_offsets) > 1 and tree.category_set[at] >= 0
+        cut = -1
+        if by_set and not _fill_sides(rows, f, tree, at, sides):
             return False
+        if not by_set:
+            cut = _last_left(rows, f, tree.threshold[at])
+            if cut < 0:
+                return False
         last = np.uint8(cut)  # as wide as a bin: the comparison runs on vectors of that width
         old, new = number[at], np.uint8((child + 1) // 2)
         number[child], number[child + 1] = old, new
         value[old], value[new] = tree.value[child], tree.value[child + 1]
         column = rows.columns[f, start : start + len(scores)]
-        if rows.missing[f] == 1 and tree.missing_left[at] == 0:
+        if by_set:
+            for i in range(n):
+                leaf[i] = new if (sides[column[i]] == 1) & (leaf[i] == old) else leaf[i]
+        elif rows.missing[f] == 1 and tree.missing_left[at] == 0:
             for i in range(n):
                 goes = (column[i] > last) | (column[i] == 0)
                 leaf[i] = new if goes & (leaf[i] == old) else leaf[i]

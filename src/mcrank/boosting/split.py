@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import int64, njit, uint64
 
+from mcrank.boosting.categories import best_subset, sum_subset
 from mcrank.boosting.limits import NOISE, best_ruled, fill_ruled_gains, own_terms
 from mcrank.boosting.packing import bin_sums, counted
 from mcrank.kernels import step
@@ -111,6 +112,9 @@ def best_split(hist, binned, features, span, rules, limits, scratch, node):  # t
         f = features[j]
         if limits.allowed.shape[0] > 0 and limits.allowed[node.number, f] == 0:
             continue
+        if binned.categorical[f]:
+            best = best_subset(hist, binned, f, rules, limits, scratch, node, (own, best))
+            continue
         start = bin_start[f] + missing[f]
         stop = bin_start[f] + n_bins[f]
         gone = bin_sums(hist, bin_start[f] * packing.lanes, packing) if missing[f] else none
@@ -156,10 +160,14 @@ def _rows_at(sums, cut, packing):  # type: ignore[no-untyped-def]
 def finish_split(hist, binned, packing, node):  # type: ignore[no-untyped-def]
     """The rest of a split that was found: sums of its left side, the place of its cut, its set of bins."""
     # IN: hist, binned, packing  OUT: node
-    if node.feature >= 0:
-        _sum_left(hist, binned, packing, node)
-        _centre_cut(hist, binned, packing, node)
-        _fill_left_bins(binned, node)
+    if node.feature < 0:
+        return
+    if binned.categorical[node.feature]:
+        sum_subset(hist, binned, packing, node)
+        return
+    _sum_left(hist, binned, packing, node)
+    _centre_cut(hist, binned, packing, node)
+    _fill_left_bins(binned, node)
 
 
 @njit(inline="always")

@@ -20,6 +20,7 @@ from mcrank.data.dataset import Dataset
 from mcrank.losses.base import Loss
 from mcrank.losses.quantize import ROWS_PER_TASK, Run, starts
 from mcrank.scorers.forest.forest import NODE_DTYPES, Forest
+from mcrank.scorers.forest.sets import packed
 
 Tree = dict[str, Any]  # the node arrays of one tree, by name
 _NONE = np.empty(0, dtype=np.int64)
@@ -86,7 +87,14 @@ def rounds_of(forest: Forest | None, per_round: int) -> Iterator[list[tuple[int,
 def tree_of(forest: Forest, t: int) -> Tree:
     """Return the node arrays of one tree, as its growth gave them."""
     nodes = slice(int(forest.tree_offsets[t]), int(forest.tree_offsets[t + 1]))
-    return {name: getattr(forest, name)[nodes].copy() for name in NODE_DTYPES}
+    tree: Tree = {name: getattr(forest, name)[nodes].copy() for name in NODE_DTYPES}
+    if forest.has_sets:
+        used, own = np.unique(np.append(tree["category_set"], -1), return_inverse=True)
+        tree["category_set"] = own[:-1].astype(np.int32) - np.int32(1)
+        tree |= packed(
+            [forest.set_words[forest.set_offsets[s] : forest.set_offsets[s + 1]] for s in used[1:]]
+        )
+    return tree
 
 
 def walk(X: FeatureArray, tree: Tree, scores: FloatArray, rows: IntArray = _NONE) -> None:

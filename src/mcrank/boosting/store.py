@@ -92,6 +92,7 @@ class BinnedData(Dataset):
             "feature_names": check_names(names, features),
             "named": header["named"],
             "dropped_queries": 0,
+            "categories": {},
         }
         for name in Dataset.__slots__:
             if name == "X":
@@ -180,6 +181,9 @@ def write_bins(
         check_number("n_jobs", n_jobs, 1, 1024, "write_bins")
     threads = n_jobs or available_cores()
     data = spilled(source, threads, progress) if isinstance(source, Scan) else source
+    if data.categories:
+        names = ", ".join(repr(data.feature_names[f]) for f in data.categories)
+        raise DataError(f"bins are kept of numbers alone, and this data has categories: {names}.")
     binned = bin_dataset(data, find_bins(data.X, max_bins, binning, threads), threads)
     bins = binned.bins
     kind, qids = packed_ids(data.qids)

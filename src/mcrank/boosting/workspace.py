@@ -31,6 +31,7 @@ class BinnedArrays(NamedTuple):
     lowest: npt.NDArray[np.float32]
     highest: npt.NDArray[np.float32]
     value_start: IntArray
+    categorical: npt.NDArray[np.uint8]
 
     @classmethod
     def of(cls, binned: BinnedDataset) -> BinnedArrays:
@@ -49,6 +50,7 @@ class BinnedArrays(NamedTuple):
             bins.lowest,
             bins.highest,
             bins.offsets[:-1] + np.arange(bins.n_features),
+            bins.categorical,
         )
 
     @property
@@ -162,18 +164,21 @@ def _parts_of(cuts: bytes, features: bytes) -> IntArray:
 
 
 class Scratch(NamedTuple):
-    """Memory one thread needs for a node: prefix sums of a feature, gains of cuts, counters of a chunk."""
+    """Memory one thread needs for a node: prefix sums of a feature, gains of cuts, counters of a chunk, bins
+    in an order (and room to sort them).
+    """
 
     sums: IntArray
     gains: FloatArray
     chunk: IntArray
+    order: IntArray
 
     @classmethod
     def allocate(cls, binned: BinnedArrays, packing: Packing) -> Scratch:
         """Return memory for nodes on these rows."""
         counters = BLOCK * 256 * packing.pack_lanes if packing.chunk_bits else 0
         longest = -(-binned.most_bins // 8) * 8
-        return cls(aligned(3, longest), np.empty(longest), aligned(counters))
+        return cls(aligned(3, longest), np.empty(longest), aligned(counters), aligned(2, longest))
 
 
 class Workspace(NamedTuple):

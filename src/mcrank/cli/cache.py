@@ -15,6 +15,7 @@ from mcrank.cli.main import json_option, print_facts, print_json
 from mcrank.cli.options import jobs_option
 from mcrank.cli.progress import announce_compilation
 from mcrank.cli.volume import can_move, detail, is_quiet
+from mcrank.errors import OptionError
 from mcrank.texts import printable
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ def read_telling(path: str, *, spill: bool = False, **options: Any) -> Dataset:
     with reading(name) as progress:
         if spill:
             n_jobs = options.pop("n_jobs", None)
+            if options.pop("categorical", None) is not None:
+                raise OptionError("categories are for data in memory; leave out --memory.")
             data = spilled(scan(path, **options), n_jobs, progress)
         else:
             data = read(path, progress=progress, **options)

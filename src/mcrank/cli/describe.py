@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from mcrank.rankers.base import Ranker
 
 
+_MOST = 20  # entries of a list that are shown
+
+
 @click.command("describe")
 @click.argument("model", type=InputPath())
 @click.option(
@@ -58,6 +61,8 @@ def describe(ranker: Ranker, top: int = 10) -> dict[str, Any]:
     if isinstance(scorer, Forest):
         facts["trees"] = scorer.n_trees
         facts["leaves"] = int((scorer.feature < 0).sum())
+    if ranker.categories_:
+        facts["categories"] = meta["categories"]
     training = dict(meta.get("training", {}))
     best = training.get("best_round", 0)
     measure = meta["options"]["measure"]
@@ -91,5 +96,7 @@ def _flat(part: dict[str, Any], before: str = "") -> dict[str, Any]:
 
 def _words(value: Any) -> Any:
     if isinstance(value, list):
-        return ", ".join(f"{entry:g}" if isinstance(entry, float) else str(entry) for entry in value)
+        words = [f"{entry:g}" if isinstance(entry, float) else str(entry) for entry in value]
+        more = f" and {len(words) - _MOST} more" if len(words) > _MOST else ""
+        return ", ".join(words[:_MOST]) + more
     return "none" if value is None else value

@@ -227,7 +227,7 @@ def _rows_to_verify(ranker: Ranker, job: _Job, data: str) -> Dataset:
     announce_compilation()
     rows = read_alike(data, ranker, "zero", job.n_jobs)
     named = hasattr(ranker, "feature_names_in_")
-    return aligned(rows, ranker.feature_names_, named, "--verify", type(ranker).__name__)
+    return aligned(rows, ranker.feature_names_, named, ranker.categories_, "--verify", type(ranker).__name__)
 
 
 def _verify(ranker: Ranker, model: Exportable, job: _Job, rows: Dataset, notes: list[str]) -> Certificate:

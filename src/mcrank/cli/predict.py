@@ -14,12 +14,10 @@ from mcrank.cli.main import json_option, json_text
 from mcrank.cli.options import jobs_option, relevance_option
 from mcrank.cli.outputs import check_target
 from mcrank.cli.progress import announce_compilation
+from mcrank.cli.train import read_alike
 from mcrank.errors import OptionError
 
 if TYPE_CHECKING:
-    from mcrank.arrays import FeatureArray
-    from mcrank.data.dataset import Dataset
-    from mcrank.data.scan import Scan
     from mcrank.models.file import LoadedRanker
 
 # Lines written at a time: enough to be fast, few enough to stay small.
@@ -70,12 +68,16 @@ def command(
     if n_jobs is not None:
         ranker.set_params(n_jobs=n_jobs)
     file = local_file(data, table=True)
-    rows: Dataset | FeatureArray | Scan
-    if table_format(Path(file)) in (None, "parquet", "arrow"):
+    rows: Any
+    if table_format(Path(file)) is None and ranker.categories_:
+        rows = read_alike(file, ranker, "zero", n_jobs)
+    elif table_format(Path(file)) in (None, "parquet", "arrow") and not ranker.categories_:
         rows = scan(file)  # scored in batches, whose grades are not looked at
     else:
         named = hasattr(ranker, "feature_names_in_")
-        rows = read_to_score(find_files(file), ranker.feature_names_ if named else None)
+        names = ranker.feature_names_ if named else None
+        keys = None if names is None else [names[f] for f in ranker.categories_]
+        rows = read_to_score(find_files(file), names, keys)
     if proba:
         values = _with_probabilities(ranker).predict_proba(rows)
     elif relevance is not None:

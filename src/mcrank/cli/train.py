@@ -109,7 +109,7 @@ def command(
         raise click.UsageError(f"--memory is for boosted trees, which {ranker} is none of.", ctx)
     announce_compilation()
     n_jobs = options["n_jobs"]
-    train_data = _training_data(data, memory is not None, unjudged, n_jobs)
+    train_data = _training_data(data, memory is not None, unjudged, n_jobs, options.get("categorical"))
     valid_data = None
     if valid is not None:
         valid_data = read_alike(valid, train_data, unjudged, n_jobs, spill=memory is not None)
@@ -147,14 +147,14 @@ def command(
         ctx.exit(INTERRUPTED)
 
 
-def _training_data(data: str, spill: bool, unjudged: Unjudged, n_jobs: int | None) -> Dataset:
+def _training_data(data: str, spill: bool, unjudged: Unjudged, n_jobs: int | None, keys: Any) -> Dataset:
     """Read what to train on: bins that are kept, or data, on disk if it is to stay there."""
     from mcrank.boosting.store import are_bins, open_bins
 
     file = local_file(data, table=True)
     if are_bins(file):
         return open_bins(file)
-    return read_telling(file, spill=spill, unjudged=unjudged, n_jobs=n_jobs)
+    return read_telling(file, spill=spill, unjudged=unjudged, n_jobs=n_jobs, categorical=keys)
 
 
 def read_alike(
@@ -174,12 +174,15 @@ def read_alike(
     from mcrank.data.table_files import table_format
 
     if isinstance(model, Dataset):
-        names, named = model.feature_names, model.named
+        names, named, found = model.feature_names, model.named, model.categories
     else:
-        names, named = model.feature_names_, hasattr(model, "feature_names_in_")
+        names, named, found = model.feature_names_, hasattr(model, "feature_names_in_"), model.categories_
     file = local_file(path, table=True)
     wanted = names if named and table_format(Path(file)) is not None else None
-    data = read_telling(file, spill=spill, unjudged=unjudged, n_jobs=n_jobs, features=wanted)
+    keys = [names[f] for f in found] if wanted is not None and found else None
+    data = read_telling(
+        file, spill=spill, unjudged=unjudged, n_jobs=n_jobs, features=wanted, categorical=keys
+    )
     if data.named or data.n_features >= len(names):
         return data
     return read_telling(file, spill=spill, n_features=len(names), unjudged=unjudged, n_jobs=n_jobs)

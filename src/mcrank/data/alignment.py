@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mcrank.arrays import FeatureArray
+from mcrank.data.categories import Categories, Keys, features_of, present, recoded, whole_numbers
 from mcrank.data.dataset import Dataset, restore
 from mcrank.errors import DataError, did_you_mean
 
@@ -38,8 +39,11 @@ def columns_of(names: Sequence[str], wanted: Sequence[str], where: str) -> list[
     raise DataError(f"{where} has no column {missing[0]!r}{more}; {hint}")
 
 
-def aligned(data: Dataset, names: Sequence[str], named: bool, where: str, owner: str) -> Dataset:
-    """Return data whose columns are those called ``names`` (which count if ``named``), in that order.
+def aligned(
+    data: Dataset, names: Sequence[str], named: bool, categories: Categories | None, where: str, owner: str
+) -> Dataset:
+    """Return data whose columns are those called ``names`` (which count if ``named``), in that order, their
+    codes those of ``categories`` (None: whatever they are).
 
     It is ``data`` itself where that is so already. ``owner`` says in messages who wants them.
 
@@ -48,23 +52,54 @@ def aligned(data: Dataset, names: Sequence[str], named: bool, where: str, owner:
     >>> from mcrank import Dataset
     >>> from mcrank.data.alignment import aligned
     >>> data = Dataset({"b": [2.0], "c": [3.0], "a": [1.0]}, y=[0], qid=[1])
-    >>> aligned(data, ["a", "b"], True, "valid", "the training data").X.tolist()
+    >>> aligned(data, ["a", "b"], True, {}, "valid", "the training data").X.tolist()
     [[1.0, 2.0]]
     """
     names = tuple(names)
+    X, found = data.X, data.categories
     if not (named and data.named):
         check_count(data.n_features, len(names), where, owner)
-        # What goes by its place has no names from here on: to a ranker inside a ranker they would count.
-        return data if data.named == named else _with(data, data.X, names, named)
-    if data.feature_names == names:
-        return data
-    # `take` leaves rows one behind the other in memory; indexing would not.
-    return _with(data, np.take(data.X, columns_of(data.feature_names, names, where), axis=1), names, True)
+    elif data.feature_names != names:
+        # `take` leaves rows one behind the other in memory; indexing would not.
+        places = columns_of(data.feature_names, names, where)
+        X, found = np.take(X, places, axis=1), {j: found[f] for j, f in enumerate(places) if f in found}
+    if categories is not None and (found or categories):
+        X, found = recoded(X, found, categories, names, where, owner), dict(categories)
+    # What goes by its place has no names from here on: to a ranker inside a ranker they would count.
+    return data if X is data.X and data.named == named else _with(data, X, names, named, found)
 
 
-def _with(data: Dataset, X: FeatureArray, names: tuple[str, ...], named: bool) -> Dataset:
+def _with(
+    data: Dataset, X: FeatureArray, names: tuple[str, ...], named: bool, categories: Categories
+) -> Dataset:
     slots = {slot: getattr(data, slot) for slot in Dataset.__slots__}
-    return restore(slots | {"X": X, "feature_names": names, "named": named})
+    return restore(slots | {"X": X, "feature_names": names, "named": named, "categories": dict(categories)})
+
+
+def learned(data: Dataset, categorical: Keys | None, where: str) -> Dataset:
+    """Return training data whose categories are those its rows have, with the features named or numbered in
+    ``categorical`` among them. It is ``data`` itself where that is so already.
+
+    Examples
+    --------
+    >>> from mcrank import Dataset
+    >>> from mcrank.data.alignment import learned
+    >>> learned(Dataset([[30.0], [7.0]], y=[0, 1], qid=[1, 1]), [0], "categorical").categories
+    {0: ('30', '7')}
+    """
+    asked = features_of(categorical or (), data.feature_names, where)
+    if not asked and not data.categories:
+        return data
+    X, found = data.X, dict(data.categories)
+    new = [f for f in asked if f not in found]
+    if new:
+        X = X.copy()
+    for f in new:
+        title = f"feature {data.feature_names[f]!r}, which {where} names,"
+        X[:, f], found[f] = whole_numbers(X[:, f], title)
+    X, categories = present(X, found)
+    same = X is data.X and categories == data.categories
+    return data if same else _with(data, X, data.feature_names, data.named, categories)
 
 
 def check_count(found: int, wanted: int, where: str, owner: str) -> None:

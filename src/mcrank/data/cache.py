@@ -26,6 +26,7 @@ import numpy as np
 
 from mcrank.arrays import Array, Arrays, IntArray
 from mcrank.container import CACHE, Place, canonical, open_regular, pieces, read_file
+from mcrank.data.categories import checked_names
 from mcrank.data.checks import check_features, check_grades, check_names, check_weights
 from mcrank.data.dataset import Dataset, restore
 from mcrank.data.ids import check_ids, id_kind, is_integer
@@ -92,6 +93,8 @@ def save_cache(data: Dataset, files: Sequence[Path], source: dict[str, Any]) -> 
         if value is not None:
             arrays[name] = value
     header: dict[str, Any] = {"source": source, "ids": {}, "features": None, "named": data.named}
+    if data.categories:
+        header["categories"] = {str(f): list(names) for f, names in data.categories.items()}
     if data.feature_names != check_names(None, data.n_features):
         header["features"] = list(data.feature_names)
     for name in ("qids", "doc_ids"):
@@ -240,7 +243,7 @@ def _load(path: Path, source: dict[str, Any], how: How) -> Dataset:
 
 def _check_header(header: dict[str, Any], places: dict[str, Place]) -> None:
     """Check what the header alone tells, before its arrays are read."""
-    if sorted(header) != sorted(_HEADER) or not isinstance(header["ids"], dict):
+    if sorted(header.keys() - {"categories"}) != sorted(_HEADER) or not isinstance(header["ids"], dict):
         raise Unusable("not the header of a cache")
     if not isinstance(header["named"], bool):
         raise Unusable("not the header of a cache")
@@ -283,9 +286,25 @@ def _rebuilt(header: dict[str, Any], arrays: Arrays, trusted: bool) -> Dataset:
             "source_rows": None if order is None else _checked_order(order, rows),
             "feature_names": check_names(names, X.shape[1]),
             "named": header["named"],
+            "categories": _checked_categories(header.get("categories", {}), X),
             "doc_ids": unpacked_ids(ids["doc_ids"], arrays["doc_ids"], rows) if "doc_ids" in ids else None,
         }
     )
+
+
+def _checked_categories(tables: Any, X: Array) -> dict[int, tuple[str, ...]]:
+    """Names in rising order, and codes that are places among them."""
+    if not isinstance(tables, dict) or not all(key.isascii() and key.isdecimal() for key in tables):
+        raise Unusable("categories of no feature")
+    found = {int(key): names for key, names in tables.items()}
+    for f, names in found.items():
+        listed = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        if f >= X.shape[1] or not listed or checked_names(set(names), "a cache") != tuple(names):
+            raise Unusable("categories of another form")
+        codes = X[:, f]
+        if not (np.isnan(codes) | ((codes >= 0) & (codes < len(names)) & (codes == np.floor(codes)))).all():
+            raise Unusable("codes that are none")
+    return {f: tuple(names) for f, names in sorted(found.items())}
 
 
 def checked_offsets(offsets: IntArray, rows: int) -> IntArray:

@@ -5,8 +5,9 @@ Whole numbers stay whole where others are missing, so that an id never passes th
 
 from __future__ import annotations
 
+import contextlib
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mcrank.arrays import Array, BoolArray
-from mcrank.errors import DataError
+from mcrank.errors import DataError, McrankError
 
 _WORDS = {
     "U": "text", "S": "bytes", "T": "text", "M": "times", "m": "durations", "c": "complex numbers",
@@ -132,3 +133,15 @@ def shown(value: Any) -> str:
     """A value as messages show it: short, and nothing in it that a terminal would obey."""
     text = ascii(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+@contextlib.contextmanager
+def foreign_errors(what: str) -> Iterator[None]:
+    """Turn whatever a library raises on damaged or odd data into `DataError`."""
+    try:
+        yield
+    except McrankError:
+        raise
+    except Exception as error:
+        first = next(iter(str(error).splitlines()), "") or type(error).__name__
+        raise DataError(f"{what}: {first.rstrip('.')[:300]}.") from None

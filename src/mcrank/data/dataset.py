@@ -32,7 +32,7 @@ from mcrank.errors import DataError
 __all__ = ["Dataset", "check_features"]
 
 
-_UNSET: dict[str, Any] = {"dropped_queries": 0, "named": False}
+_UNSET: dict[str, Any] = {"dropped_queries": 0, "named": False, "categories": {}}
 
 
 class Dataset:
@@ -62,6 +62,9 @@ class Dataset:
         with their names, or ``f1, f2, ...``.
     doc_ids : sequence, optional
         One document id per row, of the same kinds; an empty text where there is none.
+    categorical : sequence of str or int, optional
+        Features, by name or number from 0, that hold categories and no numbers. Columns of a table that its
+        library calls categories, or whose values are texts that look like no numbers, are known without.
 
     Attributes
     ----------
@@ -73,6 +76,8 @@ class Dataset:
         Id of each query, in first-seen order.
     source_rows : ndarray of int64 or None
         Row ``i`` here was row ``source_rows[i]`` of the caller; None when nothing moved.
+    categories : dict of tuple of str
+        By number of the feature, names of its categories; its values are places among them.
     named : bool
         Whether the features have names of their own; those of arrays and LETOR text are made up here.
     dropped_queries : int
@@ -87,8 +92,8 @@ class Dataset:
     """
 
     __slots__ = (
-        "X", "doc_ids", "dropped_queries", "feature_names", "named", "offsets", "qids", "query_weight",
-        "source_rows", "weight", "y",
+        "X", "categories", "doc_ids", "dropped_queries", "feature_names", "named", "offsets", "qids",
+        "query_weight", "source_rows", "weight", "y",
     )  # fmt: skip
 
     X: FeatureArray
@@ -98,6 +103,7 @@ class Dataset:
     weight: FloatArray | None
     query_weight: FloatArray | None
     feature_names: tuple[str, ...]
+    categories: dict[int, tuple[str, ...]]
     named: bool
     doc_ids: Array | None
     source_rows: IntArray | None
@@ -113,16 +119,16 @@ class Dataset:
         *,
         feature_names: Sequence[str] | None = None,
         doc_ids: Sequence[Any] | Array | None = None,
+        categorical: Sequence[str | int] | None = None,
     ) -> None:
-        features, found, aside = as_features(X, "X of Dataset", feature_names)
-        tell_of_columns_aside(aside, "X of Dataset")
-        names = feature_names if found is None else found
-        self._check(features, names, y, qid, weight, query_weight, doc_ids)
+        features = as_features(X, "X of Dataset", feature_names, categorical)
+        tell_of_columns_aside(features.aside, "X of Dataset")
+        if features.names is None and feature_names is not None:
+            features = features._replace(names=tuple(feature_names))
+        self._check(features, y, qid, doc_ids, weight, query_weight)
 
     @classmethod
-    def of_features(
-        cls, features: Features, y: Any, qid: Any, weight: Any = None, query_weight: Any = None
-    ) -> Dataset:
+    def of_features(cls, features: Features, y: Any, qid: Any, *weights: Any, doc_ids: Any = None) -> Dataset:
         """Make a data set of what `as_features` gave; whoever asked for it knows what was left aside.
 
         Examples
@@ -133,20 +139,14 @@ class Dataset:
         ('a',)
         """
         data = cls.__new__(cls)
-        data._check(features.values, features.names, y, qid, weight, query_weight, None)
+        data._check(features, y, qid, doc_ids, *weights)
         return data
 
     def _check(
-        self,
-        features: FeatureArray,
-        names: Sequence[str] | None,
-        y: Any,
-        qid: Any,
-        weight: Any,
-        query_weight: Any,
-        doc_ids: Any,
+        self, given: Features, y: Any, qid: Any, doc_ids: Any, weight: Any = None, query_weight: Any = None
     ) -> None:
         """Check what belongs to the features, and become a data set of it."""
+        features, names = given.values, given.names
         rows = len(features)
         order, offsets, qids = group_rows(check_ids(qid, "qid of Dataset", rows))
         if order is None and not is_immutable(features):
@@ -161,6 +161,7 @@ class Dataset:
             query_weight=check_query_weights(query_weight, qids),
             feature_names=check_names(names, features.shape[1]),
             named=names is not None,
+            categories=dict(given.categories),
             doc_ids=None if doc_ids is None else check_ids(doc_ids, "doc_ids of Dataset", rows, blank=True),
         )
 
@@ -295,6 +296,7 @@ class Dataset:
             query_weight=None if self.query_weight is None else self.query_weight[chosen],
             feature_names=self.feature_names,
             named=self.named,
+            categories=self.categories,
             doc_ids=None if self.doc_ids is None else self.doc_ids[rows],
             dropped_queries=self.dropped_queries,
         )

@@ -24,6 +24,8 @@ def fingerprint(data: Dataset) -> str:
     """
     total = 0
     head = str((data.n_features, data.weight is None, data.query_weight is None)).encode()
+    if data.categories:  # of which the matrix has only the places
+        head += repr(sorted(data.categories.items())).encode("utf-8", "backslashreplace")
     bounds = data.offsets.tolist()
     for q, name in enumerate(data.qids.tolist()):
         rows = slice(bounds[q], bounds[q + 1])

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from mcrank.arrays import FeatureArray
+from mcrank.data.categories import Categories, joined
 from mcrank.data.columns import object_array
 from mcrank.data.dataset import Dataset
 from mcrank.data.ids import join_ids
+from mcrank.data.tables import Features
 from mcrank.errors import DataError
 
 
@@ -40,17 +42,17 @@ def merge(parts: list[Dataset], same_query: str) -> Dataset:
                     f"query {q!r} has weights {by_query[q]:g} and {weight:g} in two parts of merge."
                 )
     documented = any(part.doc_ids is not None for part in parts)
-    X = np.concatenate(features)
+    matrices, categories = joined(features, model.feature_names, "merge")
+    X = np.concatenate(matrices)
     X.setflags(write=False)
-    data = Dataset(
-        X,
+    data = Dataset.of_features(
+        Features(X, model.feature_names, (), categories),
         np.concatenate([part.y for part in parts]),
         np.repeat(object_array(ids), np.concatenate([part.sizes for part in parts])),
         np.concatenate([np.ones(len(p)) if p.weight is None else p.weight for p in parts])
         if weighted
         else None,
         by_query if query_weighted else None,
-        feature_names=model.feature_names,
         doc_ids=join_ids(
             [
                 (title, np.full(len(p), "", object) if p.doc_ids is None else p.doc_ids)
@@ -66,10 +68,10 @@ def merge(parts: list[Dataset], same_query: str) -> Dataset:
     return data
 
 
-def _merged_features(parts: list[Dataset]) -> tuple[Dataset, list[FeatureArray]]:
-    """The part that names the features, and the matrices of all in its order."""
+def _merged_features(parts: list[Dataset]) -> tuple[Dataset, list[tuple[FeatureArray, Categories]]]:
+    """The part that names the features, and the matrices and categories of all in its order."""
     model = next((part for part in parts if part.named), parts[0])
-    features = []
+    features: list[tuple[FeatureArray, Categories]] = []
     for number, part in enumerate(parts):
         if part.n_features != model.n_features:
             raise DataError(
@@ -77,7 +79,7 @@ def _merged_features(parts: list[Dataset]) -> tuple[Dataset, list[FeatureArray]]
                 f"{model.n_features}; parts must agree in their features."
             )
         if not part.named or part.feature_names == model.feature_names:
-            features.append(part.X)
+            features.append((part.X, part.categories))
             continue
         places = {name: j for j, name in enumerate(part.feature_names)}
         missing = [name for name in model.feature_names if name not in places]
@@ -86,7 +88,9 @@ def _merged_features(parts: list[Dataset]) -> tuple[Dataset, list[FeatureArray]]
                 f"part {number} of merge has other features than the first: no {missing[0]!r}; parts must "
                 "agree in their names."
             )
-        features.append(part.X[:, [places[name] for name in model.feature_names]])
+        at = [places[name] for name in model.feature_names]
+        own = {j: part.categories[f] for j, f in enumerate(at) if f in part.categories}
+        features.append((part.X[:, at], own))
     return model, features
 
 

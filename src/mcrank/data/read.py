@@ -25,6 +25,7 @@ def read(
     doc_id: Any = None,
     weight: Any = None,
     features: Sequence[str] | None = None,
+    categorical: Sequence[str | int] | None = None,
     first_index: int = 1,
     n_features: int | None = None,
     max_features: int = 100_000,
@@ -49,6 +50,10 @@ def read(
         The same for document ids (found as ``doc_id`` or ``docid``) and row weights (never guessed).
     features : sequence of str, optional
         Feature columns of a table; by default all others, except those with one of the names above.
+    categorical : sequence of str or int, optional
+        Features, by name or number from 0, that hold categories and no numbers; in CSV they are taken as they
+        are written. Columns of a table that its library calls categories, or whose values are texts that look
+        like no numbers, are known without.
     first_index : {1, 0}
         Number of the first feature in LETOR text.
     n_features : int, optional
@@ -92,7 +97,7 @@ def read(
     for name, value in (("n_features", n_features), ("n_jobs", n_jobs)):
         if value is not None:
             check_number(name, value, 1, 1 << 24)
-    columns = Columns(qid, grade, doc_id, weight, features)
+    columns = Columns(qid, grade, doc_id, weight, features, check_keys(categorical))
     if not isinstance(source, (str, os.PathLike)) and (is_table(source) or is_sparse(source)):
         if cache:
             raise OptionError("cache of read needs a file; a table in memory has no place beside it.")
@@ -111,14 +116,18 @@ def read(
             "n_features": n_features,
             "max_features": max_features,
             "absent": absent,
-        }
+        } | ({} if categorical is None else {"categorical": columns.categorical})
 
         def load() -> Dataset:
+            from mcrank.data.alignment import learned
             from mcrank.data.letor import LetorOptions, read_letor
 
-            return read_letor(files, LetorOptions(**options), threads(n_jobs, files), progress)
+            found = read_letor(files, LetorOptions(**options), threads(n_jobs, files), progress)
+            return learned(found, columns.categorical, "categorical of read")
     else:
         options = {"unjudged": unjudged, **vars(columns)}
+        if categorical is None:
+            del options["categorical"]  # as caches have it that were made before there were categories
 
         def load() -> Dataset:
             return read_table_files(files, columns, unjudged)
@@ -130,6 +139,19 @@ def read(
     from mcrank.data.cache import cached
 
     return cached(files, options, load, cache)
+
+
+def check_keys(categorical: Any) -> list[str | int] | None:
+    """Return names or numbers of features, or raise `OptionError`."""
+    if categorical is None:
+        return None
+    keys = [] if isinstance(categorical, (str, bytes)) else list(categorical)
+    if not keys or not all(isinstance(k, (str, numbers.Integral)) and not isinstance(k, bool) for k in keys):
+        raise OptionError(
+            f"categorical of read must be names or numbers of features, such as ['brand', 3], got "
+            f"{categorical!r}."
+        )
+    return [k if isinstance(k, str) else int(k) for k in keys]
 
 
 def check_letor_columns(columns: Columns, where: str = "read") -> None:

@@ -15,11 +15,11 @@ import numpy as np
 
 from mcrank.arrays import FeatureArray
 from mcrank.data.batches import Batch, Piece, Progress, Purpose, between
-from mcrank.data.columns import to_numbers
+from mcrank.data.columns import foreign_errors, to_numbers
 from mcrank.data.ids import column_ids
 from mcrank.data.table_files import table_format
 from mcrank.data.table_sets import Columns, chosen_features, roles_of
-from mcrank.data.tables import Table, foreign_errors
+from mcrank.data.tables import Table
 from mcrank.errors import DataError
 from mcrank.memory import scratch_array
 
@@ -181,7 +181,7 @@ def table_batches(
 
 def _arrow(file: _File, head: Heading, piece: Piece) -> Iterator[Batch]:
     for table in file.rows(head.needed, piece.start, piece.stop):
-        X = table.matrix([table.place(name) for name in head.features])
+        X = table.numbers([table.place(name) for name in head.features])
         yield _batch(X, *_roles(table, head, len(X)))
 
 
@@ -194,7 +194,7 @@ def _parquet(file: _File, head: Heading, piece: Piece) -> Iterator[Batch]:
         for first in range(0, X.shape[1], _COLUMNS):
             names, at = head.features[first : first + _COLUMNS], 0
             for table in file.rows(names, low, high):
-                part = table.matrix([table.place(name) for name in names])
+                part = table.numbers([table.place(name) for name in names])
                 X[at : at + len(part), first : first + len(names)] = part
                 at += len(part)
         named = [name for name in head.roles.values() if name is not None]

@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from mcrank.data.columns import shown
+from mcrank.data.columns import foreign_errors, shown
 from mcrank.data.sources import open_bytes, open_text
-from mcrank.data.tables import Table, foreign_errors
+from mcrank.data.tables import Table
 from mcrank.errors import DataError
 
 _FORMATS = {
@@ -59,7 +59,8 @@ def open_table(path: Path, ids: Callable[[Sequence[str], str], Collection[str]])
             as_text = ids(names, str(path))
         # Each library has its own errors for a damaged file; the caller needs one.
         with foreign_errors(f"{path} cannot be read as {form}"):
-            return Table(opener(path, form, {name: name in as_text for name in names}), str(path))
+            nulls = _NULLS if form in _SEPARATORS else _NULLS[:1]
+            return Table(opener(path, form, {name: name in as_text for name in names}), str(path), nulls)
     raise DataError(f"{path} needs a table library ({', '.join(tried)}): pip install 'mcrank[tables]'.")
 
 

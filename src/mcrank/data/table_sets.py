@@ -9,13 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from mcrank.arrays import Array, FeatureArray
+from mcrank.arrays import Array
+from mcrank.data.categories import Keys, features_of, joined
 from mcrank.data.checks import check_count, check_numbers
 from mcrank.data.columns import Column, to_numbers
 from mcrank.data.dataset import Dataset
 from mcrank.data.ids import IdArray, check_ids, column_ids, ids_of_texts, join_ids
 from mcrank.data.table_files import is_text, open_table
-from mcrank.data.tables import DOC_NAMES, GRADE_NAMES, QID_NAMES, Table, as_features, is_sparse
+from mcrank.data.tables import (
+    DOC_NAMES,
+    GRADE_NAMES,
+    QID_NAMES,
+    Features,
+    Table,
+    as_features,
+    is_sparse,
+)
 from mcrank.errors import DataError
 
 
@@ -28,33 +37,38 @@ class Columns:
     doc_id: Any = None
     weight: Any = None
     features: Sequence[str] | None = None
+    categorical: Keys | None = None
 
-    def ids(self, names: Sequence[str], where: str) -> set[str]:
-        """Names of the columns that hold ids."""
+    def texts(self, names: Sequence[str], where: str) -> set[str]:
+        """Names of the columns that hold ids, or categories by the word of the caller."""
         found = (
             _find(names, self.qid, QID_NAMES, "qid", where),
             _find(names, self.doc_id, DOC_NAMES, "doc_id", where),
         )
-        return {name for name in found if name is not None}
+        categories = {key for key in self.categorical or () if isinstance(key, str) and key in names}
+        return {name for name in found if name is not None} | categories
 
 
 def read_table_files(files: Sequence[Path], columns: Columns, unjudged: str) -> Dataset:
     """Read files of one table format, with the same columns, as one data set."""
-    parts = [open_table(path, columns.ids) for path in files]
+    parts = [open_table(path, columns.texts) for path in files]
     return _dataset(parts, columns, unjudged, as_written=is_text(files[0]))
 
 
-def read_to_score(files: Sequence[Path], features: Sequence[str] | None) -> Dataset | FeatureArray:
+def read_to_score(
+    files: Sequence[Path], features: Sequence[str] | None, categorical: Keys | None = None
+) -> Dataset | Features:
     """Read table files for their features alone: grades are not looked at, and need not be there.
 
     Where there are query ids it is a `Dataset` (some rankers score by query), whose grades are 0.
     """
-    parts = [open_table(path, Columns().ids) for path in files]
+    parts = [open_table(path, Columns(categorical=categorical).texts) for path in files]
     grades = np.zeros(sum(part.rows for part in parts), dtype=np.int64)
     with_ids = _find(parts[0].shown, None, QID_NAMES, "qid", parts[0].where) is not None
-    columns = Columns(None if with_ids else grades, grades, features=features)
+    columns = Columns(None if with_ids else grades, grades, features=features, categorical=categorical)
     found = _dataset(parts, columns, "zero", as_written=is_text(files[0]))
-    return found if with_ids else found.X
+    names = found.feature_names if found.named else None
+    return found if with_ids else Features(found.X, names, (), found.categories)
 
 
 def read_table(source: Any, columns: Columns, unjudged: str) -> Dataset:
@@ -132,12 +146,14 @@ def _dataset(parts: list[Table], columns: Columns, unjudged: str, *, as_written:
         return np.concatenate([values.astype(np.float64) for values in found])
 
     names = [first.shown[j] for j in chosen]
-    matrices = [part.matrix([part.place(name) for name in names]) for part in parts]
-    X = matrices[0] if len(matrices) == 1 else np.concatenate(matrices)
-    given = first.text_names(chosen)
-    return judged_dataset(
-        X, numbers("grade"), ids("qid"), unjudged, numbers("weight"), ids("doc_id"), feature_names=given
+    asked = features_of(columns.categorical or (), names, "categorical of read")
+    found = [part.matrix([part.place(name) for name in names], asked) for part in parts]
+    matrices, categories = (
+        joined(found, names, first.where) if len(found) > 1 else ([found[0][0]], found[0][1])
     )
+    X = matrices[0] if len(matrices) == 1 else np.concatenate(matrices)
+    given = Features(X, first.text_names(chosen), (), categories)
+    return judged_dataset(given, numbers("grade"), ids("qid"), unjudged, numbers("weight"), ids("doc_id"))
 
 
 def chosen_features(first: Table, features: Sequence[str] | None, taken: list[int]) -> list[int]:
@@ -166,31 +182,23 @@ def _read_sparse(matrix: Any, columns: Columns, unjudged: str) -> Dataset:
             raise DataError(
                 f"a sparse matrix has no columns with names; give {option}= as an array of its rows."
             )
-    X = as_features(matrix, "the sparse matrix").values
+    given = as_features(matrix, "the sparse matrix", None, columns.categorical)
+    X = given.values
     weight = None if columns.weight is None else check_numbers(columns.weight, "weight of read")
     docs = columns.doc_id
     return judged_dataset(
-        X,
+        given._replace(names=None if columns.features is None else tuple(columns.features)),
         check_numbers(columns.grade, "grade of read"),
         check_ids(columns.qid, "qid of Dataset", len(X)),
         unjudged,
         weight,
         None if docs is None else check_ids(docs, "doc_ids of Dataset", len(X), blank=True),
-        feature_names=columns.features,
     )
 
 
-def judged_dataset(
-    X: FeatureArray,
-    y: Any,
-    qid: Any,
-    unjudged: str,
-    weight: Any,
-    doc_ids: Any,
-    *,
-    feature_names: Sequence[str] | None,
-) -> Dataset:
+def judged_dataset(features: Features, y: Any, qid: Any, unjudged: str, weight: Any, doc_ids: Any) -> Dataset:
     """Make a data set whose rows without a grade (NaN or negative) are errors, count as 0, or are dropped."""
+    X = features.values
     for name, values in (("grade", y), ("weight", weight)):
         if values is not None:
             check_count(values, f"{name} of Dataset", len(X))
@@ -208,4 +216,4 @@ def judged_dataset(
             doc_ids = None if doc_ids is None else doc_ids[keep]
     # Nobody else has this matrix, so it need not be copied.
     X.setflags(write=False)
-    return Dataset(X, y, qid, weight, feature_names=feature_names, doc_ids=doc_ids)
+    return Dataset.of_features(features._replace(values=X), y, qid, weight, doc_ids=doc_ids)

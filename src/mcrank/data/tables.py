@@ -10,14 +10,17 @@ from __future__ import annotations
 import contextlib
 import importlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mcrank.arrays import Array, FeatureArray
-from mcrank.data.columns import Column, missing_rows, object_array, refuse_masked, to_numbers
-from mcrank.errors import DataError, McrankError, did_you_mean
+from mcrank.data.categories import Categories, Keys, encode, features_of, is_category, whole_numbers
+from mcrank.data.columns import Column, foreign_errors, missing_rows, object_array, refuse_masked, to_numbers
+from mcrank.data.matrices import HINT, as_float32, dense, of_array
+from mcrank.errors import DataError, did_you_mean
 
 QID_NAMES = ("qid", "query_id", "queryid")
 GRADE_NAMES = ("label", "grade", "relevance")
@@ -30,29 +33,39 @@ _INDEX_NAME = re.compile(r"__index_level_\d+__")
 
 # Columns copied to the row-major matrix together: a cache line of float32.
 _COLUMN_BLOCK = 16
-# Rows looked at or converted at a time: no temporary as large as the matrix.
-_ROW_BLOCK = 16384
 # Values of a frame that are worth a temporary: each column taken by itself costs 50 microseconds.
 _SMALL = 1 << 18
-_HINT = "leave it out, or give it as numbers (categories: one column of 0 and 1 for each)"
+_NOTHING = frozenset([""])
 
 
 class Features(NamedTuple):
-    """A feature matrix (float32, C-contiguous), the names of its columns (None where they have none), and
-    the names of columns left aside because they are called like an id or a grade and nobody chose them.
+    """A feature matrix (float32, C-contiguous), the names of its columns (None where they have none), the
+    names of columns left aside because they are called like an id or a grade and nobody chose them, and those
+    of the categories whose codes some columns hold.
     """
 
     values: FeatureArray
     names: tuple[str, ...] | None
     aside: tuple[str, ...] = ()
+    categories: Categories = MappingProxyType({})
 
 
-def as_features(X: Any, where: str, wanted: Sequence[str] | None = None) -> Features:
+def as_features(
+    X: Any,
+    where: str,
+    wanted: Sequence[str] | None = None,
+    categorical: Keys | None = None,
+    texts: Collection[int] = (),
+) -> Features:
     """Turn a table, an array, a sparse matrix or nested lists into a feature matrix, or raise `DataError`.
 
     In a table whose columns have names, those named like an id or a grade (`ROLE_NAMES`) are left aside, and
     with ``wanted`` its columns are taken by these names, in this order; others are not looked at. Without
     names every column counts, in its place. The matrix may be the caller's own memory.
+
+    Columns of a table that hold categories become codes (`mcrank.data.categories`), those named or numbered
+    in ``categorical`` whatever they hold, those numbered in ``texts`` if they hold texts, also such as look
+    like numbers.
 
     Examples
     --------
@@ -64,15 +77,33 @@ def as_features(X: Any, where: str, wanted: Sequence[str] | None = None) -> Feat
     >>> as_features([[1.0, 2.0]], "X", wanted=["a"]).names is None
     True
     """
+    if isinstance(X, Features):
+        return X
     if is_sparse(X):
-        return Features(_dense(X, where), None)
+        return _numbered(dense(X, where), where, wanted, categorical)
     if not is_table(X):
-        return Features(_of_array(X, where), None)
+        return _numbered(of_array(X, where), where, wanted, categorical)
     table = Table(X, where)
     chosen = table.feature_columns(wanted)
     names = table.text_names(chosen)
     aside = () if wanted is not None else tuple(name for name in table.shown if name.lower() in ROLE_NAMES)
-    return Features(table.matrix(chosen), names, aside)
+    shown = [table.shown[j] for j in chosen]
+    asked = features_of(categorical or (), shown, f"categorical of {where}")
+    asked += [j for j in texts if j < len(chosen) and table.column(chosen[j]).values.dtype.kind in "OUT"]
+    values, categories = table.matrix(chosen, asked)
+    return Features(values, names, aside, categories)
+
+
+def _numbered(
+    values: FeatureArray, where: str, names: Sequence[str] | None, categorical: Keys | None
+) -> Features:
+    """A matrix of numbers, some of which stand for categories."""
+    names = [f"f{j + 1}" for j in range(values.shape[1])] if names is None else list(names)
+    categories: dict[int, tuple[str, ...]] = {}
+    for f in features_of(categorical or (), names, f"categorical of {where}"):
+        values = values if categories else values.copy()
+        values[:, f], categories[f] = whole_numbers(values[:, f], f"feature {f} of {where}")
+    return Features(values, None, (), categories)
 
 
 def is_table(source: Any) -> bool:
@@ -99,23 +130,12 @@ def _is_lazy(source: Any) -> bool:
     )
 
 
-@contextlib.contextmanager
-def foreign_errors(what: str) -> Iterator[None]:
-    """Turn whatever a library raises on damaged or odd data into `DataError`."""
-    try:
-        yield
-    except McrankError:
-        raise
-    except Exception as error:
-        first = next(iter(str(error).splitlines()), "") or type(error).__name__
-        raise DataError(f"{what}: {first.rstrip('.')[:300]}.") from None
-
-
 class Table:
     """One way to look at every kind of table: names, and a column by its place as a `Column`."""
 
-    def __init__(self, table: Any, where: str) -> None:
+    def __init__(self, table: Any, where: str, nulls: Collection[str] = _NOTHING) -> None:
         self.where = where
+        self._nulls = nulls  # texts that are no categories
         if _is_lazy(table):
             raise DataError(f"{where} is a lazy frame; call its collect() first (or compute()).")
         with foreign_errors(f"{where} cannot be read as a table"):
@@ -188,22 +208,41 @@ class Table:
             )
         return None
 
-    def matrix(self, places: Sequence[int]) -> FeatureArray:
-        """Some columns as a feature matrix."""
-        whole = None if self._whole is None else self._whole()
+    def matrix(
+        self, places: Sequence[int], categorical: Sequence[int] = ()
+    ) -> tuple[FeatureArray, dict[int, tuple[str, ...]]]:
+        """Some columns as a feature matrix, and the names of its categories: those of ``categorical`` (places
+        among the chosen) hold them whatever they are.
+        """
+        whole = None if self._whole is None or categorical else self._whole()
         if whole is not None:
             whole = whole if list(places) == list(range(len(self.names))) else whole[:, list(places)]
-            return _as_float32(whole, self.where, titles=[self.title(place) for place in places])
+            return as_float32(whole, self.where, titles=[self.title(place) for place in places]), {}
         X = np.empty((self.rows, len(places)), dtype=np.float32)
+        categories: dict[int, tuple[str, ...]] = {}
         for start in range(0, len(places), _COLUMN_BLOCK):
-            block = places[start : start + _COLUMN_BLOCK]
-            X[:, start : start + len(block)] = np.array([self._numbers(place) for place in block]).T
+            block = range(start, min(start + _COLUMN_BLOCK, len(places)))
+            found = [self._feature(places[j], j in categorical) for j in block]
+            X[:, block.start : block.stop] = np.array([values for values, _ in found]).T
+            categories |= {j: names for j, (_, names) in zip(block, found, strict=True) if names is not None}
+        return X, categories
+
+    def numbers(self, places: Sequence[int]) -> FeatureArray:
+        """Some columns as a feature matrix, where categories cannot be told: not all rows are here."""
+        X, categories = self.matrix(places)
+        for j in categories:
+            raise DataError(
+                f"{self.title(places[j])} is not numeric: it holds categories, which a scan cannot know "
+                "before it has read all of them; use mcrank.read, or leave it out."
+            )
         return X
 
-    def _numbers(self, place: int) -> FeatureArray:
-        title = self.title(place)
-        values = to_numbers(self.column(place), title, _HINT)
-        return _as_float32(values, title)
+    def _feature(self, place: int, categorical: bool) -> tuple[FeatureArray, tuple[str, ...] | None]:
+        """One column as numbers, or as codes of categories with the names of those."""
+        title, column = self.title(place), self.column(place)
+        if categorical or is_category(column):
+            return encode(column, title, self._nulls)
+        return as_float32(to_numbers(column, title, HINT), title), None
 
 
 def _opened(table: Any, where: str) -> tuple[list[Any], Callable[[int], Column], Callable[[], Any] | None]:
@@ -329,63 +368,3 @@ def _of_polars(series: Any) -> Column:
     if str(series.dtype).endswith("Int128"):  # NumPy has no such integers
         return Column(object_array(series.to_list()), missing)
     return Column(np.asarray(series.to_numpy()), missing, categorical)
-
-
-def _of_array(X: Any, where: str) -> FeatureArray:
-    if not isinstance(X, np.ndarray) and hasattr(X, "to_numpy"):
-        raise _not_2d(where, 1)  # a series of a table library
-    refuse_masked(X, where)
-    try:
-        given = np.asarray(X)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{where} must be a matrix of numbers: {error}.") from None
-    if given.dtype.names is not None:
-        raise DataError(
-            f"{where} is an array of records; give a mapping of its fields: {{name: X[name], ...}}."
-        )
-    if given.ndim != 2:
-        raise _not_2d(where, given.ndim)
-    if 0 in given.shape:
-        raise DataError(f"{where} is empty: {given.shape[0]} rows, {given.shape[1]} features.")
-    given = to_numbers(Column(given), where, _HINT)
-    return _as_float32(given, where)
-
-
-def _not_2d(where: str, found: int) -> DataError:
-    hint = ". Reshape your data: X.reshape(-1, 1) makes one feature of it" if found == 1 else ""
-    return DataError(f"{where} must have 2 dimensions (rows, features), got {found}{hint}.")
-
-
-def _dense(X: Any, where: str) -> FeatureArray:
-    """A sparse matrix as a dense one: what it leaves out is 0, not missing."""
-    with foreign_errors(f"{where} cannot be read as a sparse matrix"):
-        rows = X.tocsr()
-    if rows.ndim != 2 or 0 in rows.shape:
-        raise DataError(f"{where} must have rows and features, got shape {rows.shape}.")
-    features = np.empty(rows.shape, dtype=np.float32)
-    for start in range(0, rows.shape[0], _ROW_BLOCK):
-        with foreign_errors(f"{where} cannot be read as a sparse matrix"):
-            block = rows[start : start + _ROW_BLOCK].toarray()
-        block = to_numbers(Column(block), where, _HINT)
-        features[start : start + _ROW_BLOCK] = _as_float32(block, where, first_row=start)
-    return features
-
-
-def _as_float32(
-    given: Array, where: str, *, titles: Sequence[str] | None = None, first_row: int = 0
-) -> FeatureArray:
-    """Numbers as C-contiguous float32; one that does not fit is `DataError`."""
-    with np.errstate(over="ignore") if given.dtype != np.float32 else contextlib.nullcontext():
-        values: FeatureArray = np.ascontiguousarray(given, dtype=np.float32)
-    for start in range(0, len(values), _ROW_BLOCK):
-        bad = np.isinf(values[start : start + _ROW_BLOCK])
-        if not bad.any():
-            continue
-        row, *rest = (int(i) for i in np.argwhere(bad)[0])
-        what = titles[rest[0]] if titles else where
-        column = f", column {rest[0]}" if rest and not titles else ""
-        raise DataError(
-            f"{what} has {float(given[(start + row, *rest)])!r} at row {first_row + start + row}{column}; "
-            "values must fit float32 (use NaN or null for a missing value)."
-        )
-    return values

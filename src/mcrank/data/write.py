@@ -23,7 +23,7 @@ def write(data: Dataset, path: StrPath, *, sparse: bool = False) -> None:
 
     Each value has the fewest digits that give back the same float32. Features are numbered from 1. Weights
     and feature names have no place in LETOR text and are left out. An id that would not be read back as the
-    same text is refused.
+    same text is refused, and so are categories.
 
     Parameters
     ----------
@@ -45,6 +45,9 @@ def write(data: Dataset, path: StrPath, *, sparse: bool = False) -> None:
     2 qid:a 1:0.1 2:0 #docid = A
     0.5 qid:a 1:nan 2:2 #docid = B
     """
+    if data.categories:
+        names = ", ".join(repr(data.feature_names[f]) for f in data.categories)
+        raise DataError(f"LETOR text has numbers alone, and this data has categories: {names}.")
     ids = [_word(q, "query id") for q in data.qids.tolist()]
     with replaced_file(path, compress=True) as stream:
         for q in range(data.n_queries):

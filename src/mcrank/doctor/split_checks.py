@@ -23,7 +23,7 @@ _TELLING_VALUES = 3  # other than 0; rows of fewer coincide by nature
 def check_pair(a: Dataset, b: Dataset, where: str) -> list[Finding]:
     """Compare two splits as a ranker trained on the first would meet the second; ``where`` names both."""
     try:
-        b = aligned(b, a.feature_names, a.named, "the second split", "the first")
+        b = aligned(b, a.feature_names, a.named, a.categories, "the second split", "the first")
     except DataError:
         return [_unlike(a, b, where)]
     return [*_leakage(a, b, where), *_drift(a, b, where)]

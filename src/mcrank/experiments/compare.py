@@ -184,7 +184,7 @@ class Stage:
             names = first.feature_names
             for part, data in parts._asdict().items():
                 if data is not None:
-                    found = aligned(data, names, first.named, f"the {part} part of {name}", "compare")
+                    found = aligned(data, names, first.named, None, f"the {part} part of {name}", "compare")
             tests.append(found)
         return Stage(facts, tests)
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mcrank.arrays import Array, FeatureArray, FloatArray
-from mcrank.kernels import kernel, step
-from mcrank.scorers.forest.block_kernels import TreeArrays
+from mcrank.kernels import kernel
+from mcrank.scorers.forest.block_kernels import TreeArrays, goes_left
 from mcrank.scorers.forest.forest import Forest
 
 
@@ -67,11 +67,6 @@ def _weights(longest: int) -> FloatArray:
     return out
 
 
-@step()
-def _goes_left(x: float, node: int, trees: TreeArrays) -> bool:
-    return x <= trees.threshold[node] or (x != x and trees.missing_left[node] == 1)
-
-
 @kernel()
 def compare_rows(
     X: Array, reference: Array, trees: TreeArrays, weights: Array, walk: Walk, out: Array
@@ -98,7 +93,7 @@ def compare_rows(
                 n = first + walk.node[held]
                 while trees.feature[n] >= 0:
                     f = trees.feature[n]
-                    mine, other = _goes_left(X[row, f], n, trees), _goes_left(reference[f], n, trees)
+                    mine, other = goes_left(X[row, f], n, trees), goes_left(reference[f], n, trees)
                     left = other if owner_of[f] == 2 else mine
                     if mine != other and owner_of[f] == 0:
                         walk.node[held] = trees.left[n] if other else trees.right[n]

@@ -2,7 +2,8 @@
 
 A forest changes only at its thresholds, so the nearest value that swaps the rows is found exactly: of the two
 values next to each threshold (the threshold itself, and the next float32 above it) the one nearest to the
-row's own. A linear map rises or falls with each feature, so bisection over the float32 numbers is exact too.
+row's own. Categories have no distance: of those that swap the rows the one is taken that moves the score
+least. A linear map rises or falls with each feature, so bisection over the float32 numbers is exact too.
 Nets, and blends that hold other things than forests, are searched on a grid first: a change they report swaps
 the rows, but a nearer one between two values of the grid may be missed.
 
@@ -11,7 +12,8 @@ Every change is verified with the scorer itself before it is reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -43,19 +45,20 @@ class Change(NamedTuple):
         ``"a"`` or ``"b"``: the row that changes.
     feature : str
         Name of the feature.
-    before, after : float
-        Its value, and the nearest one with which the rows are swapped.
+    before, after : float or str
+        Its value, and the nearest one with which the rows are swapped; names of categories.
     size : float
         How large the change is, to compare features: in thresholds crossed, as a share of all thresholds of
-        the feature, for forests; in scaled units (standard deviations, as a rule) otherwise.
+        the feature, for forests, where another category counts 1; in scaled units (standard deviations, as a
+        rule) otherwise.
     exact : bool
         Whether it is certain that no smaller change of this feature does.
     """
 
     row: str
     feature: str
-    before: float
-    after: float
+    before: float | str
+    after: float | str
     size: float
     exact: bool
 
@@ -101,12 +104,19 @@ class Company(NamedTuple):
 
 
 def smallest_changes(
-    scorer: Scorer, head: Head, row: FeatureArray, bound: float, rises: bool, score: Score | None = None
+    scorer: Scorer,
+    head: Head,
+    row: FeatureArray,
+    bound: float,
+    rises: bool,
+    score: Score | None = None,
+    categories: Mapping[int, int] = MappingProxyType({}),
 ) -> list[Found]:
     """Return for each feature that can do it the nearest value with which the score of a row passes a bound.
 
     With ``rises`` the score must come to lie above the bound, else below. A missing value has no distance
-    from others and is left alone. ``score`` scores copies of the row, where the scorer alone does not.
+    from others and is left alone. ``score`` scores copies of the row, where the scorer alone does not, and
+    ``categories`` says how many there are of features that hold some.
     """
     score = score or (lambda rows: head.rank(scorer.raw(rows)))
 
@@ -122,13 +132,32 @@ def smallest_changes(
         else:
             scores = score(_inside_intervals(row, steps))
         likely = scores > bound - _CLOSE if rises else scores < bound + _CLOSE
-        return _step_changes(row, score, passes, steps, likely)
+        found = _step_changes(row, score, passes, steps, likely)
+        for f, count in categories.items():
+            found += _category_change(row, f, count, score, passes)
+        return sorted(found, key=lambda one: one.feature)
     if isinstance(scorer, Linear):
         spread = scorer.scaling.factor * (scorer.weights != 0.0)
         return _line_changes(row, score, passes, spread, np.array([np.inf]), True)
     spread = _spread(scorer)
     near, far = 1e-3, 16.0
     return _line_changes(row, score, passes, spread, near * (far / near) ** np.linspace(0, 1, _GRID), False)
+
+
+def _category_change(
+    row: FeatureArray, f: int, count: int, score: Score, passes: Callable[[FloatArray], BoolArray]
+) -> list[Found]:
+    """The category that passes the bound and moves the score least, if there is one."""
+    if not np.isfinite(row[f]):
+        return []
+    rows = np.repeat(row[None], count, axis=0)
+    rows[:, f] = np.arange(count)
+    scores = score(rows)
+    good = np.flatnonzero(passes(scores))
+    if not len(good):
+        return []
+    moved = np.abs(scores[good] - scores[int(row[f])])
+    return [Found(f, float(good[int(np.argmin(moved))]), 1.0, True)]
 
 
 def _all_steps(scorer: Scorer) -> Steps | None:

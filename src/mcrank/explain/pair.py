@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from mcrank.arrays import FeatureArray
+from mcrank.data.categories import Categories
 from mcrank.explain.changes import TIED, Change, Company, smallest_changes
 from mcrank.explain.contributions import Setting, score_contributions
 from mcrank.scorers.base import Scorer
 from mcrank.scorers.heads import Head
 from mcrank.texts import printable
 
+Value = float | str  # a number, or the name of a category
 _NAMED = 3  # features a sentence names
 
 
@@ -30,7 +33,7 @@ class PairExplanation:
         What each feature makes of score A - score B, in units of the score (grades, for rankers whose score
         is an expected grade), largest first; they add up to the difference. Between B and A all features that
         are equal have exactly 0.
-    values : dict of str to (float, float)
+    values : dict of str to (float, float), or of (str, str) for categories
         Values of A and B; NaN is a missing value.
     changes : tuple of Change
         For each feature of A and of B that can do it alone, the smallest change that swaps them; smallest
@@ -52,7 +55,7 @@ class PairExplanation:
 
     scores: tuple[float, float]
     contributions: dict[str, float]
-    values: dict[str, tuple[float, float]]
+    values: dict[str, tuple[Value, Value]]
     changes: tuple[Change, ...]
     unit: str = "score"
     names: tuple[str, str] = field(default=("A", "B"))
@@ -100,7 +103,9 @@ class PairExplanation:
 
     def _values(self, name: str, sign: float) -> str:
         ours, theirs = self.values[name] if sign > 0 else self.values[name][::-1]
-        ours_text, theirs_text = ("missing" if math.isnan(v) else f"{v:.4g}" for v in (ours, theirs))
+        ours_text, theirs_text = (
+            value_text(v) if isinstance(v, str) or math.isnan(v) else f"{v:.4g}" for v in (ours, theirs)
+        )
         return f"{printable(name)} ({ours_text} against {theirs_text})"
 
     def _swap(self, above: str, below: str) -> str:
@@ -134,15 +139,19 @@ class PairExplanation:
 def change_text(change: Change, changed: str, subject: str) -> str:
     """Say a change in a few words; whose feature it is only where it is not the subject's."""
     whose = "" if changed == subject else f" of {changed}"
-    side = "or more" if change.after > change.before else "or less"
-    return (
-        f"{printable(change.feature)}{whose} at {value_text(change.after)} {side} instead of "
-        f"{value_text(change.before)}"
-    )
+    before, after = change.before, change.after
+    side = " or less"
+    if isinstance(before, str) or isinstance(after, str):
+        side = ""
+    elif after > before:
+        side = " or more"
+    return f"{printable(change.feature)}{whose} at {value_text(after)}{side} instead of {value_text(before)}"
 
 
-def value_text(value: float) -> str:
+def value_text(value: Value) -> str:
     """Return a feature's value as it is said, in as many digits as tell it apart; NaN is missing."""
+    if isinstance(value, str):
+        return printable(value)
     return "missing" if math.isnan(value) else str(np.float32(value))
 
 
@@ -150,8 +159,8 @@ def _number(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value
+def _known(value: Value) -> Value | None:
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def explain_rows(
@@ -162,11 +171,18 @@ def explain_rows(
     feature_names: tuple[str, ...],
     names: tuple[str, str],
     company: Company | None = None,
+    categories: Categories = MappingProxyType({}),
 ) -> PairExplanation:
     """Explain the difference between two rows of the matrices a scorer takes.
 
-    ``company`` is their query, where a change of one row moves all scores.
+    ``company`` is their query, where a change of one row moves all scores, and ``categories`` are the names
+    of what some features hold.
     """
+
+    def told(f: int, value: float) -> Value:
+        return categories[f][int(value)] if f in categories and not math.isnan(value) else value
+
+    counts = {f: len(names) for f, names in categories.items()}
     rows = np.stack([a, b])
     mine, other = head.rank(scorer.raw(rows)).tolist()
     parts = score_contributions(scorer, head, rows[:1], Setting(reference=b)).values[0, 0]
@@ -179,15 +195,15 @@ def explain_rows(
         for word, row, rises, bound in (("a", a, mine < other, other), ("b", b, other < mine, mine)):
             score = None if company is None else company.score("ab".index(word), bound)
             changes += [
-                Change(word, feature_names[f], float(row[f]), after, size, exact)
-                for f, after, size, exact in smallest_changes(scorer, head, row, bound, rises, score)
+                Change(word, feature_names[f], told(f, float(row[f])), told(f, after), size, exact)
+                for f, after, size, exact in smallest_changes(scorer, head, row, bound, rises, score, counts)
             ]
     lower = "b" if mine > other else "a"
     changes.sort(key=lambda change: (change.size, change.row != lower))
     return PairExplanation(
         (mine, other),
         {feature_names[f]: float(parts[f]) for f in order},
-        {feature_names[f]: (float(a[f]), float(b[f])) for f in order},
+        {feature_names[f]: (told(f, float(a[f])), told(f, float(b[f]))) for f in order},
         tuple(changes),
         "score" if head.values is None else "grades",
         names,

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mcrank.arrays import Array, FeatureArray, FloatArray, IntArray
-from mcrank.kernels import kernel, step
-from mcrank.scorers.forest.block_kernels import TreeArrays
+from mcrank.kernels import kernel
+from mcrank.scorers.forest.block_kernels import TreeArrays, goes_left
 from mcrank.scorers.forest.forest import Forest
 
 
@@ -34,7 +34,7 @@ class Ranges(NamedTuple):
 
 
 def steps_of(forest: Forest) -> Steps:
-    """Return the thresholds of every feature of a forest.
+    """Return the thresholds of every feature of a forest; one of categories has none.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def steps_of(forest: Forest) -> Steps:
     >>> steps.thresholds.tolist(), steps.offsets.tolist()
     ([3.0], [0, 0, 1])
     """
-    inner = np.flatnonzero(forest.feature >= 0)
+    inner = np.flatnonzero((forest.feature >= 0) & (forest.category_set < 0))
     feature, threshold = forest.feature[inner].astype(np.int64), forest.threshold[inner] + np.float32(0)
     order = np.lexsort((threshold, feature))
     feature, threshold = feature[order], threshold[order]
@@ -74,11 +74,6 @@ def forest_profiles(forest: Forest, row: FeatureArray, steps: Steps) -> FloatArr
     return np.cumsum(jumps[:, :-1], axis=1)
 
 
-@step()
-def _goes_left(x: float, node: int, trees: TreeArrays) -> bool:
-    return x <= trees.threshold[node] or (x != x and trees.missing_left[node] == 1)
-
-
 @kernel()
 def find_jumps(row: Array, trees: TreeArrays, steps: Steps, ranges: Ranges, jumps: Array) -> None:
     """Add up by how much outputs change between intervals. IN: row, trees, steps. OUT: ranges, jumps.
@@ -89,12 +84,12 @@ def find_jumps(row: Array, trees: TreeArrays, steps: Steps, ranges: Ranges, jump
         first, output = trees.tree_offsets[t], trees.tree_output[t]
         leaf = first
         while trees.feature[leaf] >= 0:
-            left = _goes_left(row[trees.feature[leaf]], leaf, trees)
+            left = goes_left(row[trees.feature[leaf]], leaf, trees)
             leaf = first + (trees.left[leaf] if left else trees.right[leaf])
         n = first
         while trees.feature[n] >= 0:
             f = trees.feature[n]
-            if ranges.met[f] != t:
+            if ranges.met[f] != t and trees.category_set[n] < 0:
                 ranges.met[f] = t
                 last = steps.offsets[f + 1] - steps.offsets[f]
                 ranges.node[0], ranges.low[0], ranges.high[0] = n, 0, last
@@ -105,7 +100,7 @@ def find_jumps(row: Array, trees: TreeArrays, steps: Steps, ranges: Ranges, jump
                     while trees.feature[m] >= 0:
                         left, right = first + trees.left[m], first + trees.right[m]
                         if trees.feature[m] != f:
-                            m = left if _goes_left(row[trees.feature[m]], m, trees) else right
+                            m = left if goes_left(row[trees.feature[m]], m, trees) else right
                         elif high <= steps.rank[m]:
                             m = left
                         elif low > steps.rank[m]:
@@ -118,4 +113,4 @@ def find_jumps(row: Array, trees: TreeArrays, steps: Steps, ranges: Ranges, jump
                     at = steps.offsets[f] + f
                     jumps[output, at + low] += trees.value[m] - trees.value[leaf]
                     jumps[output, at + high + 1] -= trees.value[m] - trees.value[leaf]
-            n = first + (trees.left[n] if _goes_left(row[f], n, trees) else trees.right[n])
+            n = first + (trees.left[n] if goes_left(row[f], n, trees) else trees.right[n])

@@ -28,7 +28,7 @@ from mcrank.arrays import Array
 from mcrank.explain.pieces import Pieces
 from mcrank.kernels import kernel
 from mcrank.kernels.vectors import product_of_chosen
-from mcrank.scorers.forest.block_kernels import TreeArrays
+from mcrank.scorers.forest.block_kernels import TreeArrays, goes_left
 
 LANES = 16  # rows, or cells of a table, that go through a piece side by side
 
@@ -212,7 +212,10 @@ def _look_up(piece: int, trees: TreeArrays, pieces: Pieces, tables: Tables, bloc
         node = pieces.node[first + b]
         values, threshold = block.columns[trees.feature[node]], trees.threshold[node]
         bit = np.int32(1 << b)
-        if trees.missing_left[node]:
+        if trees.category_set[node] >= 0:
+            for i in range(rows):
+                codes[i] |= np.int32(0) if goes_left(values[i], node, trees) else bit
+        elif trees.missing_left[node]:
             for i in range(rows):
                 codes[i] |= bit if values[i] > threshold else np.int32(0)
         else:
@@ -239,10 +242,9 @@ def _compute(
         lanes = min(LANES, rows - row)
         for b in range(pieces.node_start[piece + 1] - first):
             node = pieces.node[first + b]
-            values, threshold = block.columns[trees.feature[node]], trees.threshold[node]
+            values = block.columns[trees.feature[node]]
             for i in range(lanes):
-                x = values[row + i]
-                left = x <= threshold or (x != x and trees.missing_left[node] == 1)
+                left = goes_left(values[row + i], node, trees)
                 scratch.sides[b * LANES + i] = 0 if left else 1
         _piece_values(piece, pieces, quadrature, scratch)
         at = pieces.feature_start[piece]

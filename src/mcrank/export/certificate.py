@@ -236,7 +236,7 @@ def _consumed(model: Exportable, target: Target, file: Path, X: FeatureArray) ->
     if not file.exists():
         raise ModelFileError(f"{file} does not exist; export the model there first.")
     try:
-        return target.consume(model, file, X)
+        return target.consume(target.prepared(model), file, X)
     except (McrankError, MemoryError):
         raise
     except Exception as error:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from mcrank.scorers.base import Scorer
 from mcrank.scorers.blend import WeightedSum
 from mcrank.scorers.forest.forest import Forest
+from mcrank.scorers.forest.sets import set_codes
 
 _MOST_ROWS = 20_000
 _INFO = np.finfo(np.float32)
@@ -39,11 +40,16 @@ def hard_rows(scorer: Scorer, n_rows: int = 4000, seed: int = 0) -> npt.NDArray[
     >>> X.shape, bool(np.isnan(X).any()), (3.0 in X[:, 1], 3.0 in X[:, 0])
     ((100, 2), True, (True, False))
     """
-    stream = np.random.default_rng(seed)
+    stream, codes = np.random.default_rng(seed), _codes(scorer)
     columns = [_values(known) for known in _thresholds(scorer)]
     rows = min(max(n_rows, *(len(values) for values in columns)), _MOST_ROWS)
     X = np.empty((rows, scorer.n_features), dtype=np.float32)
     for f, values in enumerate(columns):
+        if f in codes:  # of categories there is nothing but codes, and missing values
+            X[:, f] = stream.choice(
+                np.append(np.arange(codes[f], dtype=np.float32), np.float32(np.nan)), rows
+            )
+            continue
         tried = stream.permutation(values)[:rows]
         # Half of what is left is tried again, half is ordinary, of the size of what the trees test.
         size = np.median(np.abs(values[np.isfinite(values)]))
@@ -52,6 +58,16 @@ def hard_rows(scorer: Scorer, n_rows: int = 4000, seed: int = 0) -> npt.NDArray[
         more = np.where(stream.random(rows) < 0.5, stream.choice(values, rows), ordinary)
         X[:, f] = stream.permutation(np.concatenate([tried, more[: rows - len(tried)]]))
     return X
+
+
+def _codes(scorer: Scorer) -> dict[int, int]:
+    """Features that a forest splits by sets of categories, and codes to try: one more than are in any set."""
+    found: dict[int, int] = {}
+    if isinstance(scorer, Forest):
+        for node in np.flatnonzero(scorer.category_set >= 0).tolist():
+            f, codes = int(scorer.feature[node]), set_codes(scorer, int(scorer.category_set[node]))
+            found[f] = max(found.get(f, 1), int(codes.max(initial=-1)) + 2)
+    return found
 
 
 def _values(thresholds: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

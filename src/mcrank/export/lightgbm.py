@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ class LightGBM(Target):
     name: ClassVar[str] = "lightgbm"
     suffixes: ClassVar[tuple[str, ...]] = (".txt", ".lgb", ".model")
     exactness: ClassVar[str] = "raw scores equal to the last bit (ABC 2e-15); values up to 1e-35 count as 0"
+    categories: ClassVar[Literal["", "codes", "names"]] = "codes"
     missing: ClassVar[str] = "as here: NaN takes the side it took in training"
 
     def warns(self, model: Exportable) -> Iterator[str]:

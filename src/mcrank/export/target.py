@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from mcrank.arrays import FloatArray
+from mcrank.data.categories import Categories
 from mcrank.errors import McrankError, OptionError
+from mcrank.export.codes import on_codes
+from mcrank.lazy import lazy
 from mcrank.options import Optioned
 from mcrank.scorers.base import Scorer
 from mcrank.scorers.blend import WeightedSum
@@ -80,6 +83,8 @@ class Exportable:
         The mcrank that exports.
     fingerprint : str
         SHA-256 of the model file.
+    categories : mapping of tuple of str
+        By number of the feature, names of its categories in the order of their codes.
 
     Examples
     --------
@@ -97,6 +102,13 @@ class Exportable:
     ranker: str
     version: str
     fingerprint: str
+    categories: Categories = field(default_factory=dict)
+
+    @lazy
+    def on_codes(self) -> Exportable | None:
+        """The same with thresholds on codes instead of sets of categories; None where that is too large."""
+        forest = on_codes(self.forest)
+        return None if forest is None else replace(self, scorer=forest)
 
     @property
     def kind(self) -> str:
@@ -138,6 +150,8 @@ class Target(Optioned, ABC):
         What happens to missing values there, in words.
     single : bool
         Whether the consumer adds up in float32.
+    categories : str
+        How it takes splits on categories: "names" of its own, "codes" as numbers, or not at all.
     advice : str
         What to do with a model of a kind that it does not take.
     """
@@ -149,6 +163,7 @@ class Target(Optioned, ABC):
     exactness: ClassVar[str]
     missing: ClassVar[str]
     single: ClassVar[bool] = False
+    categories: ClassVar[Literal["", "codes", "names"]] = ""
     advice: ClassVar[str] = ""
 
     def refuses(self, model: Exportable) -> str | None:
@@ -184,6 +199,11 @@ class Target(Optioned, ABC):
         """Whether the consumer adds up in float32, for this model."""
         return self.single
 
+    def prepared(self, model: Exportable) -> Exportable:
+        """Return a model as `content` and `consume` take it: with codes for categories where need be."""
+        sets = isinstance(model.scorer, Forest) and model.scorer.has_sets
+        return model.on_codes or model if sets and self.categories == "codes" else model
+
     def check(self, model: Exportable) -> None:
         """Raise `OptionError` where an option is out of bounds, or the target does not take the model."""
         self.set_params(**self.checked_options())
@@ -197,6 +217,13 @@ class Target(Optioned, ABC):
             return f"it takes {takes}, and the scorer is of another kind ({SCORERS[model.kind]}){self._hint}"
         if model.head.kind not in self.heads:
             return f"it does not take {HEADS[model.head.kind]}{self._hint}"
+        if isinstance(model.scorer, Forest) and model.scorer.has_sets:
+            if not self.categories:
+                return f"it does not take splits on categories{self._hint}"
+            if self.categories == "codes" and model.on_codes is None:
+                return (
+                    "its sets of categories would make too many splits by codes; train fewer or smaller trees"
+                )
         if isinstance(model.scorer, WeightedSum) and model.scorer.standard.kind == "query":
             return "standard='query' needs all rows of a query, and an export scores one row at a time"
         return None
@@ -214,8 +241,12 @@ def takes(target: type[Target]) -> str:
     >>> from mcrank.export.registry import target_class
     >>> from mcrank.export.target import takes
     >>> takes(target_class("lightgbm"))
-    'trees'
+    'trees; categories by their codes'
     """
     words = ", ".join(SCORERS[kind] for kind in target.scorers)
     lacking = [kind for kind in HEADS if kind not in target.heads]
-    return words + (f"; not {', '.join(HEADS[kind] for kind in lacking)}" if lacking else "")
+    unsaid = [HEADS[kind] for kind in lacking]
+    if "forest" in target.scorers and not target.categories:
+        unsaid.append("splits on categories")
+    by = {"": "", "codes": "; categories by their codes", "names": "; categories by name"}[target.categories]
+    return words + by + (f"; not {', '.join(unsaid)}" if unsaid else "")

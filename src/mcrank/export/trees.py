@@ -18,6 +18,7 @@ from mcrank.scorers.base import Scorer
 from mcrank.scorers.forest.forest import NODE_DTYPES, Forest, ForestBuilder
 from mcrank.scorers.heads import Head
 
+_NONE_IN_LEAVES = ("feature", "left", "right", "category_set")
 FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
@@ -33,6 +34,7 @@ class Tree(NamedTuple):
     value: FloatArray
     gain: FloatArray
     rows: npt.NDArray[np.int64]
+    category_set: npt.NDArray[np.int32]
 
 
 def trees_of(forest: Forest) -> Iterator[Tree]:
@@ -92,13 +94,14 @@ def select_trees(forest: Forest, trees: npt.ArrayLike, outputs: npt.ArrayLike, b
         base=np.asarray(base, dtype=np.float64),
         n_features=forest.n_features,
         **{name: getattr(forest, name)[nodes] for name in NODE_DTYPES},
+        **forest.sets,
     )
 
 
 def with_empty_tree(forest: Forest) -> Forest:
     """Return the forest with one more tree: a leaf that adds 0 to output 0."""
     arrays: dict[str, Any] = {
-        name: np.append(getattr(forest, name), np.array([-1 if name in ("feature", "left", "right") else 0]))
+        name: np.append(getattr(forest, name), np.array([-1 if name in _NONE_IN_LEAVES else 0]))
         for name in NODE_DTYPES
     }
     return Forest(
@@ -107,6 +110,7 @@ def with_empty_tree(forest: Forest) -> Forest:
         base=forest.base,
         n_features=forest.n_features,
         **{name: array.astype(NODE_DTYPES[name]) for name, array in arrays.items()},
+        **forest.sets,
     )
 
 

@@ -17,6 +17,7 @@ from mcrank.arrays import FeatureArray, FloatArray
 from mcrank.boosting.store import BinnedData
 from mcrank.cores import available_cores
 from mcrank.data.alignment import aligned, check_count
+from mcrank.data.categories import recoded
 from mcrank.data.dataset import Dataset
 from mcrank.data.scan import Scan
 from mcrank.data.spill import spilled
@@ -28,7 +29,7 @@ from mcrank.metrics.measure import Measure
 from mcrank.options import Options, option
 from mcrank.rankers.cross_validation import query_ids_under_way
 from mcrank.rankers.explainable import Explainable
-from mcrank.rankers.inputs import Given, as_dataset, held_out
+from mcrank.rankers.inputs import Given, as_dataset, held_out, to_learn
 from mcrank.rankers.progress import Lines
 from mcrank.rankers.provenance import provenance
 from mcrank.rankers.stored import measure_of
@@ -108,6 +109,8 @@ class Ranker(Explainable):
         Whether Ctrl-C ended training (False in a ranker that was loaded).
     feature_names_ : tuple of str
         One name per feature, made up (f1, f2, ...) where none were given.
+    categories_ : dict of tuple of str
+        Categories seen in training, by number of the feature; any other is as good as missing.
     feature_names_in_ : ndarray of str
         The names that were given, as in scikit-learn; only there if they were.
     """
@@ -237,7 +240,7 @@ class Ranker(Explainable):
                 f"{name}.fit got {what}, which only rankers of boosted trees take: others are trained in "
                 "memory, on read() of a scan."
             )
-        data = as_dataset(X, given, name, one_query=one_query)
+        data = to_learn(X, given, name, options, self._takes_categories(options))
         if memory is not None and not (isinstance(data, BinnedData) or is_on_disk(data.X)):
             raise OptionError(f"memory of {name}.fit is for data on disk: a Scan, or bins that are kept.")
         beginning = self._beginning(data, options, init_model, init_score, valid_init_score)
@@ -274,7 +277,7 @@ class Ranker(Explainable):
         if rounds.interrupted:
             done = f"round {rounds.best_round} of the {rounds.n_rounds} done"
             warnings.warn(f"{name} was interrupted; it keeps {done}.", stacklevel=3)
-        twin._take_names(data.feature_names, data.named)
+        twin._take_names(data.feature_names, data.named, data.categories)
         twin.provenance_ = found if beginning is None else beginning.provenance(found)
         twin.options_ = self._as_trained(options)
         for name in [n for n in vars(self) if n.endswith("_")]:
@@ -376,7 +379,8 @@ class Ranker(Explainable):
         if not isinstance(X, (Dataset, Scan)) and not given.names_queries:
             given = given._replace(qid=query_ids_under_way(y))
         wanted = self.feature_names_ if self._named else None
-        data = as_dataset(X, given, where, wanted=wanted, one_query=options["one_query"])
+        one_query = options["one_query"]
+        data = as_dataset(X, given, where, wanted=wanted, one_query=one_query, texts=self.categories_)
         value = float(measure.on(data).mean(data.to_grouped(self.predict(data))))
         if np.isnan(value):
             raise MeasureError(
@@ -391,10 +395,10 @@ class Ranker(Explainable):
         name = type(self).__name__
         where = f"X of {name}.{what}"
         if isinstance(X, Dataset):
-            return aligned(X, self.feature_names_, self._named, where, name).X
-        features = as_features(X, where, self.feature_names_ if self._named else None).values
-        check_count(features.shape[1], self.n_features_in_, where, name)
-        return features
+            return aligned(X, self.feature_names_, self._named, self.categories_, where, name).X
+        found = as_features(X, where, self.feature_names_ if self._named else None, texts=self.categories_)
+        check_count(found.values.shape[1], self.n_features_in_, where, name)
+        return recoded(found.values, found.categories, self.categories_, self.feature_names_, where, name)
 
 
 def pairs_option(default: int, what: str) -> Any:

@@ -13,7 +13,7 @@ from mcrank.boosting.place import Place
 from mcrank.data.alignment import aligned
 from mcrank.data.dataset import Dataset
 from mcrank.data.scan import Scan, scan
-from mcrank.errors import ClusterError, OptionError
+from mcrank.errors import ClusterError, DataError, OptionError
 from mcrank.options import Options
 from mcrank.rankers.base import Trained
 from mcrank.rankers.constraints import named
@@ -66,7 +66,7 @@ class Training:
             data = self.beginning.align(data)
             options["beginning"] = self.beginning
         if valid is not None:
-            valid = aligned(valid, data.feature_names, data.named, f"valid of {name}", "the ranker")
+            valid = aligned(valid, data.feature_names, data.named, {}, f"valid of {name}", "the ranker")
         type(self.ranker)(**self.ranker.get_params())._fit(data, valid, options, None)
 
 
@@ -85,6 +85,8 @@ class Conduct:
         """Return what to train, once it is known on what."""
         options, ranker = dict(self.options), self.ranker
         beginning = ranker._beginning(whole.sample, options, self.asked.init_model, None, None)
+        if beginning is not None and beginning.model is not None and beginning.model.categories_:
+            raise OptionError("init_model has categories, which a cluster does not take.")
         if beginning is not None:
             rounds = beginning.rounds(self.options["n_estimators"])
             beginning.align(whole.sample)
@@ -131,7 +133,7 @@ class Conduct:
             rounds.tell(entry.measured)
         rounds.interrupted = interrupted
         if opening.bins is None:
-            there = None if self.beginning is None else self.beginning.forest
+            there = None if self.beginning is None else self.beginning.forest({})
             forest = ForestBuilder(whole.features, opening.base).build() if there is None else there
             model = None if self.beginning is None else self.beginning.model
             for _ in range(0 if model is None else model.best_round_):
@@ -173,6 +175,8 @@ def fit_on_cluster(
     options["measure"] = measure_of(options)
     name, one_query = type(ranker).__name__, options["one_query"]
     ranker._check_cluster(options)
+    if options.get("categorical") is not None:
+        raise OptionError(f"categorical of {name} is for training on one machine, not on a cluster.")
     if callback is not None and not callable(callback):
         raise OptionError(f"callback of {name}.fit must be callable, got {callback!r}.")
     if asked.init_score is not None or asked.valid_init_score is not None:
@@ -211,4 +215,8 @@ def source_of(X: Any, given: Given, where: str, regroup: bool, one_query: bool) 
         if extra:
             raise OptionError(f"{where} got a Scan and also {', '.join(extra)}; name columns in mcrank.scan.")
         return ScanSource(X)
-    return MemorySource(as_dataset(X, given, where, one_query=one_query))
+    data = as_dataset(X, given, where, one_query=one_query)
+    if data.categories:
+        name = data.feature_names[next(iter(data.categories))]
+        raise DataError(f"column {name!r} of {where} holds categories, which a cluster does not take.")
+    return MemorySource(data)

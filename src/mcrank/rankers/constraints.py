@@ -1,10 +1,11 @@
-"""Options that are about single features: monotone and interaction constraints, weights of features.
+"""Options that are about single features: constraints, weights of features, features that hold categories.
 
 Features are named or numbered (from 0); on the command line JSON says the same. A model file has their names.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.arrays import ByteArray, FloatArray
+from mcrank.data.categories import feature_of
 from mcrank.data.dataset import Dataset
-from mcrank.errors import OptionError, did_you_mean
+from mcrank.errors import OptionError
 from mcrank.options import Options, option
 
 Feature = str | int
@@ -76,6 +78,62 @@ def _judge_interaction(values: Any) -> Any:
     return found
 
 
+def _judge_categorical(values: Any) -> Any:
+    words = "features that hold categories, such as ['brand', 3], or None"
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        raise ValueError(words)
+    found = [_feature(key, words) for key in values]
+    if not found:
+        raise ValueError(words)
+    return found
+
+
+def categorical_option() -> Any:
+    """Declare ``categorical``."""
+    return option(
+        default=None,
+        tacit=True,
+        judge=_judge_categorical,
+        help="features, by name or number, that hold categories and no numbers, beside those whose columns "
+        "say so themselves; on the command line JSON, or names with commas between",
+        parse=_keys_of_text,
+    )
+
+
+def _keys_of_text(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return [word.strip() for word in text.split(",") if word.strip()]
+
+
+# Default, bounds, and what each is for: those of LightGBM, under its names.
+_SUBSETS: dict[str, tuple[float, float, float, str]] = {
+    "cat_smooth": (10.0, 0, 1e9, "added to what sums of gradients are divided by where categories are put in "
+                   "order; a category of fewer rows goes right"),
+    "cat_l2": (10.0, 0, 1e9, "added to l2 in the gain of sets of several categories"),
+    "max_cat_to_onehot": (4, 1, 256, "up to so many categories one stands against the rest"),
+    "max_cat_threshold": (32, 1, 256, "most categories that go left"),
+    "min_data_per_group": (100, 1, 2**31 - 1, "rows between two sets of categories that are tried"),
+}  # fmt: skip
+SUBSET_OPTIONS = tuple(_SUBSETS)
+
+
+def subset_option(name: str) -> Any:
+    """Declare one of the options of splits on categories."""
+    default, low, high, words = _SUBSETS[name]
+    return option(default=default, low=low, high=high, tacit=True, help=words)
+
+
+def check_numeric(options: Options, data: Dataset, owner: str) -> None:
+    """Raise `OptionError` where an order is asked of categories, which have none."""
+    for name in options["monotone"] or ():
+        if data.feature_names.index(name) in data.categories:
+            raise OptionError(
+                f"monotone of {owner} has feature {name!r}, which holds categories: these have no order."
+            )
+
+
 def monotone_option() -> Any:
     """Declare ``monotone``."""
     return option(
@@ -110,7 +168,7 @@ def feature_weights_option() -> Any:
 
 
 def named(options: Options, data: Dataset, owner: str) -> Options:
-    """Return the three options by names of features, as a model file has them."""
+    """Return these options by names of features, as a model file has them."""
     found: Options = {}
     for name in ("monotone", "feature_weights"):
         values = options[name]
@@ -128,6 +186,9 @@ def named(options: Options, data: Dataset, owner: str) -> Options:
             usual = 0 if name == "monotone" else 1.0
             values = {key: value for key, value in pairs if value != usual} or None
         found[name] = values
+    if options["categorical"] is not None:
+        keys = (_name(key, data, f"categorical of {owner}") for key in options["categorical"])
+        found["categorical"] = list(dict.fromkeys(keys))
     groups = options["interaction"]
     if groups is not None:
         where = f"interaction of {owner}"
@@ -136,17 +197,7 @@ def named(options: Options, data: Dataset, owner: str) -> Options:
 
 
 def _name(key: Feature, data: Dataset, where: str) -> str:
-    names = data.feature_names
-    if isinstance(key, str) and key in names:
-        return key
-    # In JSON every key is a text.
-    number = int(key) if isinstance(key, int) or (key.isascii() and key.isdecimal()) else -1
-    if 0 <= number < len(names):
-        return names[number]
-    if isinstance(key, int) or key.isdecimal():
-        raise OptionError(f"{where} has feature {key}; the data has 0 to {len(names) - 1}.")
-    hint = did_you_mean(key, names, "the data has", written=repr)
-    raise OptionError(f"{where} has feature {key!r}; {hint}")
+    return data.feature_names[feature_of(key, data.feature_names, where)]
 
 
 def orders(values: Mapping[str, int] | None, names: Sequence[str]) -> npt.NDArray[np.int8] | None:

@@ -14,6 +14,7 @@ from mcrank.cores import available_cores
 from mcrank.data.alignment import aligned
 from mcrank.data.dataset import Dataset
 from mcrank.data.fingerprint import fingerprint
+from mcrank.data.tables import Features
 from mcrank.metrics.measure import parse_measure
 from mcrank.rankers.base import Ranker
 from mcrank.rankers.regression import RegressionRanker
@@ -105,13 +106,16 @@ def distil(
     (8, True, False, True)
     """
     named = ranker._named
-    rows = aligned(data, ranker.feature_names_, named, "data of distil", type(ranker).__name__)
+    rows = aligned(
+        data, ranker.feature_names_, named, ranker.categories_, "data of distil", type(ranker).__name__
+    )
     model = ranker.exportable(relevance)
     raw = model.scorer.raw(rows.X, n_jobs or available_cores(), rows.offsets)
     scores = model.head.rank(raw) if model.values is None else model.head.expected(raw, model.values)
     low = float(scores.min())  # grades are not negative
     names = ranker.feature_names_ if named else None
-    copy = Dataset(rows.X, scores - low, rows.qid, rows.weight, rows.query_weight, feature_names=names)
+    features = Features(rows.X, names, (), rows.categories)
+    copy = Dataset.of_features(features, scores - low, rows.qid, rows.weight, rows.query_weight)
     options = {"n_estimators": n_estimators, "num_leaves": num_leaves, "learning_rate": learning_rate}
 
     def follow(part: Dataset) -> RegressionRanker:
@@ -127,7 +131,7 @@ def distil(
         trial = follow(copy.select(~tried))
     judged = rows.select(tried)
     prepared = parse_measure(MEASURE).on(judged)
-    ours, theirs = scores[np.repeat(tried, data.sizes)], trial.scorer_.raw(judged.X)[0]
+    ours, theirs = scores[np.repeat(tried, data.sizes)], trial.predict(judged)
     return Distilled(
         student,
         judged.n_queries,

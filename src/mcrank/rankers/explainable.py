@@ -154,7 +154,8 @@ class Explainable(Stored):
             among = Company(whole, company, (places[0], places[1]))
         called = (names[0], names[1])
         head = self.head_ if relevance is None else self.head_.revalued(relevance, where)
-        found = explain_rows(scorer, head, rows[0], rows[1], self.feature_names_, called, among)
+        names_, categories = self.feature_names_, self.categories_
+        found = explain_rows(scorer, head, rows[0], rows[1], names_, called, among, categories)
         return found if head.values is self.head_.values else replace(found, unit="score")
 
 

@@ -94,6 +94,9 @@ class FRank(TreeRanker):
         help="shrinkage of each stump or tree; 1 as published",
     )
 
+    def _takes_categories(self, options: Options) -> bool:
+        return bool(options["scorer"] == "trees")
+
     def _check_continued(self, options: dict[str, Any], where: str) -> None:
         if options["scorer"] == "stumps":
             raise OptionError(f"{where} with scorer='stumps' starts from nothing; choose scorer='trees'.")
@@ -112,7 +115,7 @@ class FRank(TreeRanker):
     def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
         if options["scorer"] == "trees":
             return super()._fit(data, valid, options, callback)
-        for name in ("monotone", "interaction", "feature_weights", "goss", "dart"):
+        for name in ("monotone", "interaction", "feature_weights", "categorical", "goss", "dart"):
             if options[name] != self.declared_options[name].default:
                 raise OptionError(f"{name} of FRank is for scorer='trees'; stumps know nothing of it.")
         return self._trained(boost_stumps(_Fidelity, data, valid, options, callback), Head())

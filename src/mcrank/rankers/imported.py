@@ -64,7 +64,7 @@ Train with that library and import again, or train a ranker of mcrank.
         """Return the fitted ranker of a scorer and a head; without ``names`` features go by position."""
         ranker = cls()
         ranker.scorer_, ranker.head_ = scorer, head
-        ranker._take_names(check_names(names, scorer.n_features), names is not None)
+        ranker._take_names(check_names(names, scorer.n_features), names is not None, {})
         ranker.n_rounds_ = ranker.best_round_ = rounds
         ranker.history_ = {}
         ranker.provenance_ = {"source": dict(source), "versions": {"mcrank": mcrank.__version__}}

@@ -13,13 +13,14 @@ word               means                                               comes fro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mcrank.arrays import IntArray
-from mcrank.data.alignment import aligned
+from mcrank.data.alignment import aligned, learned
+from mcrank.data.categories import Keys
 from mcrank.data.checks import group_rows, tell_of_columns_aside
 from mcrank.data.dataset import Dataset
 from mcrank.data.ids import check_ids, column_ids
@@ -27,6 +28,8 @@ from mcrank.data.scan import Scan
 from mcrank.data.spill import spilled
 from mcrank.data.tables import QID_NAMES, Table, as_features, is_table
 from mcrank.errors import DataError, OptionError
+from mcrank.memory import is_on_disk
+from mcrank.options import Options
 
 
 class Given(NamedTuple):
@@ -47,7 +50,14 @@ class Given(NamedTuple):
 
 
 def as_dataset(
-    X: Any, given: Given, where: str, *, wanted: Sequence[str] | None = None, one_query: bool = False
+    X: Any,
+    given: Given,
+    where: str,
+    *,
+    wanted: Sequence[str] | None = None,
+    one_query: bool = False,
+    categorical: Keys | None = None,
+    texts: Collection[int] = (),
 ) -> Dataset:
     """Return ``X`` itself when it is a `Dataset`, or one made of the parts.
 
@@ -63,6 +73,10 @@ def as_dataset(
         Of a table with named columns these are taken, in this order.
     one_query : bool
         Whether rows without query ids are one query.
+    categorical : sequence of str or int, optional
+        Features of a table or matrix that hold categories.
+    texts : collection of int
+        Features of a table whose texts are categories, whatever they look like.
 
     Examples
     --------
@@ -94,9 +108,26 @@ def as_dataset(
         raise OptionError(f"{where} got weight and sample_weight, two words for one thing; give one.")
     weight = given.sample_weight if given.weight is None else given.weight
     names = wanted if is_table(X) else None  # of an array they would be names, not a choice
-    features = as_features(X, "X of Dataset" if names is None else f"X of {where}", names)
+    title = "X of Dataset" if names is None else f"X of {where}"
+    features = as_features(X, title, names, categorical, texts)
     tell_of_columns_aside([name for name in features.aside if name != used], f"X of {where}")
     return Dataset.of_features(features, given.y, ids, weight, given.query_weight)
+
+
+def to_learn(X: Any, given: Given, owner: str, options: Options, takes_categories: bool) -> Dataset:
+    """Return training data, its categories those its rows have; `DataError` where those are not taken."""
+    keys = options.get("categorical")
+    data = as_dataset(X, given, owner, one_query=options["one_query"], categorical=keys)
+    if keys is not None and is_on_disk(data.X):
+        raise OptionError(f"categorical of {owner} is for data in memory; read() of a Scan gives it.")
+    data = learned(data, keys, f"categorical of {owner}")
+    if data.categories and not takes_categories:
+        name = data.feature_names[next(iter(data.categories))]
+        raise DataError(
+            f"column {name!r} is not numeric: it holds categories, which {owner} does not take; leave it "
+            "out, give it as numbers, or train boosted trees."
+        )
+    return data
 
 
 def held_out(valid: Any, train: Dataset, where: str, one_query: bool = False) -> Dataset:
@@ -110,8 +141,9 @@ def held_out(valid: Any, train: Dataset, where: str, one_query: bool = False) ->
             raise OptionError(f"{where} must be a Dataset, a Scan or a tuple (X, y, qid), got a {found}.")
         names = train.feature_names if train.named else None
         X, y, qid = valid
-        valid = as_dataset(X, Given(y, qid), where, wanted=names, one_query=one_query)
-    return aligned(valid, train.feature_names, train.named, where, "the ranker")
+        given = Given(y, qid)
+        valid = as_dataset(X, given, where, wanted=names, one_query=one_query, texts=train.categories)
+    return aligned(valid, train.feature_names, train.named, train.categories, where, "the ranker")
 
 
 def _ids_in_table(X: Any, where: str) -> tuple[Any, str | None]:

@@ -15,7 +15,8 @@ from mcrank.boosting.limits import LimitOptions
 from mcrank.boosting.refit import refit_leaves
 from mcrank.boosting.start import Start
 from mcrank.cores import available_cores
-from mcrank.data.alignment import aligned
+from mcrank.data.alignment import aligned, learned
+from mcrank.data.categories import Categories, checked_names
 from mcrank.data.checks import check_numbers
 from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError, OptionError
@@ -26,6 +27,7 @@ from mcrank.rankers.provenance import provenance
 from mcrank.rankers.registry import from_file
 from mcrank.rankers.stored import Stored, measure_of
 from mcrank.scorers.forest.forest import Forest
+from mcrank.scorers.forest.sets import with_categories
 from mcrank.threads import run_all
 from mcrank.training.weights import relative_weight
 
@@ -61,17 +63,27 @@ class Beginning:
     init_score: Any
     valid_init_score: Any
 
-    @property
-    def forest(self) -> Forest | None:
-        """Trees to go on from."""
-        return None if self.model is None else self.model.scorer_  # type: ignore[return-value]
+    def forest(self, categories: Categories) -> Forest | None:
+        """Trees to go on from, with the codes of these categories: what was unknown to them goes the way of
+        missing values.
+        """
+        if self.model is None:
+            return None
+        forest: Forest = self.model.scorer_  # type: ignore[assignment]
+        return with_categories(forest, self.model.categories_, categories)
 
     def align(self, data: Dataset) -> Dataset:
         """Return the training data with the columns of the model."""
         if self.model is None:
             return data
         names, named = self.model.feature_names_, self.model._named
-        return aligned(data, names, named, f"X of {self.owner}.fit", "init_model")
+        where, known = f"X of {self.owner}.fit", self.model.categories_
+        data = aligned(data, names, named, None, where, "init_model")
+        if not (known or data.categories):
+            return data
+        data = learned(data, list(known), f"init_model of {self.owner}.fit")
+        both = {f: checked_names({*known[f], *data.categories[f]}, f"feature {names[f]!r}") for f in known}
+        return aligned(data, names, named, both, where, "init_model")
 
     def rounds(self, asked: int) -> int:
         """Rounds in all, where so many were asked for."""
@@ -87,7 +99,7 @@ class Beginning:
 
     def on(self, data: Dataset, valid: Dataset | None, loss: Loss) -> Start:
         """Return the start of boosting on this data with this loss."""
-        forest, per_round = self.forest, loss.trees_per_round
+        forest, per_round = self.forest(data.categories), loss.trees_per_round
         if forest is not None and self.model is not None:
             rounds = self.model.best_round_
             outputs = np.tile(np.arange(per_round), rounds)
@@ -137,8 +149,9 @@ def refitted(ranker: R, X: Any, given: Given, decay: Any, init_score: Any = None
         raise OptionError(f"{where} is not for dart=True: its leaves were shrunk after they were found.")
     if options["monotone"] is not None:
         raise OptionError(f"{where} is not for monotone constraints, which new values would not keep.")
-    data = as_dataset(X, given, where, wanted=ranker.feature_names_ if ranker._named else None)
-    data = aligned(data, ranker.feature_names_, ranker._named, f"X of {where}", name)
+    wanted = ranker.feature_names_ if ranker._named else None
+    data = as_dataset(X, given, where, wanted=wanted, texts=ranker.categories_)
+    data = aligned(data, ranker.feature_names_, ranker._named, ranker.categories_, f"X of {where}", name)
     twin = copy.copy(ranker)
     twin.provenance_ = ranker.provenance_ | {"refit_data": provenance(data)["data"] | {"decay": decay}}
     loss = ranker._loss(data, options)

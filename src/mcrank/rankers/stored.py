@@ -16,6 +16,7 @@ import numpy.typing as npt
 import mcrank
 from mcrank.arrays import Arrays
 from mcrank.data.alignment import aligned, names_look_made_up
+from mcrank.data.categories import Categories, checked_names
 from mcrank.data.checks import check_names
 from mcrank.errors import DataError, ModelFileError
 from mcrank.metrics.measure import Measure, parse_measure
@@ -50,12 +51,14 @@ class Stored(Optioned, Estimator, ABC):
     feature_names_: tuple[str, ...] = fitted()
     feature_names_in_: npt.NDArray[np.object_] = fitted()
     n_features_in_: int = fitted()
+    categories_: dict[int, tuple[str, ...]] = fitted()
     interrupted_: bool = fitted()
     provenance_: dict[str, Any] = fitted()
     options_: dict[str, Any] = fitted()
 
-    def _take_names(self, names: tuple[str, ...], named: bool) -> None:
+    def _take_names(self, names: tuple[str, ...], named: bool, categories: Categories) -> None:
         self.feature_names_ = names
+        self.categories_ = dict(categories)
         self.n_features_in_ = len(names)
         if named:
             self.feature_names_in_ = np.array(names, dtype=object)
@@ -72,6 +75,10 @@ class Stored(Optioned, Estimator, ABC):
     def _head_of(self, meta: dict[str, Any]) -> Head:
         """Return the head that the header of a model file describes, checked; options are set."""
         return Head()
+
+    def _takes_categories(self, options: dict[str, Any]) -> bool:
+        """Whether it learns from features that hold categories."""
+        return False
 
     def _own_state(self) -> tuple[dict[str, Any], Arrays]:
         """Return what a model file needs beside options, scorer and head: JSON values and arrays."""
@@ -206,7 +213,7 @@ class Stored(Optioned, Estimator, ABC):
 
         model = self.exportable(relevance)
         where, name = f"data of {type(self).__name__}.verify", type(self).__name__
-        rows = aligned(data, self.feature_names_, self._named, where, name)
+        rows = aligned(data, self.feature_names_, self._named, self.categories_, where, name)
         return certify(model, target_class(to)(**options), Path(path), rows)
 
     def exportable(self, relevance: Relevance | None = None) -> Exportable:
@@ -222,7 +229,14 @@ class Stored(Optioned, Estimator, ABC):
         fingerprint = hashlib.sha256(to_bytes(self)).hexdigest()
         values = None if head.values is None else values
         return Exportable(
-            scorer, head, values, self.feature_names_, self.name, mcrank.__version__, fingerprint
+            scorer,
+            head,
+            values,
+            self.feature_names_,
+            self.name,
+            mcrank.__version__,
+            fingerprint,
+            self.categories_,
         )
 
     def _common_state(self) -> dict[str, Any]:
@@ -230,7 +244,9 @@ class Stored(Optioned, Estimator, ABC):
         names = self.feature_names_
         # Whether names were given is written only where they do not tell by themselves, so that models say
         # the same bytes as they did before it could be written.
-        told = {} if self._named != names_look_made_up(names) else {"named": self._named}
+        told: dict[str, Any] = {} if self._named != names_look_made_up(names) else {"named": self._named}
+        if self.categories_:
+            told["categories"] = {names[f]: list(found) for f, found in self.categories_.items()}
         return told | {
             "feature_names": list(names),
             "options": self.options_,
@@ -254,7 +270,9 @@ class Stored(Optioned, Estimator, ABC):
         named = meta.get("named", not names_look_made_up(names))
         if not isinstance(named, bool):
             raise DataError("named must be true or false.")
-        ranker._take_names(check_names(names, len(names)), named)
+        ranker._take_names(
+            check_names(names, len(names)), named, _categories(meta.get("categories", {}), names)
+        )
         ranker.provenance_ = dict(meta["provenance"])
         if not all(isinstance(part, dict) for part in ranker.provenance_.values()):
             raise DataError("provenance must be an object of objects.")
@@ -274,6 +292,20 @@ class Stored(Optioned, Estimator, ABC):
             "measure": options["measure"].name,
             "dialect": None if dialect is None else find_dialect(dialect).name,
         }
+
+
+def _categories(tables: Any, names: list[str]) -> dict[int, tuple[str, ...]]:
+    """Return the categories of a file: rising names by feature."""
+    if not isinstance(tables, dict) or not set(tables) <= set(names):
+        raise DataError("categories must be lists of names by feature.")
+    found: dict[int, tuple[str, ...]] = {}
+    for name, listed in tables.items():
+        if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+            raise DataError(f"categories of {name!r} must be a list of texts.")
+        if checked_names(set(listed), f"feature {name!r}") != tuple(listed):
+            raise DataError(f"categories of {name!r} must rise.")
+        found[names.index(name)] = tuple(listed)
+    return dict(sorted(found.items()))
 
 
 def _history(values: dict[str, Any]) -> dict[str, list[float]]:

@@ -8,31 +8,37 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from mcrank.arrays import Array, Arrays, FeatureArray, IntArray
+from mcrank.arrays import Arrays, FeatureArray, IntArray
 from mcrank.boosting.boost import Boosted, BoostOptions, Validation, boost
 from mcrank.boosting.cuts import BINNINGS
 from mcrank.boosting.limits import LimitOptions
 from mcrank.boosting.place import place_of
 from mcrank.boosting.start import NOTHING
 from mcrank.data.dataset import Dataset
-from mcrank.errors import DataError, ModelFileError, OptionError
+from mcrank.errors import DataError, OptionError
 from mcrank.losses.base import Loss
 from mcrank.losses.quantize import MOST_ROWS
 from mcrank.options import Options, fitted, option
 from mcrank.ranges import ROUNDS, Between, OneOf
 from mcrank.rankers.base import Ranker, Trained, stopping_option
 from mcrank.rankers.constraints import (
+    SUBSET_OPTIONS,
+    categorical_option,
+    check_numeric,
     factors,
     feature_weights_option,
     interaction_option,
     monotone_option,
     named,
     orders,
+    subset_option,
     together,
 )
+from mcrank.rankers.edges import checked_edges
 from mcrank.rankers.inputs import Given
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.forest.forest import Forest, ForestBuilder
+from mcrank.scorers.forest.sets import checked_sets
 from mcrank.scorers.heads import Head
 from mcrank.sums import count_all
 
@@ -47,7 +53,7 @@ def _limits(options: Options, data: Dataset) -> LimitOptions:
     names = data.feature_names
     numbers = ("l1", "l2", "min_sum_hessian", "min_gain", "max_depth", "colsample_node", "extra_trees")
     return LimitOptions(
-        **{name: options[name] for name in numbers},
+        **{name: options[name] for name in (*numbers, *SUBSET_OPTIONS)},
         feature_weights=factors(options["feature_weights"], names),
         monotone=orders(options["monotone"], names),
         interaction=together(options["interaction"], names),
@@ -71,7 +77,7 @@ class ForestRanker(Ranker):
         return self.scorer_
 
     def _scorer_of(self, arrays: Arrays) -> Forest:
-        return Forest.from_arrays(arrays)
+        return checked_sets(Forest.from_arrays(arrays), self.categories_, self.feature_names_)
 
 
 class TreeRanker(ForestRanker):
@@ -156,6 +162,12 @@ class TreeRanker(ForestRanker):
     feature_weights: dict[Any, float] | list[float] | None = feature_weights_option()
     interaction: list[list[Any]] | None = interaction_option()
     monotone: dict[Any, int] | list[int] | None = monotone_option()
+    categorical: list[Any] | None = categorical_option()
+    cat_smooth: float = subset_option("cat_smooth")
+    cat_l2: float = subset_option("cat_l2")
+    max_cat_to_onehot: int = subset_option("max_cat_to_onehot")
+    max_cat_threshold: int = subset_option("max_cat_threshold")
+    min_data_per_group: int = subset_option("min_data_per_group")
     goss: bool = option(
         default=False,
         tacit=True,
@@ -230,6 +242,9 @@ class TreeRanker(ForestRanker):
 
     def _check_cluster(self, options: Options) -> None:
         self._check_together(options)
+
+    def _takes_categories(self, options: Options) -> bool:
+        return True
 
     def _check_together(self, options: Options) -> None:
         """Raise `OptionError` where options do not go together."""
@@ -349,7 +364,7 @@ class TreeRanker(ForestRanker):
         self.head_ = head
         loss = self._loss(data, options)
         if loss is None:
-            there = None if beginning is None else beginning.forest
+            there = None if beginning is None else beginning.forest(data.categories)
             forest = ForestBuilder(data.n_features, [0.0]).build() if there is None else there
             done = Rounds(None, None, 0)
             for _ in range(0 if model is None else model.best_round_):
@@ -360,6 +375,7 @@ class TreeRanker(ForestRanker):
         start = NOTHING if beginning is None else beginning.on(data, valid, loss)
         start = place.resumed(start, loss, data.n_features)
         self._check_monotone(options, head)
+        check_numeric(options, data, type(self).__name__)
         names = BoostOptions.__dataclass_fields__
         settings = BoostOptions(
             **{name: options[name] for name in names if name not in ("limits", "memory")}
@@ -383,26 +399,6 @@ class TreeRanker(ForestRanker):
         return {}, {"bin_edges": self.bin_edges_, "bin_offsets": self.bin_offsets_}
 
     def _restore(self, meta: dict[str, Any], arrays: Arrays) -> None:
-        self.bin_edges_, self.bin_offsets_ = _checked_edges(
+        self.bin_edges_, self.bin_offsets_ = checked_edges(
             arrays["bin_edges"], arrays["bin_offsets"], self.n_features_in_
         )
-
-
-def _checked_edges(edges: Array, offsets: Array, n_features: int) -> tuple[FeatureArray, IntArray]:
-    good = (
-        edges.dtype == np.float32
-        and offsets.dtype == np.int64
-        and offsets.shape == (n_features + 1,)
-        and edges.ndim == 1
-        and offsets[0] == 0
-        and offsets[-1] == len(edges)
-        and bool((offsets[1:] >= offsets[:-1]).all())
-    )
-    if not good:
-        raise ModelFileError("bin_edges and bin_offsets do not fit together.")
-    inside = np.ones(max(len(edges) - 1, 0), dtype=bool)
-    ends = offsets[1:-1]
-    inside[ends[(ends > 0) & (ends < len(edges))] - 1] = False  # between two features edges may fall
-    if not (np.diff(edges)[inside] > 0).all():
-        raise ModelFileError("bin_edges of a feature must rise.")
-    return edges, offsets

@@ -3,7 +3,8 @@
 A block of `LANES` rows goes through a forest in two steps:
 
 1. *Rank.* Each value becomes one byte: how many of the (at most 255) thresholds of its table lie below it.
-   ``x > threshold`` is then a comparison of bytes, and the side NaN takes is settled here once.
+   ``x > threshold`` is then a comparison of bytes, and the side NaN takes is settled here once. For a set of
+   categories the byte is the lowest or the highest.
 2. *Fold.* A tree is evaluated from its leaves to its root for all rows at once: an inner node is one
    comparison and one selection between the leaf numbers its two children arrived at. There are no branches
    and no loads that depend on data, and a node costs about a tenth of a cycle per row, so visiting every node
@@ -34,7 +35,7 @@ GROUP = 8  # trees folded before their leaf values are added up
 TABLE = 256  # places for the thresholds of one table: 16 runs of 16, the last place always +inf
 RUN = 16
 # Ranks are kept minus 128, because the comparison of signed bytes is the one processors have.
-_MISSING_RIGHT = np.int8(127)
+_LEFT, _MISSING_RIGHT = np.int8(-128), np.int8(127)
 
 Index = Any  # unsigned in kernels: a signed index costs a test for counting from the end
 
@@ -58,13 +59,17 @@ class TreeArrays(NamedTuple):
     left: Array
     right: Array
     value: Array
+    category_set: Array
+    set_offsets: Array
+    set_words: Array
 
 
 class Tables(NamedTuple):
     """The thresholds rows are ranked by.
 
     Per table its feature, the places of its two columns among the ranks (``low``: NaN goes left, ``high``:
-    NaN goes right), the last threshold of each run, and the thresholds.
+    NaN goes right), the last threshold of each run, and the thresholds. Then for each set of categories the
+    feature, the number of the set, the side of NaN, and the place of its column.
     """
 
     feature: Array
@@ -72,6 +77,10 @@ class Tables(NamedTuple):
     high: Array
     runs: Array
     thresholds: Array
+    set_feature: Array
+    set_number: Array
+    set_missing: Array
+    set_column: Array
 
 
 class Program(NamedTuple):
@@ -120,6 +129,45 @@ def rank_rows(X: Array, width: int, row: int, rows: int, tables: Tables, ranks: 
             ranks[to_high + i] = rank if x == x else _MISSING_RIGHT
 
 
+@njit(inline="always")
+def in_set(x: Any, s: Index, trees: Any) -> Any:
+    """Whether a set of categories of a forest, or of one tree, has a code."""
+    first = trees.set_offsets[s]
+    if not (x >= 0 and x < 64 * (trees.set_offsets[s + 1] - first)):
+        return False
+    code = np.uint64(x)
+    word = trees.set_words[np.uint64(first) + (code >> np.uint64(6))]
+    return (word >> (code & np.uint64(63))) & np.uint64(1) == np.uint64(1)
+
+
+@step()
+def goes_left(x: Any, node: Index, trees: TreeArrays) -> Any:
+    """Whether a node, of either kind, sends a value left."""
+    if x != x:
+        return trees.missing_left[node] == 1
+    if trees.category_set[node] >= 0:
+        return in_set(x, trees.category_set[node], trees)
+    return x <= trees.threshold[node]
+
+
+@njit(inline="always")
+def rank_sets(X: Array, row: int, rows: int, tables: Tables, trees: TreeArrays, ranks: Array) -> None:
+    """Rank the codes of a block of rows by every set of categories: lowest where they go left, else highest.
+
+    IN: ``X`` flat, tables, trees. OUT: ``ranks``.
+    """
+    step = np.uint64(trees.n_features)
+    for c in range(tables.set_feature.shape[0]):
+        at = np.uint64(row) * step + np.uint64(tables.set_feature[c])
+        to = tables.set_column[c]
+        s = tables.set_number[c]
+        for i in range(np.uint64(rows)):
+            x = X[at]
+            at += step
+            left = tables.set_missing[c] == 1 if x != x else in_set(x, s, trees)
+            ranks[to + i] = _LEFT if left else _MISSING_RIGHT
+
+
 @kernel()
 def fold_rows(
     X: Array, start: int, end: int, tables: Tables, program: Program, trees: TreeArrays, scratch: Scratch,
@@ -135,6 +183,7 @@ def fold_rows(
         rows = min(LANES, end - row)
         used = np.uint64(LANES if rows > NARROW else NARROW)
         rank_rows(X, width, row, rows, tables, ranks)
+        rank_sets(X, row, rows, tables, trees, ranks)
         for k in range(np.uint64(base.shape[0])):
             for i in range(used):
                 sums[k * lanes + i] = base[k]
@@ -143,7 +192,7 @@ def fold_rows(
             if program.group_walk[group] >= 0:
                 first = np.uint64(trees.tree_offsets[program.group_walk[group]])
                 for i in range(rows):
-                    leaf = _leaf_of(X, np.uint64((row + i) * width), first, trees)
+                    leaf = _leaf(X, np.uint64((row + i) * width), first, trees)
                     sums[sums_at + np.uint64(i)] += trees.value[leaf]
                 continue
             following = group + np.uint64(1)
@@ -224,6 +273,24 @@ def _leaf_of(X: Array, x_at: Index, first: Index, trees: TreeArrays) -> Index:
     return first + n
 
 
+@step()
+def _leaf_by_sets(X: Array, x_at: Index, first: Index, trees: TreeArrays) -> Index:
+    """`_leaf_of` in a tree that splits on categories."""
+    n = first
+    while trees.feature[n] >= 0:
+        left = goes_left(X[x_at + np.uint64(trees.feature[n])], n, trees)
+        n = first + np.uint64(trees.left[n] if left else trees.right[n])
+    return n
+
+
+@njit(inline="always")
+def _leaf(X: Array, x_at: Index, first: Index, trees: TreeArrays) -> Index:
+    """The leaf of one row in any tree."""
+    if trees.set_offsets.shape[0] > 1:
+        return _leaf_by_sets(X, x_at, first, trees)
+    return _leaf_of(X, x_at, first, trees)
+
+
 @kernel()
 def walk_rows(X: Array, start: int, end: int, trees: TreeArrays, out: Array) -> None:
     """Score rows ``start:end`` on the raw values. IN: ``X`` flat, trees. OUT: ``out``.
@@ -237,7 +304,7 @@ def walk_rows(X: Array, start: int, end: int, trees: TreeArrays, out: Array) -> 
         x_at = np.uint64(row * trees.n_features)
         for k in range(base.shape[0]):
             out[row, k] = base[k]
-        abreast = n_trees - n_trees % 4
+        abreast = n_trees - n_trees % 4 if trees.set_offsets.shape[0] == 1 else 0
         for t in range(0, abreast, 4):
             r0, r1 = np.uint64(tree_offsets[t]), np.uint64(tree_offsets[t + 1])
             r2, r3 = np.uint64(tree_offsets[t + 2]), np.uint64(tree_offsets[t + 3])
@@ -255,5 +322,5 @@ def walk_rows(X: Array, start: int, end: int, trees: TreeArrays, out: Array) -> 
             out[row, tree_output[t + 3]] += value[r3 + n3]
         for t in range(abreast, n_trees):
             root = np.uint64(tree_offsets[t])
-            leaf = _leaf_of(X, x_at, root, trees)
+            leaf = _leaf(X, x_at, root, trees)
             out[row, tree_output[t]] += value[leaf]

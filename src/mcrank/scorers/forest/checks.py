@@ -16,7 +16,8 @@ from mcrank.errors import ModelFileError
 if TYPE_CHECKING:
     from mcrank.scorers.forest.forest import Forest
 
-_PER_NODE = ("feature", "threshold", "missing_left", "left", "right", "value", "gain", "rows")
+_PER_NODE = ("feature", "threshold", "missing_left", "left", "right", "value", "gain", "rows", "category_set")
+MOST_WORDS = 1 << 10  # of a set of categories
 
 
 def check_forest(forest: Forest) -> None:
@@ -26,11 +27,13 @@ def check_forest(forest: Forest) -> None:
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.tree_offsets))
     node = np.arange(forest.n_nodes, dtype=np.int64) - forest.tree_offsets[tree]
     _check_nodes(forest, tree, node)
+    if forest.has_sets:
+        _check_sets(forest, tree, node)
     _check_children(forest, tree, node)
 
 
 def _check_shapes(forest: Forest) -> None:
-    for name in (*_PER_NODE, "tree_offsets", "tree_output", "base"):
+    for name in (*_PER_NODE, "tree_offsets", "tree_output", "base", "set_offsets", "set_words"):
         shape = getattr(forest, name).shape
         if len(shape) != 1:
             raise ModelFileError(f"{name} of the forest must have 1 dimension, got shape {shape}.")
@@ -40,6 +43,8 @@ def _check_shapes(forest: Forest) -> None:
                 f"{name} of the forest must have one entry per node: {forest.n_nodes} nodes, "
                 f"got {len(getattr(forest, name))}."
             )
+    if len(forest.set_offsets) == 0:
+        raise ModelFileError("set_offsets of the forest must have one entry more than there are sets.")
     if len(forest.tree_offsets) != forest.n_trees + 1:
         raise ModelFileError(
             f"tree_offsets of the forest must have one entry more than tree_output ({forest.n_trees}), "
@@ -98,9 +103,36 @@ def _check_nodes(forest: Forest, tree: IntArray, node: IntArray) -> None:
     bad = (forest.feature >= 0) & (forest.value != 0)
     if bad.any():
         _fail(bad, tree, node, forest.value, "value of an inner node must be 0")
+    last = len(forest.set_offsets) - 2
+    bad = (forest.category_set < -1) | (forest.category_set > last)
+    if bad.any():
+        _fail(bad, tree, node, forest.category_set, f"category_set must be in -1..{last}")
     bad = forest.rows < 0
     if bad.any():
         _fail(bad, tree, node, forest.rows, "rows must be >= 0")
+
+
+def _check_sets(forest: Forest, tree: IntArray, node: IntArray) -> None:
+    offsets, words = forest.set_offsets, forest.set_words
+    if offsets[0] != 0 or offsets[-1] != len(words) or (offsets[1:] < offsets[:-1]).any():
+        raise ModelFileError(f"set_offsets of the forest must rise from 0 to {len(words)} words.")
+    if (np.diff(offsets) > MOST_WORDS).any():
+        raise ModelFileError(f"a set of categories of the forest may have {MOST_WORDS} words.")
+    ends = offsets[1:][np.diff(offsets) > 0]
+    if (words[ends - 1] == 0).any():
+        raise ModelFileError("the last word of a set of categories of the forest must not be 0.")
+    splits = forest.category_set >= 0
+    bad = splits & (forest.feature < 0)
+    if bad.any():
+        _fail(bad, tree, node, forest.category_set, "category_set of a leaf must be -1")
+    bad = splits & (forest.threshold != 0)
+    if bad.any():
+        _fail(bad, tree, node, forest.threshold, "threshold of a node with a set of categories must be 0")
+    categorical = np.zeros(forest.n_features + 1, dtype=bool)  # the last for leaves
+    categorical[forest.feature[splits]] = True
+    bad = categorical[forest.feature] & ~splits
+    if bad.any():
+        _fail(bad, tree, node, forest.feature, "a feature must have sets of categories everywhere or nowhere")
 
 
 def _check_children(forest: Forest, tree: IntArray, node: IntArray) -> None:

@@ -33,13 +33,17 @@ NODE_DTYPES: dict[str, type[np.generic]] = {
     "value": np.float64,
     "gain": np.float64,
     "rows": np.int64,
+    "category_set": np.int32,
 }
 _DTYPES: dict[str, type[np.generic]] = {
     "tree_offsets": np.int64,
     "tree_output": np.int32,
     **NODE_DTYPES,
     "base": np.float64,
+    "set_offsets": np.int64,
+    "set_words": np.uint64,
 }
+_SETS = ("category_set", "set_offsets", "set_words")  # of forests that split on categories, and no others
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,7 +52,8 @@ class Forest:
 
     The score of a row in output ``k`` is ``base[k]`` plus, for every tree with ``tree_output == k``, the
     value of the leaf the row falls into. At an inner node ``x <= threshold`` goes left, NaN goes left where
-    ``missing_left`` is 1 and right otherwise.
+    ``missing_left`` is 1 and right otherwise. At one with a set of categories those codes go left that are in
+    the set, all other numbers right, and NaN as above.
 
     Attributes
     ----------
@@ -74,6 +79,12 @@ class Forest:
         Score before the first tree.
     n_features : int
         Columns of the matrices the forest can score.
+    category_set : ndarray of int32, shape (nodes,)
+        Set of categories that go left; -1 at nodes with a threshold, and in leaves.
+    set_offsets : ndarray of int64, shape (sets + 1,)
+        Words of set ``s`` are ``set_offsets[s]:set_offsets[s + 1]``.
+    set_words : ndarray of uint64
+        A bit for each code, lowest first; codes beyond the last word are not in the set.
 
     Examples
     --------
@@ -98,9 +109,17 @@ class Forest:
     rows: IntArray
     base: FloatArray
     n_features: int
+    category_set: RowArray = None  # type: ignore[assignment]
+    set_offsets: IntArray = None  # type: ignore[assignment]
+    set_words: npt.NDArray[np.uint64] = None  # type: ignore[assignment]
     by_query: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        given: Any = self.category_set
+        if given is None:  # no splits on categories
+            object.__setattr__(self, "category_set", np.full(np.shape(self.feature), -1, dtype=np.int32))
+            object.__setattr__(self, "set_offsets", np.zeros(1, dtype=np.int64))
+            object.__setattr__(self, "set_words", np.empty(0, dtype=np.uint64))
         for name, dtype in _DTYPES.items():
             object.__setattr__(self, name, _frozen(getattr(self, name), dtype, name))
         object.__setattr__(self, "n_features", int(self.n_features))
@@ -120,6 +139,16 @@ class Forest:
     def n_outputs(self) -> int:
         """Number of score columns."""
         return int(self.base.shape[0])
+
+    @property
+    def sets(self) -> Arrays:
+        """The arrays of the sets of categories, by name."""
+        return {"set_offsets": self.set_offsets, "set_words": self.set_words}
+
+    @property
+    def has_sets(self) -> bool:
+        """Whether some node splits on categories."""
+        return len(self.set_offsets) > 1
 
     @lazy
     def compiled(self) -> CompiledForest:
@@ -152,6 +181,7 @@ class Forest:
             base=np.zeros(self.n_outputs),
             n_features=self.n_features,
             **{name: getattr(self, name)[begin:end] for name in NODE_DTYPES},
+            **self.sets,
         )
 
     def raw(self, X: FeatureArray, n_jobs: int = 1, offsets: IntArray | None = None) -> FloatArray:
@@ -173,7 +203,9 @@ class Forest:
 
     def to_arrays(self) -> Arrays:
         """Return every array by name, ``n_features`` as an array of one; `from_arrays` takes it back."""
-        arrays: Arrays = {name: getattr(self, name) for name in _DTYPES}
+        arrays: Arrays = {n: getattr(self, n) for n in _DTYPES if self.has_sets or n not in _SETS}
+        if self.has_sets:  # files know no unsigned words
+            arrays["set_words"] = self.set_words.view(np.int64)
         arrays["n_features"] = np.array([self.n_features], dtype=np.int64)
         return arrays
 
@@ -182,14 +214,19 @@ class Forest:
         """Return the forest `to_arrays` described; anything wrong is a `ModelFileError`."""
         wanted = [field.name for field in fields(cls)]
         for name in wanted:
-            if name not in arrays:
+            optional = name in _SETS and not any(other in arrays for other in _SETS)
+            if name not in arrays and not optional:
                 raise ModelFileError(f"The forest has no array {name!r}; it needs {', '.join(wanted)}.")
         size = np.asarray(arrays["n_features"])
         if size.size != 1 or size.dtype.kind not in "iu":
             raise ModelFileError(
                 f"n_features of the forest must be one integer, got {size.dtype}{size.shape}."
             )
-        return cls(**{name: arrays[name] for name in _DTYPES}, n_features=int(size.reshape(-1)[0]))
+        given = {name: arrays[name] for name in _DTYPES if name in arrays}
+        words = given.get("set_words")
+        if words is not None and words.dtype == np.int64:
+            given["set_words"] = words.view(np.uint64)
+        return cls(**given, n_features=int(size.reshape(-1)[0]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Forest.from_arrays, (self.to_arrays(),)
@@ -226,6 +263,7 @@ class ForestBuilder:
         self._nodes = {name: np.zeros(1024, dtype=dtype) for name, dtype in NODE_DTYPES.items()}
         self._offsets = [0]
         self._outputs: list[int] = []
+        self._sets: dict[bytes, int] = {}  # words -> number, in the order of their first use
 
     @property
     def n_trees(self) -> int:
@@ -243,11 +281,16 @@ class ForestBuilder:
         right: npt.ArrayLike = -1,
         gain: npt.ArrayLike = 0.0,
         rows: npt.ArrayLike = 0,
+        category_set: npt.ArrayLike = -1,
+        set_offsets: IntArray | None = None,
+        set_words: npt.NDArray[np.uint64] | None = None,
         output: int = 0,
         n_nodes: int | None = None,
     ) -> None:
         """Append one tree: arrays of (at least) ``n_nodes`` nodes, copied; a number stands for all nodes."""
-        given = (feature, threshold, missing_left, left, right, value, gain, rows)
+        if set_offsets is not None and set_words is not None:
+            category_set = self._numbers(np.asarray(category_set), set_offsets, set_words)
+        given = (feature, threshold, missing_left, left, right, value, gain, rows, category_set)
         size = len(np.asarray(feature)) if n_nodes is None else n_nodes
         start, end = self._offsets[-1], self._offsets[-1] + size
         if end > len(self._nodes["feature"]):
@@ -267,15 +310,29 @@ class ForestBuilder:
         del self._offsets[n + 1 :]
         del self._outputs[n:]
 
+    def _numbers(self, own: RowArray, offsets: IntArray, words: npt.NDArray[np.uint64]) -> RowArray:
+        """Return numbers of sets among those of all trees, each of which is kept once."""
+        if len(offsets) == 1:
+            return own
+        numbers = np.full(len(offsets), -1, dtype=np.int32)  # the last for nodes without a set
+        for s in own[own >= 0].tolist():
+            content = words[offsets[s] : offsets[s + 1]].tobytes()
+            numbers[s] = self._sets.setdefault(content, len(self._sets))
+        return numbers[own]
+
     def build(self) -> Forest:
         """Return the forest of the trees appended so far; the builder can go on after it."""
         end = self._offsets[-1]
+        # Sets are numbered as they are met: those of trees that were forgotten are the last.
+        used = list(self._sets)[: int(self._nodes["category_set"][:end].max(initial=-1)) + 1]
         return Forest(
             tree_offsets=np.array(self._offsets, dtype=np.int64),
             tree_output=np.array(self._outputs, dtype=np.int32),
             base=self._base,
             n_features=self._n_features,
             **{name: array[:end] for name, array in self._nodes.items()},
+            set_offsets=np.cumsum([0, *(len(content) // 8 for content in used)], dtype=np.int64),
+            set_words=np.frombuffer(b"".join(used), dtype=np.uint64),
         )
 
     def _grow(self, needed: int) -> None:

@@ -50,7 +50,10 @@ class CompiledForest:
         program = self.program
         walked = int(np.count_nonzero(program.group_walk >= 0))
         return 2 * len(program.node_rank) + LANES * (
-            4 * len(self.tables.feature) + len(program.tree_value) // 2 + 100 * walked
+            4 * len(self.tables.feature)
+            + 3 * len(self.tables.set_feature)
+            + len(program.tree_value) // 2
+            + 100 * walked
         )
 
     def scratch(self, n_outputs: int) -> Scratch:
@@ -70,21 +73,33 @@ def compile_forest(forest: Forest) -> CompiledForest:
     """Return the compiled form of a forest."""
     sizes = np.diff(forest.tree_offsets)
     small = sizes <= 2 * MAX_LEAVES - 1
-    inner = np.flatnonzero((forest.feature >= 0) & np.repeat(small, sizes))
+    folded = (forest.feature >= 0) & np.repeat(small, sizes)
+    inner, on_sets = (
+        np.flatnonzero(folded & (forest.category_set < 0)),
+        np.flatnonzero(folded & (forest.category_set >= 0)),
+    )
     table_feature, thresholds, table, rank = _tables(forest.feature[inner], forest.threshold[inner])
     low, high, column = _columns(table, forest.missing_left[inner], len(table_feature))
-    columns = len(np.unique(column)) + 1  # the last one takes the ranks nobody reads
+    numeric = len(np.unique(column)) + 1  # the last one takes the ranks nobody reads
+    sets, set_of = _set_columns(forest, on_sets)
+    columns = numeric + len(sets)
     if columns > 1 << 16:
         # Columns are numbered in 16 bits. A forest that tests so many features is walked.
-        small, inner, columns = np.zeros_like(small), inner[:0], 1
+        small, inner, numeric, columns = np.zeros_like(small), inner[:0], 1, 1
+        on_sets, sets, set_of = on_sets[:0], sets[:0], set_of[:0]
         table_feature, thresholds, low, high = table_feature[:0], thresholds[:0], low[:0], high[:0]
         column, rank = column[:0], rank[:0]
     column_of = np.zeros(forest.n_nodes, dtype=np.int64)
     column_of[inner] = column
+    column_of[on_sets] = numeric + set_of
     rank_of = np.zeros(forest.n_nodes, dtype=np.int64)
     rank_of[inner] = rank
     runs = _copied(thresholds.reshape(-1, RUN)[:, -1])
-    tables = Tables(table_feature, low, high, runs, _copied(thresholds.ravel()))
+    places = ((numeric + np.arange(len(sets))) * LANES).astype(np.uint64)
+    tables = Tables(
+        table_feature, low, high, runs, _copied(thresholds.ravel()), _copied(sets[:, 0]),
+        _copied(sets[:, 1]), _copied(sets[:, 2]), places,
+    )  # fmt: skip
     program, constants, slots = _program(forest, small, column_of, rank_of)
     return CompiledForest(tables, program, columns, constants, slots)
 
@@ -118,6 +133,13 @@ def _columns(table: Array, missing_left: Array, tables: int) -> tuple[Array, Arr
     number = np.where(used, np.cumsum(used) - 1, np.count_nonzero(used))
     places = (number * LANES).astype(np.uint64)
     return np.ascontiguousarray(places[0::2]), np.ascontiguousarray(places[1::2]), number[side]
+
+
+def _set_columns(forest: Forest, nodes: Array) -> tuple[Array, Array]:
+    """Feature, set and side of NaN of the columns that nodes with sets read, and the column of each node."""
+    asked = np.column_stack([forest.feature[nodes], forest.category_set[nodes], forest.missing_left[nodes]])
+    columns, of_node = np.unique(asked.astype(np.int64), axis=0, return_inverse=True)
+    return columns.reshape(-1, 3), of_node.reshape(-1)
 
 
 def _program(forest: Forest, small: Array, column_of: Array, rank_of: Array) -> tuple[Program, int, int]:
