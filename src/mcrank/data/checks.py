@@ -28,7 +28,10 @@ def refuse_unreal(values: Any, where: str) -> None:
 
 def check_features(X: Any, where: str) -> FeatureArray:
     """Return ``X`` as a C-contiguous float32 matrix; infinite values and wrong shapes are `DataError`."""
-    return as_features(X, where).values
+    found = as_features(X, where)
+    if found.categories:
+        raise DataError(f"{where} is not numeric: it holds categories.")
+    return found.values
 
 
 def tell_of_columns_aside(names: Sequence[str], where: str) -> None:

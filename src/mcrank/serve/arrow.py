@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from mcrank.data.tables import foreign_errors
+from mcrank.data.columns import foreign_errors
 from mcrank.errors import DataError
 from mcrank.serve.problems import BAD, UNSUPPORTED, Problem
 

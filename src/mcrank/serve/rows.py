@@ -17,8 +17,8 @@ import numpy as np
 
 from mcrank.arrays import FeatureArray
 from mcrank.data.alignment import columns_of
-from mcrank.data.columns import object_array
-from mcrank.data.tables import DOC_NAMES, as_features, foreign_errors
+from mcrank.data.columns import foreign_errors, object_array
+from mcrank.data.tables import DOC_NAMES, as_features
 from mcrank.errors import DataError
 from mcrank.serve.arrow import read_stream
 from mcrank.serve.problems import BAD, TOO_LARGE, UNPROCESSABLE, Problem
@@ -58,6 +58,11 @@ class Wanted(NamedTuple):
     @classmethod
     def of(cls, ranker: Ranker, owner: str, where: str, limits: Limits) -> Wanted:
         """What a ranker wants."""
+        if ranker.categories_:
+            name = ranker.feature_names_[next(iter(ranker.categories_))]
+            raise Problem(
+                UNPROCESSABLE, f"{owner} has categories ({name!r}), which the service does not take."
+            )
         return cls(ranker.feature_names_, owner, where, limits)
 
     @property
@@ -258,6 +263,12 @@ def from_arrow(body: bytes, wanted: Wanted) -> Rows:
 def _by_table(source: Any, wanted: Wanted) -> FeatureArray:
     """Rows through the entrance that all tables and arrays have: it says what is wrong with a value."""
     try:
-        return as_features(source, wanted.where, wanted.names).values
+        found = as_features(source, wanted.where, wanted.names)
     except DataError as error:
         raise Problem(BAD, str(error)) from None
+    for f in found.categories:
+        name = wanted.names[f]
+        raise Problem(
+            BAD, f"column {name!r} of {wanted.where} is not numeric: it holds categories; give numbers."
+        )
+    return found.values
