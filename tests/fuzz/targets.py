@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 
+from tests.fuzz.bins import BinsTarget
 from tests.fuzz.containers import CacheTarget, ModelTarget
 from tests.fuzz.foreign import CatBoostTarget, LightGBMTarget, RankLibTarget, UbjsonTarget, XGBoostTarget
 from tests.fuzz.tables import Tables
@@ -16,6 +17,7 @@ TARGETS: dict[str, type[Target]] = {
     for target in (
         ModelTarget,
         CacheTarget,
+        BinsTarget,
         Letor,
         Tables,
         QrelsTarget,

@@ -119,7 +119,15 @@ def use_trees() -> None:
 
     Without validation data: measures are compiled beside it.
     """
-    from mcrank import Dataset, McRank, OrdinalMcRank, RegressionRanker, make_artificial
+    from mcrank import (
+        Dataset,
+        McRank,
+        OrdinalMcRank,
+        RegressionRanker,
+        make_artificial,
+        open_bins,
+        write_bins,
+    )
 
     train, _, _ = make_artificial(n_train=20, n_valid=1, n_test=1, docs_per_query=10, n_features=3)
     weighted = Dataset(train.X, train.y, train.qid, weight=train.y + 1)
@@ -132,6 +140,11 @@ def use_trees() -> None:
     adaptive = McRank(**_SMALL, base_class="adaptive").fit(weighted)
     McRank(**_SMALL, base_class="adaptive").fit(weighted, init_model=adaptive)
     RegressionRanker(**_SMALL, loss="lad").fit(train).refit(train)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "train.bins")
+        for bins in (256, 300):
+            write_bins(train, path, max_bins=bins)
+            RegressionRanker(**_SMALL, max_bins=bins, subsample=0.5).fit(open_bins(path))
 
 
 def use_pairwise_trees() -> None:

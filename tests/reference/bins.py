@@ -1,0 +1,44 @@
+"""Naive check of a file of bins: plain loops over plain lists."""
+
+from __future__ import annotations
+
+import math
+
+from tests.reference.cache import _ids
+from tests.reference.container import Bad
+
+
+def check_bins(header, arrays):
+    """Raise `Bad` where arrays are not binned rows with their bins, grades and queries."""
+    wide = "wide_columns" in arrays
+    columns = arrays["wide_columns" if wide else "columns"].tolist()
+    y, offsets = arrays["y"].tolist(), arrays["offsets"].tolist()
+    counts, missing = arrays["bin_counts"].tolist(), arrays["missing"].tolist()
+    lowest, highest = arrays["lowest"].tolist(), arrays["highest"].tolist()
+    if len(columns) != len(counts) or len(missing) != len(counts) or not set(missing) <= {0, 1}:
+        raise Bad("features")
+    if sum(counts) != len(lowest) or len(lowest) != len(highest) or min(counts) < 1:
+        raise Bad("bounds")
+    if (max(c + m for c, m in zip(counts, missing, strict=True)) > 256) != wide:
+        raise Bad("width")
+    at = 0
+    for f, column in enumerate(columns):
+        if len(column) != len(y) or any(place >= counts[f] + missing[f] for place in column):
+            raise Bad(f"feature {f}")
+        for b in range(at, at + counts[f]):
+            if lowest[b] > highest[b] or (b > at and highest[b - 1] >= lowest[b]):
+                raise Bad(f"bin {b}")
+        at += counts[f]
+    if not wide:
+        for b, block in enumerate(arrays["blocks"].tolist()):
+            for place, value in enumerate(block):
+                row, f = place // 16, 16 * b + place % 16
+                if value != (columns[f][row] if f < len(columns) else 0):
+                    raise Bad(f"block {b}")
+    if not all(math.isfinite(grade) and grade >= 0 for grade in y):
+        raise Bad("y")
+    if offsets[0] != 0 or offsets[-1] != len(y) or offsets != sorted(set(offsets)):
+        raise Bad("offsets")
+    qids = _ids(header["ids"], arrays["qids"])
+    if len(qids) != len(offsets) - 1 or len(set(qids)) != len(qids):
+        raise Bad("qids")
