@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -45,6 +46,48 @@ def cpu_quota(process: Path) -> float:
     >>> cpu_quota(Path("no such folder"))
     inf
     """
+    return _least(process, _read_quota)
+
+
+def memory_limit(process: Path = Path("/proc/self")) -> float:
+    """Bytes that control groups (of the second version) allow the process, as `cpu_quota` finds them.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from mcrank.cores import memory_limit
+    >>> memory_limit(Path("no such folder"))
+    inf
+    """
+    return _least(process, _read_limit)
+
+
+def available_bytes() -> int:
+    """Memory that the system could give, or keep pages of files in; what it does not tell is much.
+
+    Examples
+    --------
+    >>> from mcrank.cores import available_bytes
+    >>> available_bytes() > 0
+    True
+    """
+    try:
+        told = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text())
+        free = int(told[1]) * 1024 if told else 1 << 62
+    except OSError:
+        free = 1 << 62
+    return int(min(free, memory_limit()))
+
+
+def _read_limit(folder: Path) -> float:
+    try:
+        return int((folder / "memory.max").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return math.inf
+
+
+def _least(process: Path, read: Callable[[Path], float]) -> float:
+    """The least of what is read from a process's groups and all groups above them."""
     try:
         groups = (process / "cgroup").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
         mounts = (process / "mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
@@ -56,7 +99,7 @@ def cpu_quota(process: Path) -> float:
         controllers, _, group = rest.partition(":")
         if controllers == "" or "cpu" in controllers.split(","):
             for top, folder in _folders(mounts, controllers, group):
-                quotas += [_read_quota(place) for place in (folder, *folder.parents) if _within(place, top)]
+                quotas += [read(place) for place in (folder, *folder.parents) if _within(place, top)]
     return min(quotas)
 
 

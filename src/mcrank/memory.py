@@ -192,6 +192,16 @@ def shown_bytes(size: int) -> str:
     return f"{-(-size // 10**6)}MB"
 
 
+def advise(array: Array, advice: int) -> None:
+    """Tell the system what will become of neighbouring pages of a file (``mmap.MADV_...``); not of memory."""
+    pages = pages_of(array)
+    if pages is None or array.size == 0:
+        return
+    first = array.ctypes.data - np.frombuffer(pages, dtype=np.uint8, count=1).ctypes.data
+    start = first // mmap.PAGESIZE * mmap.PAGESIZE
+    pages.madvise(advice, start, first + array.nbytes - start)
+
+
 def private_bytes() -> int:
     """Memory of this process that the system cannot take back, as far as it tells."""
     try:

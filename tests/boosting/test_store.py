@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 
 import mcrank
+from mcrank.boosting import boost, disk
+from mcrank.boosting.binning import bin_dataset, find_bins
 from mcrank.boosting.store import BinnedData
+from mcrank.boosting.workspace import BinnedArrays
 from mcrank.container import BINS, unpack
 from mcrank.rankers.registry import to_bytes
 from tests.fuzz.containers import seal
@@ -63,14 +66,20 @@ CASES = [
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("part", [0, 64, 200, 1 << 18])
 @pytest.mark.parametrize("weight", [None, "w"])
 @pytest.mark.parametrize(("kind", "options"), CASES)
-def test_the_model_is_that_of_memory(files, tmp_path, kind, options, weight):
+def test_the_model_is_that_of_memory(files, tmp_path, kind, options, weight, part, monkeypatch):
+    """Also in passes over parts of so many rows, where memory could not keep the pages of the files."""
     source, columns = options_of(files, weight)
     plan, valid = mcrank.scan(source, **columns), mcrank.scan(files / "valid.parquet", **columns)
     options = {"n_estimators": 4, "n_jobs": 1, "early_stopping_rounds": 2} | options
     here, held = mcrank.read(source, **columns), mcrank.read(files / "valid.parquet", **columns)
     wanted = to_bytes(kind(**options).fit(here, valid=held))
+    if part:
+        monkeypatch.setattr(disk, "PART_ROWS", part)
+        monkeypatch.setattr(disk, "pays", lambda binned, *_: disk.is_on_disk(binned.columns) or binned.wide)
+        monkeypatch.setattr(boost, "pays", disk.pays)
     assert to_bytes(kind(**options).fit(plan, valid=valid, memory="4GB")) == wanted
     way = {name: options[name] for name in ("max_bins", "binning") if name in options}
     mcrank.write_bins(plan, tmp_path / "train.bins", **way, n_jobs=2)
@@ -88,6 +97,23 @@ def test_the_model_is_that_of_memory_quickly(files, tmp_path):
     assert (
         to_bytes(mcrank.LambdaMART(n_estimators=2, n_jobs=1).fit(pickle.loads(pickle.dumps(bins)))) == wanted
     )
+
+
+def test_passes_are_for_files_that_memory_has_no_room_for(kept, monkeypatch):
+    binned = BinnedArrays.of(mcrank.open_bins(kept).binned)
+    size = binned.columns.nbytes + binned.blocks.nbytes
+    for free, memory, wanted in (
+        (1 << 40, None, False),
+        (2 * size - 2, None, True),
+        (2 * size - 2, 1 << 40, True),
+        (2 * size - 2, 1000, False),  # nor has it for what passes need
+        (1000, None, False),
+    ):
+        monkeypatch.setattr(disk, "available_bytes", lambda free=free: free)
+        assert disk.pays(binned, 900, 1, memory) is wanted
+    here = mcrank.make_artificial(n_train=20, n_valid=1, n_test=1, seed=0).train
+    monkeypatch.setattr(disk, "available_bytes", lambda: 10000)
+    assert not disk.pays(BinnedArrays.of(bin_dataset(here, find_bins(here.X, 16))), 900, 1, None)
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from mcrank.arrays import FloatArray, IntArray, RowArray
 from mcrank.boosting.bin_cache import BINS
 from mcrank.boosting.binning import BinnedDataset, Bins, bin_dataset, find_bins
 from mcrank.boosting.budget import check_memory
+from mcrank.boosting.disk import DiskRows, pays
 from mcrank.boosting.growth import Growth
 from mcrank.boosting.leaves import add_sets, leaf_values, move_rows, tree_arrays
 from mcrank.boosting.limits import NO_LIMITS, UNLIMITED, LimitOptions, Limits
@@ -25,7 +26,7 @@ from mcrank.boosting.packing import Packing
 from mcrank.boosting.refit import fallen
 from mcrank.boosting.roots import SharedRoots
 from mcrank.boosting.routing import PART, BinColumns, TreeNodes, fallen_in_bins, route, route_all
-from mcrank.boosting.rows import MemoryRows
+from mcrank.boosting.rows import MemoryRows, Rows
 from mcrank.boosting.sampling import AllRows, Queries, draw
 from mcrank.boosting.start import NOTHING, Start, Tree, rounds_of, walk
 from mcrank.boosting.store import BinnedData
@@ -233,9 +234,11 @@ class Booster:
             self._keep(trees)
         self.feature_keys = np.arange(data.n_features, dtype=np.uint64)
         self.roots: SharedRoots | None = None
-        self.rows: MemoryRows | None = None
-        if sums.size > 1:
-            self.rows = MemoryRows(self.binned, self.rules, self.gradients, loss.trees_per_round)
+        self.rows: Rows | None = None
+        passes = pays(self.binned, data.n_rows, loss.trees_per_round, options.memory)
+        if sums.size > 1 or passes:
+            kind = DiskRows if passes else MemoryRows
+            self.rows = kind(self.binned, self.rules, self.gradients, loss.trees_per_round)
             self.growth = Growth(self.binned, self.rules, sums)
             return
         self.grower = TreeGrower(self.binned, self.rules, data.n_rows, loss.trees_per_round, options.n_jobs)
@@ -308,15 +311,15 @@ class Booster:
         return grown
 
     def _grow_together(
-        self, rows: MemoryRows, outputs: Sequence[int], number: int, drawn: Any, rest: Any
+        self, rows: Rows, outputs: Sequence[int], number: int, drawn: Any, rest: Any
     ) -> list[dict[str, Any]]:
-        """Grow the trees of some outputs with the rows of other places."""
+        """Grow the trees of some outputs together: with the rows of other places, or from disk."""
         rows.begin(outputs, drawn, len(rest))
         features = [self._features(number, output) for output in outputs]
         limits = [self._limits(number, k, some) for k, some in zip(outputs, features, strict=True)]
         grown = self.growth.trees(rows, features, limits)
         return [
-            self._finish(output, nodes, rest, rows.places[tree], rows.entries[tree])
+            self._finish(output, nodes, rest, *rows.leaves(tree, nodes))
             for tree, (output, nodes) in enumerate(zip(outputs, grown, strict=True))
         ]
 

@@ -43,6 +43,9 @@ class Rows(Protocol):
     def divide(self, jobs: Sequence[Job], nodes: Sequence[npt.NDArray[Any]]) -> IntArray:
         """Divide leaves by the splits in ``nodes`` (of each tree); return histograms of the small sides."""
 
+    def leaves(self, tree: int, nodes: npt.NDArray[Any]) -> tuple[IntArray, IntArray]:
+        """Return where the rows of each leaf of a grown tree are in the entries, and the entries."""
+
 
 class MemoryRows:
     """Rows in memory.
@@ -57,11 +60,15 @@ class MemoryRows:
         What a loss fills each round.
     trees : int
         Trees of a round.
+    rows : int, optional
+        Most rows that trees are grown on; all by default.
     """
 
-    def __init__(self, binned: BinnedArrays, rules: Rules, gradients: Gradients, trees: int) -> None:
+    def __init__(
+        self, binned: BinnedArrays, rules: Rules, gradients: Gradients, trees: int, rows: int | None = None
+    ) -> None:
         self._binned, self._rules, self._gradients = binned, rules, gradients
-        self._rows = gradients.q.shape[1]
+        self._rows = gradients.q.shape[1] if rows is None else rows
         most = 2 * rules.num_leaves - 1
         self.places = [np.zeros((most, 3), dtype=np.int64) for _ in range(trees)]
         self.entries = [np.empty(2 * self._rows, dtype=np.int64) for _ in range(trees)]
@@ -99,6 +106,10 @@ class MemoryRows:
                 self._count(job.tree, job.small, out[at])
                 at += 1
         return out
+
+    def leaves(self, tree: int, nodes: npt.NDArray[Any]) -> tuple[IntArray, IntArray]:
+        """Return where the rows of each leaf of a grown tree are in the entries, and the entries."""
+        return self.places[tree], self.entries[tree]
 
     def _count(self, tree: int, node: int, hist: IntArray) -> None:
         weights = self._gradients.weights_of(self._outputs[tree])
