@@ -8,6 +8,8 @@ EXTRAS_HOOKS := $(VENV)/.installed-hooks
 EXTRAS_EXPORT := $(VENV)/.installed-export
 EXTRAS_BROWSER := $(VENV)/.installed-browser
 EXTRAS_SERVE := $(VENV)/.installed-serve
+EXTRAS_DOCS := $(VENV)/.installed-docs
+EXTRAS_DOCS_TEST := $(VENV)/.installed-docs-test
 # Environments of the oldest consumers of exports, one for each list in requirements/.
 OLDER := $(VENV)-older/older/.installed $(VENV)-older/older_trees/.installed
 INSTALLED := $(VENV)/.installed
@@ -20,9 +22,9 @@ WORKERS ?= 2
 MINUTES ?= 10
 TARGET ?=
 SEED ?= 0
-CODE := src tests benchmarks
-# Tests that need more than the extra `dev`: a browser, the libraries whose models are imported.
-ELSEWHERE := --ignore tests/browser --ignore tests/imports
+CODE := src tests benchmarks tools
+# Tests that need more than the extra `dev`: a browser, the libraries whose models are imported, what builds the site.
+ELSEWHERE := --ignore tests/browser --ignore tests/imports --ignore tests/docs
 BENCHMARKS ?= train rankers predict scaling read evaluate
 # Byte code is written for the modules that are used, when they are: compiling all of it takes longer than installing.
 LOCK := requirements/lock.txt
@@ -30,7 +32,7 @@ INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow-test export-test serve-test browser-test fuzz mutants check format coverage bench hooks lock clean
+.PHONY: help demo test slow-test export-test serve-test browser-test docs docs-test release fuzz mutants check format coverage bench hooks lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -57,11 +59,27 @@ export-test: $(EXTRAS_EXPORT) $(OLDER) ## Compare exports and imports with light
 serve-test: $(EXTRAS_SERVE) ## Test the service as a process, and against its OpenAPI document with schemathesis
 	$(BIN)/python -m pytest tests/serve
 
-browser-test: $(EXTRAS_BROWSER) ## Test the pages in a real browser (as root, installs Debian's chromium if there is none)
+browser-test: $(EXTRAS_BROWSER) ## Test the pages and the site in a real browser (as root, installs Debian's chromium if there is none)
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
 		echo "installing chromium"; \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
 	$(BIN)/python -m pytest tests/browser
+
+docs: $(EXTRAS_DOCS) ## Build the documentation as a site that needs no network (site/index.html)
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
+docs-test: $(EXTRAS_DOCS_TEST) ## Run every block of code of every page, and build the site strictly
+	$(BIN)/mcrank --quiet warmup
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup tests/docs
+
+release: $(EXTRAS_HOOKS) ## Build wheel and sdist, install the wheel in a clean environment, and run the README on it
+	rm -rf dist build/release
+	$(BIN)/uv build --quiet --out-dir dist
+	$(PYTHON) -m venv build/release
+	build/release/bin/python -m pip --disable-pip-version-check --quiet install --constraint $(LOCK) dist/*.whl
+	build/release/bin/python -m tests.docs --check README.md
+	@ls dist
 
 fuzz: $(EXTRAS_DEV) ## Feed damaged and odd files to every reader: MINUTES=10 each, TARGET="model cache" for some
 	$(BIN)/python -m tests.fuzz $(TARGET) --minutes $(MINUTES) --seed $(SEED) --jobs $(WORKERS)
@@ -93,8 +111,8 @@ bench: $(EXTRAS_BENCH) ## Measure mcrank beside its peers (long; wants an idle m
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 clean: ## Remove .venv, caches and what the demo wrote
-	rm -rf $(VENV) $(VENV)-older demo build dist fuzz-findings .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf $(VENV) $(VENV)-older demo build dist site fuzz-findings .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov
+	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "mcrank needs Python 3.11 or newer; found none (set PYTHON=...)." >&2; exit 1; }
@@ -108,8 +126,17 @@ $(EXTRAS_DEV): pyproject.toml $(LOCK) | $(BIN)/python
 	$(INSTALL) ".[dev]"
 	@touch $@ $(INSTALLED)
 
+$(EXTRAS_DOCS): pyproject.toml $(LOCK) | $(BIN)/python
+	$(INSTALL) ".[docs]"
+	@touch $@ $(INSTALLED)
+
+# With the libraries that pages show beside mcrank.
+$(EXTRAS_DOCS_TEST): pyproject.toml $(LOCK) | $(BIN)/python
+	$(INSTALL) ".[dev,docs,export-test]"
+	@touch $@ $(EXTRAS_DOCS) $(EXTRAS_EXPORT) $(EXTRAS_DEV) $(INSTALLED)
+
 $(EXTRAS_BROWSER): pyproject.toml $(LOCK) | $(BIN)/python
-	$(INSTALL) ".[dev,browser]"
+	$(INSTALL) ".[dev,browser,docs]"
 	@touch $@ $(EXTRAS_DEV) $(INSTALLED)
 
 $(EXTRAS_SERVE): pyproject.toml $(LOCK) | $(BIN)/python

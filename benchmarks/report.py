@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import importlib.metadata
 import json
 import os
@@ -29,7 +30,13 @@ def machine() -> dict[str, Any]:
             versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return {"cpu": model, "cores": os.cpu_count(), "python": platform.python_version(), "versions": versions}
+    return {
+        "cpu": model,
+        "date": datetime.date.today().isoformat(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "versions": versions,
+    }
 
 
 def table(rows: list[dict[str, Any]]) -> str:

@@ -12,7 +12,7 @@ import pytest
 import mcrank
 from mcrank.rankers.registry import RANKERS
 
-PAGE = Path(__file__).parent.parent / "docs" / "architecture.md"
+PAGE = Path(__file__).parent.parent / "docs" / "engineering" / "architecture.md"
 PACKAGE = Path(mcrank.__file__).parent
 TEXT = PAGE.read_text() if PAGE.exists() else ""
 
@@ -26,7 +26,7 @@ def named():
 @pytest.mark.parametrize(("file", "names"), sorted({(f, tuple(n)) for f, n in named()}))
 def test_what_the_page_names_is_there(file, names):
     if file.startswith("tests/"):
-        assert (PAGE.parent.parent / file).exists()
+        assert (PAGE.parents[2] / file).exists()
         return
     assert (PACKAGE / file).exists()
     module = importlib.import_module("mcrank." + file.removesuffix(".py").replace("/", "."))
@@ -35,7 +35,7 @@ def test_what_the_page_names_is_there(file, names):
 
 
 def test_the_picture_has_every_layer():
-    contract = (PAGE.parent.parent / "pyproject.toml").read_text()
+    contract = (PAGE.parents[2] / "pyproject.toml").read_text()
     layers = re.search(r"^layers = \[(.*)\]", contract, re.M)
     assert layers is not None
     picture = TEXT.split("```")[1]

@@ -92,7 +92,7 @@ def test_the_last_column_is_wrapped():
 
 
 def test_the_page_of_rankers_has_every_one():
-    page = (Path(__file__).parents[2] / "docs" / "rankers.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "concepts" / "rankers.md").read_text(encoding="utf-8")
     for ranker in CLASSES:
         card = ranker.card
         row = next(line for line in page.splitlines() if line.startswith(f"| `{ranker.name}` |"))

@@ -1,4 +1,4 @@
-"""The numbers of docs/evaluation.md are the tools' and ours."""
+"""The numbers of docs/concepts/dialects.md are the tools' and ours."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import mcrank
 from tests.metrics import goldens
 
-PAGE = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "concepts" / "dialects.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| ([^|]+?) \| ([\d.]+) \| `(ndcg@10\[[^`]+)` ([\d.]+) \|", PAGE, flags=re.MULTILINE)
 
 

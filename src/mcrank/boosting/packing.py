@@ -8,7 +8,7 @@ in chunks: the counters of a chunk are shared as before, and are then *spread* o
 The curvature p(1 - p) of ``split="newton"`` follows from the gradient and is below 1, so gradient, curvature
 and count of a row fit one counter, a *triple*, as long as few rows are added: chunks of some thousand rows
 are counted as triples and then spread. One add instead of two; for half a million rows it costs half as much
-as two lanes (docs/engine.md). The gradient is rounded to 13 bits for it; leaf values keep all bits.
+as two lanes (docs/engineering/engine.md). The gradient is rounded to 13 bits for it; leaf values keep all.
 
 Curvatures that are given, of lambda gradients, fit a triple as well, in 11 bits of the largest. Most are much
 smaller, and to the nearest they would vanish together: so gradient and curvature are rounded up or down at

@@ -1,6 +1,6 @@
 """Ids of queries and documents are identities: integers or texts, taken exactly, never through floats.
 
-The rule, which docs/data.md tells users:
+The rule, which docs/reference/data.md tells users:
 
 - the ids of one column (of all files read together) are of one kind: integers of any size, texts, or tuples
   of these; kinds are never mixed, as 7 and "7" would be two queries to some and one to others;

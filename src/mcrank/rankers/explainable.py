@@ -43,7 +43,7 @@ class Explainable(Stored):
         """Return what each feature adds to the score of each row, adding up to it.
 
         Trees have their exact Shapley values, linear scorers a closed form, nets gradients along straight
-        lines, blends the sums of their members' (docs/explain.md). Scores that are expected grades have
+        lines, blends the sums of their members' (docs/howto/explain.md). Scores that are expected grades have
         contributions in grades.
 
         Parameters

@@ -13,7 +13,8 @@ from mcrank.scorers.forest.block_kernels import LANES, fold_rows, walk_rows
 from mcrank.scorers.forest.forest import Forest
 from mcrank.threads import check_jobs, run_all
 
-# Up to this many rows even a narrow block would be mostly empty and walking is cheaper (docs/scoring.md).
+# Up to this many rows even a narrow block would be mostly empty, and walking is cheaper
+# (docs/engineering/scoring.md).
 _WALKED_ROWS = 2
 # Work a thread must have to be worth starting.
 _THREAD_NANOSECONDS = 1_000_000

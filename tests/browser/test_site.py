@@ -1,0 +1,126 @@
+"""The site in a real browser, from the disk: wide, narrow, in the dark, by keyboard, and its search."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs.site import build
+
+pytest.importorskip("mkdocs", reason="make browser-test installs it")
+# One page of each kind, and those with the widest tables and figures.
+PAGES = [
+    "index", "tutorials/first_ranker", "howto/from_lightgbm", "concepts/dialects", "reference/measures",
+    "reference/rankers/mcrank", "reference/commands/train", "results/train", "results/apples",
+    "engineering/architecture",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("site"))
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    found = importlib.util.find_spec("axe_playwright_python")
+    if found is None or found.origin is None:
+        pytest.skip("make browser-test installs axe")
+    return (Path(found.origin).parent / "axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_readable_wide_and_narrow(visit, site, axe, name, scheme):
+    opened = visit(site / f"{name}.html", color_scheme=scheme, bypass_csp=True)
+    page = opened.open(ready=False)
+    for width in (1280, 400):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, (
+            "the page is wider than the window"
+        )
+        assert page.evaluate(_CLIPPED) == []
+        page.evaluate(axe)
+        found = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
+        told = [
+            f"{v['id']}: {n['html'][:120]} {n['failureSummary'][:200]}" for v in found for n in v["nodes"]
+        ]
+        assert told == []
+    outside = [url for url in opened.requests if not url.startswith(("file:", "data:"))]
+    assert (outside, opened.complaints) == ([], [])
+
+
+# Letters that stick out of a table, a code block or a figure that cannot be scrolled.
+_CLIPPED = """() => [...document.querySelectorAll('.md-content :is(p, li, td, th, dd, h1, h2, figcaption)')]
+    .filter(e => e.offsetParent && e.scrollWidth > e.clientWidth + 1
+        && getComputedStyle(e).display !== 'inline'
+        && !e.closest('.md-typeset__scrollwrap, pre, .md-typeset__table'))
+    .map(e => e.outerHTML.slice(0, 160))"""
+
+
+def test_the_colours_are_those_of_the_scheme(visit, site):
+    grounds = {}
+    for scheme in ("light", "dark"):
+        page = visit(site / "index.html", color_scheme=scheme).open(ready=False)
+        colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        grounds[scheme] = [int(part) for part in colour[4:-1].split(",")][:3]
+    assert min(grounds["light"]) > 240
+    assert max(grounds["dark"]) < 60
+
+
+def test_a_keyboard_is_enough(visit, site):
+    page = visit(site / "howto" / "weights.html").open(ready=False)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className").startswith("md-skip")
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.className").startswith("md-search__input")
+    page.keyboard.type("exit codes")
+    page.wait_for_selector(".md-search-result__link")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/reference/**")
+
+
+QUESTIONS = {
+    "how do I weight queries": "howto/weights",
+    "why is my NDCG 1.0": "howto/ndcg_is_one",
+    "what goes into Elasticsearch": "howto/export/elasticsearch",
+    "can I trust this probability": "howto/thresholds",
+    "is the difference real": "concepts/significance",
+    "which ranker should I use": "howto/compare",
+    "why is A above B": "howto/explain",
+    "what does exit code 4 mean": "reference/errors",
+    "use a LightGBM model": "howto/from_lightgbm",
+    "docker container read-only": "howto/deploy",
+    "same model on any number of threads": "concepts/same_everywhere",
+    "few queries": "howto/small_data",
+}
+
+
+@pytest.fixture(scope="module")
+def searching(browser: Any, site: Path) -> Any:
+    page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+    page.goto((site / "index.html").as_uri())
+    yield page
+    page.context.close()
+
+
+@pytest.mark.parametrize(("question", "answer"), QUESTIONS.items())
+def test_search_answers_in_two_clicks(searching, question, answer):
+    """The page that answers is among the first three that are found."""
+    box = searching.locator(".md-search__input")
+    box.fill("")
+    box.fill(question)
+    searching.wait_for_function(
+        "() => /\\d|no match/i.test(document.querySelector('.md-search-result__meta').textContent)"
+    )
+    searching.wait_for_timeout(300)
+    found = searching.eval_on_selector_all(
+        ".md-search-result__item > a.md-search-result__link",
+        "links => links.map(a => a.getAttribute('href'))",
+    )
+    pages = [link.partition("#")[0].partition("?")[0].removesuffix(".html") for link in found]
+    assert any(page.endswith(answer) for page in pages[:3]), pages[:6]

@@ -1,0 +1,102 @@
+"""The site builds without a complaint, asks nobody for anything, and its reference is what the code says."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from types import ModuleType
+
+import pytest
+from click.testing import CliRunner
+
+import mcrank
+from mcrank.cli.exits import MEANINGS
+from mcrank.cli.main import COMMANDS, group
+from mcrank.metrics.measure import EVALUATED, MEASURES
+from mcrank.metrics.tools import DIALECTS
+from mcrank.rankers.registry import RANKERS, ranker_class
+from tests.docs.site import build, squeezed, words_of
+
+pytest.importorskip("mkdocs", reason="make docs-test installs it")
+pytestmark = pytest.mark.xdist_group("site")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("site"))
+
+
+@pytest.fixture(scope="module")
+def python_words(site):
+    pages = [
+        *site.glob("reference/python/*.html"),
+        *site.glob("reference/rankers/*.html"),
+        site / "reference/dialects.html",
+    ]
+    return "".join(words_of(page) for page in pages)
+
+
+def test_nothing_is_fetched_from_elsewhere(site):
+    loads = re.compile(
+        r"<(?:script|img|iframe|source)[^>]+src=[\"']?(?:https?:)?//|<link[^>]+rel=[\"']?(?:stylesheet|preconnect|icon)[^>]+href=[\"']?(?:https?:)?//"
+    )
+    for page in site.rglob("*.html"):
+        assert loads.findall(page.read_text(encoding="utf-8")) == [], page
+    for style in site.rglob("*.css"):
+        assert not re.search(r"url\([\"']?(?:https?:)?//|@import", style.read_text(encoding="utf-8")), style
+
+
+def test_it_opens_from_the_disk(site):
+    """Links lead to files, not to folders that a server would have to complete."""
+    for page in site.rglob("*.html"):
+        for link in re.findall(r'<a [^>]*href="([^"#:]+)"', page.read_text(encoding="utf-8")):
+            assert (page.parent / link).is_file(), f"{page} links to {link}"
+
+
+@pytest.mark.parametrize("name", [name for name in mcrank.__all__ if name != "__version__"])
+def test_help_of_every_public_name_is_on_a_page(name, python_words):
+    found = getattr(mcrank, name)
+    assert squeezed(f"mcrank.{name}") in python_words
+    documented = [found]
+    if isinstance(found, ModuleType):
+        documented = [found, *(getattr(found, each) for each in getattr(found, "__all__", ()))]
+    for each in documented:
+        if not callable(each) and not isinstance(each, ModuleType):
+            continue
+        first = (inspect.getdoc(each) or "").split("\n\n")[0]
+        assert squeezed(first) in python_words, f"{name}: {first}"
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_every_option_of_a_ranker_is_told_as_help_tells_it(name, site):
+    words = words_of(site / "reference" / "rankers" / f"{name}.html")
+    for option in ranker_class(name).declared_options.values():
+        head, _, about = option.words.partition("\n")
+        assert squeezed(about) in words, option.words
+        assert squeezed(option.name) in words
+        assert squeezed(head.rpartition("default ")[2]) in words
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_told_as_its_help_tells_it(name, site):
+    words = words_of(site / "reference" / "commands" / f"{name}.html")
+    printed = (
+        CliRunner().invoke(group, [name, "--help"], terminal_width=10_000, max_content_width=10_000).output
+    )
+    own = printed.partition("\nOptions of ")[0]
+    for line in own.splitlines():
+        for part in re.split(r"\s{2,}", line.strip()):
+            if part not in ("", "Options:"):
+                assert squeezed(part.replace("Usage: ", "")) in words, part
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [("measures", [*MEASURES, *EVALUATED]), ("dialects", DIALECTS), ("errors", map(str, MEANINGS))],
+)
+def test_tables_are_whole(page, names, site):
+    cells = re.findall(
+        r"<td[^>]*>(?:<code>)?([^<]+)", (site / "reference" / f"{page}.html").read_text(encoding="utf-8")
+    )
+    firsts = {re.match(r"(?:11)?[\w-]+", cell)[0] for cell in cells if re.match(r"(?:11)?[\w-]+", cell)}
+    assert set(names) <= firsts

@@ -1,0 +1,21 @@
+"""Classes with declared options have in the reference the docstring of `help`, with every option."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Any
+
+import griffe
+
+
+class DeclaredOptions(griffe.Extension):
+    """Take docstrings of classes of options from the classes themselves."""
+
+    def on_class(self, *, cls: griffe.Class, **_: Any) -> None:
+        """Replace a docstring by that of the class when it is alive."""
+        if cls.docstring is None or not cls.path.startswith("mcrank.rankers."):
+            return
+        alive = getattr(importlib.import_module(cls.module.path), cls.name, None)
+        if getattr(alive, "declared_options", None):
+            cls.docstring.value = inspect.getdoc(alive) or ""
