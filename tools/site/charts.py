@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 WIDTH, ROW = 420, 36
+_SHOWN = 2  # charts of a page; the others, bad sittings too, are below them
 
 
 class Bar(NamedTuple):
@@ -44,8 +45,11 @@ def figures_of(page: Path) -> str:
         return ""
     found = json.loads(source.read_text(encoding="utf-8"))
     draw = _CHARTS.get(page.stem)
-    drawn = "".join(_svg(chart) for chart in draw(found)) if draw else ""
-    return f'{drawn}<p class="measured">{html.escape(_about(found, source.name))}</p>\n'
+    drawn = [_svg(chart) for chart in draw(found)] if draw else []
+    shown, more = "".join(drawn[:_SHOWN]), "".join(drawn[_SHOWN:])
+    if more:
+        shown += f"<details><summary>Everything that was measured</summary>{more}</details>\n"
+    return f'{shown}<p class="measured">{html.escape(_about(found, source.name))}</p>\n'
 
 
 def _about(found: dict[str, Any], name: str) -> str:
@@ -84,16 +88,20 @@ def _svg(chart: Chart) -> str:
 
 
 def _bars(rows: list[dict[str, Any]], label: str, value: str, digits: str = ",.0f") -> list[Bar]:
-    kept = [row for row in rows if row.get(value) is not None]
+    kept = [
+        row for row in rows if isinstance(row.get(value), (int, float))
+    ]  # others were refused, or have none
     return [Bar(str(row[label]), float(row[value]), format(row[value], digits)) for row in kept]
 
 
 def _train(found: dict[str, Any]) -> list[Chart]:
     charts = []
-    for name, rows in found["sittings"].items():
+    # The latest of those sittings that measured most systems first.
+    sittings = sorted(reversed(found["sittings"].items()), key=lambda item: -len(item[1]))
+    for name, rows in sittings:
         for threads in sorted({row["threads"] for row in rows}):
             chosen = [row for row in rows if row["threads"] == threads]
-            title = f"Sitting {name}; {threads} thread{'s' * (threads > 1)}: ms per round, less is better"
+            title = f"Sitting {name}; threads: {threads}; ms per round, less is better"
             charts.append(Chart(title, _bars(chosen, "system", "ms per round")))
     return charts
 
@@ -103,7 +111,7 @@ def _rankers(found: dict[str, Any]) -> list[Chart]:
     for name, rows in found["sittings"].items():
         for job, threads in dict.fromkeys((row["job"], row["threads"]) for row in rows):
             chosen = [row for row in rows if (row["job"], row["threads"]) == (job, threads)]
-            title = f"{job}, sitting {name}, {threads} thread{'s' * (threads > 1)}: ms, less is better"
+            title = f"{job}, sitting {name}, threads: {threads}; ms, less is better"
             charts.append(Chart(title, _bars(chosen, "system", "ms")))
     return charts
 

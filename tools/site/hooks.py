@@ -45,6 +45,11 @@ def on_page_markdown(markdown: str, *, page: Any, config: MkDocsConfig, **_: Any
     return f"{heading}\n\n{figures_of(Path(config.docs_dir) / page.file.src_uri)}\n{rest}"
 
 
+def on_post_page(output: str, **_: Any) -> str:
+    """Give the dialog of the search the name that readers of the screen ask for."""
+    return output.replace('role="dialog">', 'role="dialog" aria-label="Search">', 1)
+
+
 def _resolved(items: Any, here: set[str]) -> list[Any]:
     found: list[Any] = []
     for item in items:

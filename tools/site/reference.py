@@ -136,7 +136,7 @@ def _ranker_pages() -> dict[str, Page]:
         path = f"{c.__module__}.{c.__name__}"
         text = (
             f"# {c.__name__}\n\nOn the command line: `mcrank train --ranker {c.name}`. Methods are those of "
-            f"[every ranker](methods.md).\n\n{_directive(path, f'mcrank.{c.__name__}', members='false')}\n"
+            f"[every ranker](methods.md).\n\n{_directive(path, f'mcrank.{c.__name__}', members='false', show_signature='false')}\n"
             f"## On the command line\n\nThe same options: {flags}. "
             f"`mcrank train --ranker {c.name} --help` explains each.\n"
         )

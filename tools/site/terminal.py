@@ -10,15 +10,17 @@ import os
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 import mcrank
 
 PICTURE = Path(__file__).parents[2] / "docs" / "images" / "terminal.svg"
 COMMANDS = [
-    "mcrank evaluate test.txt scores.txt -m ndcg@10 -m 'ndcg@10[lightgbm]' -m map",
-    "mcrank compare train.txt mcrank:n_estimators=60 ranksvm best-feature --folds 3 --out run --quiet",
-    "mcrank explain model.mcrank test.txt --query 4 --above 3 --below 1",
+    "mcrank compare train.txt mcrank:n_estimators=60 ranksvm best-feature --folds 3 --out run > all.txt",
+    "cut -c -82 all.txt | head -n 5; tail -n 2 all.txt | head -n 1",
+    "mcrank explain model.mcrank test.txt --query 125 --top 2 | head -n 1",
+    "mcrank rosetta test.txt scores.txt | cut -c -89 | head -n 9",
 ]
 COLUMNS, SIZE, LINE = 100, 12.5, 18
 
@@ -50,7 +52,7 @@ def _files(folder: Path) -> None:
 
 def draw(lines: list[str]) -> str:
     """Return the picture: letters of one width on a dark ground, legible wherever it is shown."""
-    wrapped = [line[i : i + COLUMNS] for line in lines for i in range(0, max(len(line), 1), COLUMNS)]
+    wrapped = [part for line in lines for part in textwrap.wrap(line, COLUMNS, drop_whitespace=False) or [""]]
     width, height = int(COLUMNS * SIZE * 0.602) + 40, len(wrapped) * LINE + 36
     texts = "\n".join(
         f'<text x="20" y="{28 + at * LINE}" class="{line[:1] == "$" and "c"}" xml:space="preserve">'
