@@ -97,7 +97,7 @@ def _bars(rows: list[dict[str, Any]], label: str, value: str, digits: str = ",.0
 def _train(found: dict[str, Any]) -> list[Chart]:
     charts = []
     # The latest of those sittings that measured most systems first.
-    sittings = sorted(reversed(found["sittings"].items()), key=lambda item: -len(item[1]))
+    sittings = sorted(found["sittings"].items(), key=lambda item: (len(item[1]), item[0]), reverse=True)
     for name, rows in sittings:
         for threads in sorted({row["threads"] for row in rows}):
             chosen = [row for row in rows if row["threads"] == threads]

@@ -13,7 +13,7 @@ class DeclaredOptions(griffe.Extension):
     """Take docstrings of classes of options from the classes themselves."""
 
     def on_class(self, *, cls: griffe.Class, **_: Any) -> None:
-        """Replace a docstring by that of the class when it is alive, and tell of the constructor it then has."""
+        """Take docstring and constructor from the class as it is when alive."""
         if cls.docstring is None or not cls.path.startswith("mcrank.rankers."):
             return
         alive = getattr(importlib.import_module(cls.module.path), cls.name, None)

@@ -133,10 +133,11 @@ def _ranker_pages() -> dict[str, Page]:
         flags = ", ".join(
             f"`--{name.replace('_', '-')}`" for name, o in c.declared_options.items() if o.scope != "python"
         )
-        path = f"{c.__module__}.{c.__name__}"
+        path, bare = f"{c.__module__}.{c.__name__}", {"members": "false", "show_signature": "false"}
+        shown = _directive(path, f"mcrank.{c.__name__}", **bare)
         text = (
             f"# {c.__name__}\n\nOn the command line: `mcrank train --ranker {c.name}`. Methods are those of "
-            f"[every ranker](methods.md).\n\n{_directive(path, f'mcrank.{c.__name__}', members='false', show_signature='false')}\n"
+            f"[every ranker](methods.md).\n\n{shown}\n"
             f"## On the command line\n\nThe same options: {flags}. "
             f"`mcrank train --ranker {c.name} --help` explains each.\n"
         )
