@@ -154,10 +154,3 @@ def test_completion_scripts(shell, capsys):
     assert "_MCRANK_COMPLETE" in script
     if shell == "bash":
         subprocess.run(["bash", "-n"], input=script, text=True, check=True)
-
-
-def test_extras_are_those_that_do_something():
-    import tomllib
-
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-    assert not {"dask"} & set(project["optional-dependencies"])

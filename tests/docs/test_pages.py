@@ -39,9 +39,9 @@ def test_every_block_is_run_or_says_why_not(name):
 def flags_of(command: click.Command) -> set[str]:
     context = click.Context(command, resilient_parsing=True)
     params = list(command.get_params(context))
-    if command.name == "train":
+    if getattr(command, "flag", "") == "--ranker":
         params += [param for each in RANKERS for param in declared_params(ranker_class(each))]
-    if command.name == "export":
+    if getattr(command, "flag", "") == "--to":
         params += [param for each in TARGETS for param in declared_params(target_class(each))]
     return {flag for param in params for flag in (*param.opts, *param.secondary_opts)}
 
