@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -28,6 +28,8 @@ class Cluster:
     insecure : bool
         Use a scheduler on another machine without TLS. Whoever reaches such a scheduler or worker can run
         any code there, and read what they send.
+    workers : int or sequence of str, optional
+        How many workers of the cluster to use, or their addresses; all by default.
     carrier : {"sockets", "dask"}
         What carries histograms: connections of their own between workers, or, where only Dask's ports are
         open, Dask's.
@@ -43,6 +45,7 @@ class Cluster:
     where: Any
     limit: float = 60.0
     insecure: bool = False
+    workers: Any = None
     carrier: Literal["sockets", "dask"] = "sockets"
 
     @classmethod
@@ -66,12 +69,24 @@ class Cluster:
             raise OptionError(f"cluster must be 1 to 1024 local workers, got {where}.")
         if not 0 < self.limit <= 86400:
             raise OptionError(f"limit of Cluster must be seconds up to a day, got {self.limit!r}.")
+        if self.workers is not None and (
+            isinstance(self.workers, (bool, str)) or (isinstance(self.workers, int) and self.workers < 1)
+        ):
+            raise OptionError(
+                f"workers of Cluster must be a number of workers or their addresses, got {self.workers!r}."
+            )
         if self.carrier not in ("sockets", "dask"):
             raise OptionError(f"carrier of Cluster must be sockets or dask, got {self.carrier!r}.")
         if isinstance(where, str):
             self._check_address(where)
         elif not isinstance(where, int):
             self._check_address(getattr(where.scheduler, "address", ""))
+
+    def chosen(self, there: Sequence[str]) -> list[str]:
+        """Return the workers to use, of those there are."""
+        if self.workers is None or isinstance(self.workers, int):
+            return sorted(there)[: self.workers]
+        return [worker for worker in sorted(there) if worker in self.workers]
 
     def _check_address(self, address: str) -> None:
         parts = urlsplit(address if "://" in address else f"tcp://{address}")

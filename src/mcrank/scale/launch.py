@@ -150,8 +150,8 @@ class Run:
                 self._consider(failed)
 
     def _living(self) -> list[str]:
-        there = self.client.scheduler_info(n_workers=-1)["workers"]
-        return sorted(worker for worker in there if worker not in self._given_up)
+        there = self.client.nthreads()  # asked now: what scheduler_info gives may be of another moment
+        return self.cluster.chosen([worker for worker in there if worker not in self._given_up])
 
     def _workers(self) -> list[str]:
         """Workers to train on; where none is left, those that come back soon."""

@@ -1,0 +1,181 @@
+"""Workers that die, stop or fail: the model of an undisturbed run, or one clear error, in bounded time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+
+import pytest
+
+import mcrank
+from mcrank import Cluster, ClusterError
+from mcrank.rankers.registry import to_bytes
+from tests.cluster.conftest import addresses, armed, kill, made
+
+OPTIONS = {"n_estimators": 8, "num_leaves": 5, "min_samples_leaf": 3, "learning_rate": 0.3, "n_jobs": 1}
+DATA, VALID = made(), made(queries=12, seed=2)
+
+
+def ranker():
+    return mcrank.McRank(**OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return to_bytes(ranker().fit(DATA, valid=VALID))
+
+
+PLACES = {
+    "before bins": ("mcrank.scale.tasks:train_place", 1),
+    "in bins": ("mcrank.boosting.shared_cuts:first_beyond", 20),
+    "in a step": ("mcrank.scale.mesh:Mesh.scatter", 7),
+    "between two messages of a step": ("mcrank.scale.mesh:Mesh.agree", 9),
+    "after a round": ("mcrank.scale.worker:Telling.round", 3),
+    "in the last round": ("mcrank.scale.worker:Telling.round", 8),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_worker_that_is_killed(client, alone, place):
+    with armed(client, *PLACES[place]) as worker:
+        found = ranker().fit(DATA, valid=VALID, cluster=Cluster(client, limit=20))
+        assert worker not in addresses(client)
+    assert to_bytes(found) == alone
+
+
+def test_the_first_worker_is_killed(client, alone):
+    with armed(client, "mcrank.scale.worker:Telling.round", 3, which=0):
+        found = ranker().fit(DATA, valid=VALID, cluster=client)
+    assert to_bytes(found) == alone
+
+
+def test_two_workers_are_killed_one_after_the_other(client, alone):
+    with (
+        armed(client, "mcrank.scale.worker:Telling.round", 2, which=1),
+        armed(client, "mcrank.scale.worker:Telling.round", 5, which=2),
+    ):
+        found = ranker().fit(DATA, valid=VALID, cluster=client)
+    assert to_bytes(found) == alone
+
+
+def test_a_worker_that_is_stopped_is_given_up(client, alone):
+    began = time.monotonic()
+    with armed(client, "mcrank.scale.mesh:Mesh.scatter", 12, signal.SIGSTOP) as worker:
+        found = ranker().fit(DATA, valid=VALID, cluster=Cluster(client, limit=2))
+        assert worker in addresses(client)  # Dask does not know yet
+    assert to_bytes(found) == alone
+    assert time.monotonic() - began < 120
+
+
+def test_the_same_error_twice_ends_training_with_the_workers_own_words(client):
+    def broken(scores, grades, offsets):
+        raise MemoryError("no more memory here")
+
+    data = made(queries=9)
+    with pytest.raises(mcrank.McrankError, match="no more memory here"):
+        mcrank.CustomRanker(loss=broken, n_estimators=3, n_jobs=1).fit(data, cluster=client)
+
+
+def test_an_error_in_the_engine_is_told_after_the_second_time(client):
+    def spoil():
+        from mcrank.boosting import boost
+
+        real = boost.Booster.round
+
+        def round(self, number):
+            if number == 3:
+                raise RuntimeError("the disk is on fire")
+            return real(self, number)
+
+        boost.Booster.round = round
+
+    workers = addresses(client)
+    client.run(spoil, workers=workers[:1])
+    try:
+        with pytest.raises(ClusterError, match=r"failed twice in round 3.*the disk is on fire"):
+            ranker().fit(DATA, cluster=client)
+    finally:
+        (pid,) = client.run(os.getpid, workers=workers[:1]).values()
+        kill(client, workers[0], pid)
+
+
+def test_a_worker_with_another_version_is_named(client):
+    def pretend():
+        import mcrank
+
+        mcrank.__version__, real = "0.0.1", mcrank.__version__
+        return real
+
+    worker = addresses(client)[1]
+    client.run(pretend, workers=[worker])
+    try:
+        with pytest.raises(ClusterError, match=rf"worker {worker} has mcrank 0\.0\.1"):
+            ranker().fit(DATA, cluster=client)
+    finally:
+        (pid,) = client.run(os.getpid, workers=[worker]).values()
+        kill(client, worker, pid)
+
+
+def test_nothing_listens_and_nothing_is_held_afterwards(client):
+    def ports():
+        from mcrank.scale import streams, tasks
+
+        found = set()
+        for name in ("/proc/self/net/tcp", "/proc/self/net/tcp6"):
+            with open(name) as table:
+                lines = [line.split() for line in table.readlines()[1:]]
+            open_ = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
+            mine = {os.readlink(path) for path in open_ if os.path.islink(path)}
+            found |= {row[1] for row in lines if row[3] == "0A" and f"socket:[{row[9]}]" in mine}
+        return sorted(found), len(tasks._listeners), len(streams._boxes)
+
+    before = client.run(ports)
+    ranker().fit(DATA, valid=VALID, cluster=client)
+    assert client.run(ports) == before
+    for listening, held, boxes in before.values():
+        assert all(not address.startswith("00000000:") for address in listening)
+        assert (held, boxes) == (0, 0)
+
+
+def test_a_training_ends_when_its_client_does(client, workers):
+    """Workers stop within seconds once nobody waits for them."""
+    import distributed
+
+    other = distributed.Client(workers.cluster, set_as_default=False)
+    slow = mcrank.McRank(**OPTIONS | {"n_estimators": 100_000})
+    ended = []
+
+    def fit():
+        try:
+            slow.fit(DATA, cluster=Cluster(other, limit=10))
+        except BaseException as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=fit, daemon=True)
+    thread.start()
+
+    def training():
+        import gc
+
+        from mcrank.scale.tasks import _Notes
+
+        return sum(isinstance(thing, _Notes) for thing in gc.get_objects())
+
+    deadline = time.monotonic() + 60
+    while not any(client.run(training).values()) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    other.close()
+    deadline = time.monotonic() + 30
+    while any(client.run(training).values()) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not any(client.run(training).values())
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+def test_every_address_is_this_machines(client):
+    for worker in addresses(client):
+        assert socket.gethostbyname(worker.split("//")[1].split(":")[0]).startswith("127.")
