@@ -10,6 +10,7 @@ EXTRAS_BROWSER := $(VENV)/.installed-browser
 EXTRAS_SERVE := $(VENV)/.installed-serve
 EXTRAS_DOCS := $(VENV)/.installed-docs
 EXTRAS_DOCS_TEST := $(VENV)/.installed-docs-test
+EXTRAS_DASK := $(VENV)/.installed-dask
 # Environments of the oldest consumers of exports, one for each list in requirements/.
 OLDER := $(VENV)-older/older/.installed $(VENV)-older/older_trees/.installed
 INSTALLED := $(VENV)/.installed
@@ -23,8 +24,8 @@ MINUTES ?= 10
 TARGET ?=
 SEED ?= 0
 CODE := src tests benchmarks tools
-# Tests that need more than the extra `dev`: a browser, the libraries whose models are imported, what builds the site.
-ELSEWHERE := --ignore tests/browser --ignore tests/imports --ignore tests/docs
+# Tests that need more than the extra `dev`: a browser, the libraries whose models are imported, what builds the site, Dask.
+ELSEWHERE := --ignore tests/browser --ignore tests/imports --ignore tests/docs --ignore tests/cluster
 BENCHMARKS ?= train rankers predict scaling read evaluate
 # Byte code is written for the modules that are used, when they are: compiling all of it takes longer than installing.
 LOCK := requirements/lock.txt
@@ -32,7 +33,7 @@ INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow-test export-test serve-test browser-test docs docs-test release fuzz mutants check format coverage bench hooks lock clean
+.PHONY: help demo test slow-test export-test serve-test browser-test scale-test docs docs-test release fuzz mutants check format coverage bench hooks lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -80,6 +81,9 @@ release: $(EXTRAS_HOOKS) ## Build wheel and sdist, install the wheel in a clean 
 	build/release/bin/python -m pip --disable-pip-version-check --quiet install --constraint $(LOCK) dist/*.whl
 	build/release/bin/python -m tests.docs --check README.md
 	@ls dist
+
+scale-test: $(EXTRAS_DASK) ## Train on a cluster of processes here, kill and stop some of them, and compare model files
+	$(BIN)/python -m pytest tests/cluster
 
 fuzz: $(EXTRAS_DEV) ## Feed damaged and odd files to every reader: MINUTES=10 each, TARGET="model cache" for some
 	$(BIN)/python -m tests.fuzz $(TARGET) --minutes $(MINUTES) --seed $(SEED) --jobs $(WORKERS)
@@ -141,6 +145,10 @@ $(EXTRAS_BROWSER): pyproject.toml $(LOCK) | $(BIN)/python
 
 $(EXTRAS_SERVE): pyproject.toml $(LOCK) | $(BIN)/python
 	$(INSTALL) ".[dev,serve-test]"
+	@touch $@ $(EXTRAS_DEV) $(INSTALLED)
+
+$(EXTRAS_DASK): pyproject.toml $(LOCK) | $(BIN)/python
+	$(INSTALL) ".[dev,dask]"
 	@touch $@ $(EXTRAS_DEV) $(INSTALLED)
 
 $(EXTRAS_EXPORT): pyproject.toml $(LOCK) | $(BIN)/python

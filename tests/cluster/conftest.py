@@ -34,9 +34,10 @@ class Workers:
         for _ in range(WORKERS - len(self._processes)):
             command = [sys.executable, "-m", "distributed.cli.dask_worker", self.cluster.scheduler_address]
             options = ["--no-nanny", "--nthreads", "1", "--host", "127.0.0.1", "--memory-limit", "0"]
+            options += ["--dashboard-address", "127.0.0.1:0"]
             self._processes.append(
                 subprocess.Popen(
-                    [*command, *options, "--no-dashboard", "--local-directory", tempfile.gettempdir()],
+                    [*command, *options, "--local-directory", tempfile.gettempdir()],
                     env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,

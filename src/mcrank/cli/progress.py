@@ -77,6 +77,7 @@ class TrainingProgress:
     def __call__(self, event: RoundEvent) -> bool:
         """Show a round; the answer is whether to stop."""
         scores = "  ".join(f"{name} {value:.4f}" for name, value in event.scores.items())
+        scores = "  ".join(filter(None, (scores, event.note)))
         detail(f"{self._label} round {event.round}/{event.rounds}  {scores}".rstrip())
         if self._bar is not None:
             self._bar.update(self._task, completed=event.round, total=event.rounds, scores=scores)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcrank.cli.cache import Unjudged, read_telling, unjudged_option
+from mcrank.cli.cluster import cluster_options, planned, training_place
 from mcrank.cli.declared import CHOSEN, RankerCommand, given_options
 from mcrank.cli.echo import write_all
 from mcrank.cli.exits import INTERRUPTED
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     help="Boosted trees only: read the data into scratch files on disk (TMPDIR) and train from there with "
     "this much memory, such as 8GB. The model is the same.",
 )
+@cluster_options(training=True)
 @unjudged_option
 @json_option
 @click.pass_context
@@ -98,6 +100,7 @@ def command(
     check_target(out, binary=True)
     if as_json and out == STANDARD:
         raise click.UsageError("--json and --out - both want standard output; save the model to a file.")
+    place = training_place(declared)
     untrained = ctx.meta[CHOSEN](**given_options(declared, ctx))
     options = untrained.checked_options()
     try:
@@ -109,9 +112,14 @@ def command(
         raise click.UsageError(f"--memory is for boosted trees, which {ranker} is none of.", ctx)
     announce_compilation()
     n_jobs = options["n_jobs"]
-    train_data = _training_data(data, memory is not None, unjudged, n_jobs, options.get("categorical"))
-    valid_data = None
-    if valid is not None:
+    train_data: Any = None
+    valid_data: Any = None
+    if place:
+        train_data = planned(data, unjudged, n_jobs)
+        valid_data = None if valid is None else planned(valid, unjudged, n_jobs)
+    else:
+        train_data = _training_data(data, memory is not None, unjudged, n_jobs, options.get("categorical"))
+    if valid is not None and not place:
         valid_data = read_alike(valid, train_data, unjudged, n_jobs, spill=memory is not None)
     begin: dict[str, Any] = {
         name: read_scores(local_file(path))
@@ -121,7 +129,7 @@ def command(
     begin["init_model"] = None if init_model is None else local_file(init_model)
     start = time.perf_counter()
     with TrainingProgress(ranker) as rounds:
-        trained = untrained.fit(train_data, valid=valid_data, callback=rounds, memory=most, **begin)
+        trained = untrained.fit(train_data, valid=valid_data, callback=rounds, memory=most, **begin, **place)
     seconds = time.perf_counter() - start
     if out == STANDARD:
         write_all(to_bytes(trained))
@@ -132,8 +140,8 @@ def command(
     facts = {
         "model": out,
         "ranker": ranker,
-        "rows": train_data.n_rows,
-        "queries": train_data.n_queries,
+        "rows": trained.provenance_["data"]["rows"],
+        "queries": trained.provenance_["data"]["queries"],
         "rounds": trained.n_rounds_,
         "best round": best,
         **({f"valid {measure}": watched[best - 1]} if 0 < best <= len(watched) else {}),

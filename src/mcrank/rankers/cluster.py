@@ -13,6 +13,7 @@ from mcrank.boosting.place import Place
 from mcrank.data.alignment import aligned
 from mcrank.data.dataset import Dataset
 from mcrank.data.scan import Scan, scan
+from mcrank.data.tables import QID_NAMES
 from mcrank.errors import ClusterError, DataError, OptionError
 from mcrank.options import Options
 from mcrank.rankers.base import Trained
@@ -23,6 +24,7 @@ from mcrank.rankers.provenance import provenance_of
 from mcrank.rankers.stored import measure_of
 from mcrank.rounds import Callback, RoundEvent, Rounds
 from mcrank.scale.cluster import Cluster
+from mcrank.scale.collections import CollectionSource, Regrouped, frame_maker, is_collection, partitions
 from mcrank.scale.journal import Journal, Opening
 from mcrank.scale.launch import Run, Whole
 from mcrank.scale.plan import MemorySource, ScanSource, Source
@@ -208,6 +210,21 @@ def fit_on_cluster(
 
 def source_of(X: Any, given: Given, where: str, regroup: bool, one_query: bool) -> Source:
     """Return what a caller gave as data that can be cut into pieces."""
+    found = _source_of(X, given, where, one_query)
+    return Regrouped(found) if regroup else found
+
+
+def _source_of(X: Any, given: Given, where: str, one_query: bool) -> Source:
+    if is_collection(X):
+        refused = [name for name in ("query_weight", "group") if getattr(given, name) is not None]
+        if refused:
+            raise OptionError(f"{where} takes no {' or '.join(refused)} beside a Dask collection; give qid.")
+        weight = given.sample_weight if given.weight is None else given.weight
+        ids = given.groups if given.qid is None else given.qid
+        if ids is None and hasattr(X, "columns"):
+            ids = next((name for name in X.columns if str(name).lower() in QID_NAMES), None)
+        beside = {"y": given.y, "qid": ids, "weight": weight}
+        return CollectionSource(partitions(X, beside, where), frame_maker(where))
     if isinstance(X, (str, os.PathLike)):
         X = scan(X)
     if isinstance(X, Scan):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+import signal
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -121,11 +122,18 @@ class Cluster:
                 n_workers=self.where,
                 processes=True,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
             ) as local,
             distributed.Client(local, set_as_default=False) as client,
         ):
+            client.run(_leave_ctrl_c)
             yield client
+
+
+def _leave_ctrl_c() -> None:
+    """In a worker of one's own: Ctrl-C is for who started it, who then ends the training."""
+    with suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _is_loopback(host: str) -> bool:

@@ -22,7 +22,7 @@ from mcrank.scale.frames import PeerLost
 from mcrank.scale.journal import Journal
 from mcrank.scale.plan import PINNED, Piece, Source, place_pieces
 from mcrank.scale.sockets import Invitation
-from mcrank.scale.tasks import Ready, Stopped, Summons, get_ready, train
+from mcrank.scale.tasks import Ready, Stopped, Summons, forget, get_ready, train
 from mcrank.scale.worker import Facts, Job, Orders, versions
 
 _BEAT = 0.05  # seconds between two looks at the tasks
@@ -74,13 +74,15 @@ class _Store:
     source: Source
     held: dict[str, list[tuple[list[Piece], Any]]] = field(default_factory=dict)
     pieces: list[Piece] = field(default_factory=list)
+    everyone: bool = False
 
     def spread(self, client: Any, workers: Sequence[str], everyone: bool) -> None:
         """See to it that these workers have all pieces between them, or each all of them (``everyone``)."""
         if not self.pieces:
             self.pieces = list(self.source.pieces(client, len(workers)))
-        for worker in [worker for worker in self.held if worker not in workers]:
-            del self.held[worker]
+        again = everyone == self.everyone
+        self.everyone = everyone
+        self.held = {worker: some for worker, some in self.held.items() if again and worker in workers}
         if everyone:
             for worker in workers:
                 if worker not in self.held:
@@ -172,10 +174,9 @@ class Run:
             # Everybody measures all of it, unless there is some for each.
             store.pieces = store.pieces or list(store.source.pieces(client, len(workers)))
             split = len(workers) > 1 and len(store.pieces) >= len(workers)
-            store.held = {} if split != bool(store.held) else store.held
             store.spread(client, workers, everyone=not split)
             if split and any(worker not in store.held for worker in workers):
-                store.held, split = {}, False
+                split = False
                 store.spread(client, workers, everyone=True)
         blocks = {w: [store.blocks(w) for store in self._stores] + [[]] for w in workers}
         waiting = {
@@ -184,7 +185,25 @@ class Run:
             )
             for w in workers
         }
-        ready: dict[str, Ready] = self._watch(waiting, patience=None)
+        try:
+            ready: dict[str, Ready] = self._watch(waiting, patience=None)
+            return self._begin(key, ready, blocks, split)
+        except BaseException:
+            self._dismiss(key, workers)
+            raise
+
+    def _dismiss(self, key: str, workers: Sequence[str]) -> None:
+        """Have workers stop listening for an attempt that came to nothing."""
+        from distributed import fire_and_forget
+
+        for worker in set(workers) & set(self._living()):
+            fire_and_forget(self.client.submit(forget, key, workers=[worker], **PINNED))
+
+    def _begin(
+        self, key: str, ready: Mapping[str, Ready], blocks: Mapping[str, Sequence[Any]], split: bool
+    ) -> Whole:
+        """Train on workers that have their rows and listen."""
+        workers = list(ready)
         whole = self.whole = agreed(ready)
         job = self.make_job(whole)
         orders = Orders(
@@ -218,8 +237,8 @@ class Run:
                 )
                 for rank, worker in enumerate(summons.workers)
             }
-            self._watch(tasks, patience=self.cluster.limit + 5, records=records)
-            self._take(records, wait=True)
+            done = self._watch(tasks, patience=self.cluster.limit + 5, records=records)
+            self._take_all(records, max((each["rounds"] for each in done.values()), default=0))
         finally:
             client.unsubscribe_topic(topic)
             client.unsubscribe_topic("mcrank")
@@ -230,12 +249,18 @@ class Run:
             for worker, seconds in dict(message.get("waited-for", {})).items():
                 self.seconds_waited[worker] = max(self.seconds_waited.get(worker, 0.0), float(seconds))
 
-    def _take(self, records: list[bytes], wait: bool = False) -> None:
+    def _take_all(self, records: list[bytes], rounds: int) -> None:
+        """Wait for what is still on its way: what is told and what is returned take different ways."""
+        deadline = time.monotonic() + _RETURN
+        self._take(records)
+        while self.journal.opening is None or len(self.journal.rounds) < rounds:
+            if self._enough or time.monotonic() > deadline:
+                break
+            time.sleep(_BEAT)
+            self._take(records)
+
+    def _take(self, records: list[bytes]) -> None:
         """Put what has come into the journal, and tell of new rounds."""
-        if wait and self.journal.opening is None and not records:
-            deadline = time.monotonic() + 10
-            while not records and time.monotonic() < deadline:
-                time.sleep(_BEAT)  # what is told and what is returned take different ways
         while records and not self._enough:
             number = self.journal.take(records.pop(0))
             if number > 0:

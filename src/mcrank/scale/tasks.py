@@ -47,7 +47,7 @@ def get_ready(key: str, rows: Sequence[Dataset], limit: float) -> Ready:
     listener = listen(host)
     _listeners[key] = listener
     # Whoever started this may be gone before anybody joins.
-    timer = threading.Timer(limit, _forget, [key])
+    timer = threading.Timer(limit, forget, [key])
     timer.daemon = True
     timer.start()
     return Ready(_facts(rows), listener.getsockname()[:2], worker.state.nthreads)
@@ -61,7 +61,8 @@ def _facts(parts: Sequence[Dataset]) -> Facts:
     return Facts(rows, queries, *list(vars(widest).values())[2:])
 
 
-def _forget(key: str) -> None:
+def forget(key: str) -> None:
+    """Stop listening."""
     listener = _listeners.pop(key, None)
     if listener is not None:
         listener.close()
@@ -99,7 +100,7 @@ class Summons:
 
 
 def train(summons: Summons, rows: Sequence[Dataset], valid: Sequence[Dataset]) -> dict[str, Any]:
-    """Train with the other workers; return how long that took, and for whom it waited."""
+    """Train with the other workers; return how many rounds there are, and for whom it waited."""
     from distributed import get_worker, secede
 
     worker, rank = get_worker(), summons.invitation.rank
@@ -109,14 +110,14 @@ def train(summons: Summons, rows: Sequence[Dataset], valid: Sequence[Dataset]) -
     if len(summons.workers) > 1:
         sums = _mesh(summons, worker, check)
     else:
-        _forget(summons.key)
+        forget(summons.key)
     notes = _Notes(worker, summons, sums)
     try:
         data = together(rows, summons.features, summons.absent)
         held_out = together(valid, summons.features, summons.absent) if valid else None
         orders = with_jobs(summons.orders, worker.state.nthreads)
-        seconds = train_place(orders, data, held_out, sums, notes.tell, notes.checked(check))
-        return {"rank": rank, "seconds": seconds, "waited": list(notes.waited), "rows": data.n_rows}
+        rounds = train_place(orders, data, held_out, sums, notes.tell, notes.checked(check))
+        return {"rank": rank, "rounds": rounds, "waited": list(notes.waited), "rows": data.n_rows}
     finally:
         notes.end()
         if isinstance(sums, Mesh):
@@ -127,7 +128,7 @@ def _mesh(summons: Summons, worker: Any, check: Callable[[], None]) -> Mesh:
     if summons.carrier == "dask":
         from mcrank.scale.streams import Streams
 
-        _forget(summons.key)
+        forget(summons.key)
         return Mesh(Streams(worker, summons.workers, summons.invitation, check))
     listener = _listeners.pop(summons.key, None)
     if listener is None:

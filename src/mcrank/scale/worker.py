@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import platform
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -84,10 +83,12 @@ def facts_of(data: Dataset) -> Facts:
     )
 
 
-def together(parts: Sequence[Dataset], features: int, absent: float) -> Dataset:
-    """Return parts of a data set as one with so many features; queries must be whole."""
+def together(
+    parts: Sequence[Dataset], features: int, absent: float, same_query: Literal["error", "join"] = "error"
+) -> Dataset:
+    """Return parts of a data set as one with so many features; queries must be whole, or are joined."""
     wide = [widened(part, features, absent) for part in parts]
-    return Dataset.merge(wide) if len(wide) > 1 else wide[0]
+    return Dataset.merge(wide, same_query=same_query) if len(wide) > 1 else wide[0]
 
 
 def widened(data: Dataset, width: int, absent: float) -> Dataset:
@@ -127,6 +128,7 @@ class Telling:
     fingerprint: str
     known: int  # rounds that the other side has
     check: Callable[[], None]
+    last: int = 0
 
     def begin(self, head: Head, base: FloatArray, per_round: int, bins: Bins | None) -> None:
         """Send what is decided before the first round."""
@@ -136,6 +138,7 @@ class Telling:
     def round(self, number: int, trees: Round, measured: dict[str, float]) -> None:
         """Send a round."""
         self.check()
+        self.last = number
         if self.tell is not None and number > self.known:
             self.tell(pack_round(number, Entry(trees, measured)))
 
@@ -176,24 +179,24 @@ def train_place(
     sums: Sums = ALONE,
     tell: Tell | None = None,
     check: Callable[[], None] = nothing_stops,
-) -> float:
-    """Train at one place, with the others; return the seconds it took.
+) -> int:
+    """Train at one place, with the others; return how many rounds there are then.
 
     ``tell`` gets the records of the journal; of several places the first one's is used.
     """
-    began = time.perf_counter()
     check_queries(data, sums)
     own = np.frombuffer(bytes.fromhex(fingerprint(data)), dtype=np.uint8)
     whole = summed(bytes(part).hex() for part in sums.gather(own))
+    keeper = Telling(tell if sums.rank == 0 else None, whole, len(orders.done), check)
     place = Place(
         sums,
         sums if orders.split_valid else ALONE,
         None if orders.bins is None else Bins(*(array.copy() for array in vars(orders.bins).values())),
         orders.done,
-        Telling(tell if sums.rank == 0 else None, whole, len(orders.done), check),
+        keeper,
     )
     orders.job(data, valid, place, orders.n_jobs)
-    return time.perf_counter() - began
+    return keeper.last
 
 
 def with_jobs(orders: Orders, n_jobs: int) -> Orders:
