@@ -42,7 +42,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "import": ("mcrank.cli.imports", "Take over a model of LightGBM, XGBoost, CatBoost or RankLib."),
     "serve": (
         "mcrank.cli.serve",
-        "Answer requests with models over HTTP, and show their rankings on a page.",
+        "Serve models over HTTP, with a page of their rankings.",
     ),
     "rankers": ("mcrank.cli.rankers", "List every ranker, or tell all about one."),
     "rosetta": ("mcrank.cli.rosetta", "Show one ranking in the dialect of every known tool."),

@@ -7,8 +7,11 @@ import os
 import click
 
 from mcrank.cli.inputs import InputPath
+from mcrank.cli.main import json_option, print_json
+from mcrank.cli.options import jobs_option
 from mcrank.cli.progress import announce_compilation
-from mcrank.cli.volume import is_quiet, is_verbose, say
+from mcrank.cli.volume import is_verbose, say
+from mcrank.cores import available_cores
 from mcrank.errors import OptionError
 
 
@@ -40,13 +43,7 @@ from mcrank.errors import OptionError
     help="A name requests may call the service by, beside localhost; repeat for several.",
 )
 @click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes.")
-@click.option(
-    "--threads",
-    type=click.IntRange(1, 256),
-    default=1,
-    show_default=True,
-    help="Large requests that a worker answers at a time.",
-)
+@jobs_option("Large requests that all workers together answer at a time")
 @click.option(
     "--max-body", type=click.FloatRange(0.001, 4096), default=16, show_default=True, help="Megabytes."
 )
@@ -67,6 +64,7 @@ from mcrank.errors import OptionError
     show_default=True,
     help="How often model files are looked at; 0 for never. SIGHUP loads them in any case.",
 )
+@json_option
 def command(
     models: tuple[str, ...],
     data: str | None,
@@ -75,11 +73,12 @@ def command(
     token_file: str | None,
     hosts: tuple[str, ...],
     workers: int,
-    threads: int,
+    n_jobs: int | None,
     max_body: float,
     max_rows: int,
     max_seconds: float,
     reload_seconds: float,
+    as_json: bool,
 ) -> None:
     """Answer requests with MODELs: rankings, scores, probabilities and explanations, over HTTP.
 
@@ -112,7 +111,7 @@ def command(
         data=data,
         hosts=names,
         token=token,
-        threads=threads,
+        threads=max(1, (n_jobs or available_cores()) // workers),
         reload_seconds=reload_seconds,
         workers=workers,
         verbose=is_verbose(),
@@ -122,6 +121,9 @@ def command(
     with open_socket(host, port) as listener:
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listener.getsockname()[1]}"
-        if not is_quiet():
-            say(f"serving {', '.join(model.key for model in settings.models)} at {address}")
+        keys = [model.key for model in settings.models]
+        if as_json:
+            print_json({"address": address, "models": keys, "pid": os.getpid()})
+        else:
+            say(f"serving {', '.join(keys)} at {address}")
         serve(settings, listener)

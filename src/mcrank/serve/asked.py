@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcrank.serve.problems import BAD, UNPROCESSABLE, UNSUPPORTED, Problem
 from mcrank.serve.rows import ARROW, NPY, Rows, Wanted, check_ids, from_arrow, from_json, from_npy
-from mcrank.serve.strict_json import kind_of, read_object
+from mcrank.serve.strict_json import kind_of, read_object, whole
 
 if TYPE_CHECKING:
     from mcrank.serve.http import Request
@@ -31,6 +31,7 @@ PARAMETERS = {
     "/explain": ("model", "relevance", "a", "b"),
 }
 _MOST_GRADES = 1024
+_NUMBERS = ("top", "query", "a", "b")
 
 
 @dataclass
@@ -130,6 +131,9 @@ def _from_parameters(request: Request) -> dict[str, Any]:
 def _check_values(asked: Asked) -> None:
     """Raise `Problem` where a part beside the rows is of another kind than it must be."""
     parts, path = asked.parts, asked.path
+    for name in _NUMBERS:
+        if name in parts:
+            parts[name] = whole(parts[name])
     if not isinstance(parts.get("model", ""), str):
         raise Problem(BAD, f"model of {path} must be a text, got {kind_of(parts['model'])}.")
     if not isinstance(parts.get("probabilities", False), bool):

@@ -77,14 +77,13 @@ class Model:
 def load_model(file: ModelFile, *, warm: bool) -> Model:
     """Load a model and, if asked to, have it score and explain once, so that no request waits for a kernel.
 
-        Examples
-        --------
-        >>> from mcrank.serve.models import load_model
-        >>> from mcrank.serve.settings import ModelFile
-    from mcrank.texts import printable
-        >>> load_model(ModelFile("web", "no-such-file.mcrank"), warm=True)
-        Traceback (most recent call last):
-        mcrank.errors.ModelFileError: no-such-file.mcrank cannot be read: No such file or directory.
+    Examples
+    --------
+    >>> from mcrank.serve.models import load_model
+    >>> from mcrank.serve.settings import ModelFile
+    >>> load_model(ModelFile("web", "no-such-file.mcrank"), warm=True)
+    Traceback (most recent call last):
+    mcrank.errors.ModelFileError: no-such-file.mcrank cannot be read: No such file or directory.
     """
     ranker = load(file.path)
     fingerprint = hashlib.sha256(to_bytes(ranker)).hexdigest()

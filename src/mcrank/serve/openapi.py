@@ -124,7 +124,9 @@ def _body(path: str, has_queries: bool) -> dict[str, Any]:
         }  # fmt: skip
         sources.append("query")
     one_of = [{"required": [source]} for source in sources]
-    return {"type": "object", "properties": parts, "additionalProperties": False, "oneOf": one_of}
+    found = {"type": "object", "properties": parts, "additionalProperties": False, "oneOf": one_of}
+    # The documents of a query have ids of their own.
+    return found | {"not": {"required": ["query", "ids"]}} if "query" in sources else found
 
 
 def _examples(path: str, model: Model) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from mcrank.errors import DataError
 from mcrank.serve.arrow import read_stream
 from mcrank.serve.problems import BAD, TOO_LARGE, UNPROCESSABLE, Problem
 from mcrank.serve.settings import Limits
-from mcrank.serve.strict_json import kind_of
+from mcrank.serve.strict_json import kind_of, whole
 
 if TYPE_CHECKING:
     from mcrank.rankers.base import Ranker
@@ -211,12 +211,13 @@ def check_ids(ids: Any, where: str) -> list[str | int]:
     """Return names of rows as they were given: texts or whole numbers; else `Problem`."""
     if not isinstance(ids, list):
         raise Problem(BAD, f"{where} must be an array of texts or whole numbers, got {kind_of(ids)}.")
-    odd = [place for place, one in enumerate(ids) if type(one) not in (str, int)]
+    found: list[str | int] = [whole(one) for one in ids]
+    odd = [place for place, one in enumerate(found) if type(one) not in (str, int)]
     if odd:
         raise Problem(
             BAD, f"{where} must be texts or whole numbers; at {odd[0]} there is {kind_of(ids[odd[0]])}."
         )
-    return ids
+    return found
 
 
 def from_npy(body: bytes, wanted: Wanted) -> Rows:

@@ -84,6 +84,18 @@ def _refuse_twins(body: bytes, where: str) -> None:
         raise Problem(BAD, f"The body of {where} is nested too deeply; make it flat.") from None
 
 
+def whole(value: Any) -> Any:
+    """Return a whole number as an integer, however it was written (2.0 is one in JSON); others as they are.
+
+    Examples
+    --------
+    >>> from mcrank.serve.strict_json import whole
+    >>> whole(2.0), whole(2.5), whole("x")
+    (2, 2.5, 'x')
+    """
+    return int(value) if type(value) is float and value.is_integer() else value
+
+
 def kind_of(value: Any) -> str:
     """What JSON calls a value, for messages.
 
