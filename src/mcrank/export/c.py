@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -149,6 +150,7 @@ class C(Target):
     exactness: ClassVar[str] = (
         "trees: raw outputs equal to the last bit, scores to 2e-15; linear, nets: 1e-14 of the largest term"
     )
+    categories: ClassVar[Literal["", "codes", "names"]] = "codes"
     missing: ClassVar[str] = "as here: NaN takes the side it took in training, or the training mean"
 
     prefix: str = option(default="mcrank", help="beginning of every name the file defines")
@@ -190,7 +192,8 @@ class C(Target):
             # Last, for they may be anything.
             "@NAMES@": ",\n".join(_quoted(name) for name in model.feature_names),
         }
-        return _replaced(_DECLARATIONS + body + "#endif\n", words).encode("ascii")
+        words["@CATEGORIES@"] = _about_categories(model) if model.categories else ""
+        return _replaced(_DECLARATIONS + "@CATEGORIES@" + body + "#endif\n", words).encode("ascii")
 
     def consume(self, model: Exportable, path: Path, X: FeatureArray) -> Consumed:
         """Compile with the C compiler that is there, and score by the library it makes."""
@@ -210,6 +213,14 @@ class C(Target):
             getattr(loaded, f"{self.prefix}_{name}_rows")(start, count, ctypes.c_void_p(out.ctypes.data))
         version = subprocess.run([compiler, "--version"], check=True, capture_output=True, text=True).stdout
         return Consumed(scores, version.splitlines()[0], raw.T)
+
+
+def _about_categories(model: Exportable) -> str:
+    """What codes mean, for whoever fills rows."""
+    names = json.dumps(model.category_names, indent=0).replace("*/", "*\\/").replace("?", "\\u003f")
+    return (
+        f"/* Categories are given by code: the place in these lists, from 0; any other is NAN.\n{names}\n*/\n"
+    )
 
 
 def _entries(model: Exportable, parts: list[Part]) -> str:

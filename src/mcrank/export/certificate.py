@@ -190,7 +190,8 @@ def certify(
     file = Path(path)
     ours = model.scores(data.X, n_jobs)
     scored = _consumed(model, target, file, data.X)
-    hard = hard_rows(model.scorer, n_hard)
+    known = {f: len(names) for f, names in model.categories.items()}
+    hard = hard_rows(model.scorer, n_hard, categories=known)
     parts = [
         _compare(model, target, data.X, scored),
         _compare(model, target, hard, _consumed(model, target, file, hard)),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,12 +24,15 @@ _ODD = np.array(
 )  # fmt: skip
 
 
-def hard_rows(scorer: Scorer, n_rows: int = 4000, seed: int = 0) -> npt.NDArray[np.float32]:
+def hard_rows(
+    scorer: Scorer, n_rows: int = 4000, seed: int = 0, categories: Mapping[int, int] = MappingProxyType({})
+) -> npt.NDArray[np.float32]:
     """Return rows on which a scorer is hard to copy.
 
     In every column stand, in random order, all thresholds that trees test there with their two neighbours
     in float32, the odd numbers, missing values and random ones. There are ``n_rows`` of them, more where a
-    column has more values to try, at most 20,000: a random part is left out only beyond that.
+    column has more values to try, at most 20,000: a random part is left out only beyond that. Features of
+    categories have codes and missing values; ``categories`` says how many they know.
 
     Examples
     --------
@@ -40,7 +46,7 @@ def hard_rows(scorer: Scorer, n_rows: int = 4000, seed: int = 0) -> npt.NDArray[
     >>> X.shape, bool(np.isnan(X).any()), (3.0 in X[:, 1], 3.0 in X[:, 0])
     ((100, 2), True, (True, False))
     """
-    stream, codes = np.random.default_rng(seed), _codes(scorer)
+    stream, codes = np.random.default_rng(seed), _codes(scorer) | dict(categories)
     columns = [_values(known) for known in _thresholds(scorer)]
     rows = min(max(n_rows, *(len(values) for values in columns)), _MOST_ROWS)
     X = np.empty((rows, scorer.n_features), dtype=np.float32)

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import textwrap
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -27,13 +27,15 @@ _CODE = """// A model of mcrank @VERSION@ (ranker @RANKER@).
 //   scores(rows)
 //
 // A row is an array of numbers in the order of FEATURES, or an object by their names. null, undefined, NaN
-// and a name that is not there are missing values. Numbers are rounded to float32, as mcrank does.
+// and a name that is not there are missing values. Numbers are rounded to float32, as mcrank does. Features
+// in CATEGORIES take names; one that is not listed is as good as missing.
 "use strict";
 
 const FINGERPRINT = "@FINGERPRINT@";
 const FEATURES = @FEATURES@;
 const GRADES = @GRADES@;
 const RELEVANCE = @RELEVANCE@; // what each grade is worth in a score
+const CATEGORIES = @CATEGORIES@;
 
 function score(row) {
   return scoreOf(floats(row));
@@ -64,7 +66,8 @@ function floats(row) {
   }
   const x = new Float32Array(FEATURES.length);
   for (let f = 0; f < x.length; f++) {
-    const v = list ? row[f] : Object.hasOwn(row, FEATURES[f]) ? row[FEATURES[f]] : null;
+    let v = list ? row[f] : Object.hasOwn(row, FEATURES[f]) ? row[FEATURES[f]] : null;
+    if (CODES[f] !== undefined) v = CODES[f].get(String(v)) ?? null;
     x[f] = v === null || v === undefined ? NaN : v;
     if (Math.abs(x[f]) === Infinity) throw new Error("the row has a number beyond float32 (3.4e38).");
   }
@@ -195,26 +198,23 @@ function sigmoid(v) {
 const SCORERS = { forest, linear, net };
 const ACTIVATIONS = { tanh: Math.tanh, relu: (v) => Math.max(v, 0), sigmoid };
 const NAMES = new Set(FEATURES);
+const CODES = FEATURES.map((name) =>
+  Object.hasOwn(CATEGORIES, name) ? new Map(CATEGORIES[name].map((v, code) => [v, code])) : undefined);
 const BLEND = @BLEND@;
 const PARTS = [
 @PARTS@];
 
 @EXPORTS@
 """
-_NAMES = "FEATURES, FINGERPRINT, GRADES, RELEVANCE, probabilities, raw, score, scores"
+_NAMES = "CATEGORIES, FEATURES, FINGERPRINT, GRADES, RELEVANCE, probabilities, raw, score, scores"
 _TYPES = {"f": "Float32Array", "d": "Float64Array", "i": "Int32Array"}
 _RUN = """
 const fs = require("fs");
 import(require("url").pathToFileURL(process.argv[2])).then((found) => {
   const model = found.score ? found : found.default;
-  const bytes = fs.readFileSync(process.argv[3]);
-  const x = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
-  const width = model.FEATURES.length;
   const out = [];
-  for (let at = 0; at < x.length; at += width) {
-    const row = x.subarray(at, at + width);
-    out.push(model.score(row), ...model.raw(row));
-  }
+  const rows = JSON.parse(fs.readFileSync(process.argv[3]));
+  for (const row of rows) out.push(model.score(row), ...model.raw(row));
   fs.writeFileSync(process.argv[4], Buffer.from(Float64Array.from(out).buffer));
 });
 """
@@ -229,6 +229,7 @@ class JavaScript(Target):
     exactness: ClassVar[str] = (
         "trees: raw outputs equal to the last bit, scores to 2e-15; linear, nets: 1e-14 of the largest term"
     )
+    categories: ClassVar[Literal["", "codes", "names"]] = "names"
     missing: ClassVar[str] = "as here: null, undefined, NaN and names left out take the side of training"
 
     module: str = option(
@@ -256,6 +257,7 @@ class JavaScript(Target):
             "BLEND": json.dumps(model.kind == "blend"),
             "EXPORTS": exports % _NAMES,
             "PARTS": "".join(_part(part_arrays(part)) for part in parts_of(model)),
+            "CATEGORIES": json.dumps(model.category_names, indent=2),
             "FEATURES": json.dumps(model.feature_names, indent=2),
         }
         return filled(_CODE, words).encode("ascii")
@@ -271,7 +273,7 @@ class JavaScript(Target):
             code = place / ("model.mjs" if self.module == "es" else "model.cjs")
             code.write_bytes(path.read_bytes())
             (place / "run.cjs").write_text(_RUN)
-            (place / "rows").write_bytes(X.astype("<f4").tobytes())
+            (place / "rows").write_text(json.dumps(model.named_rows(X)))
             files = [place / "run.cjs", code, place / "rows", place / "out"]
             subprocess.run([node, *map(str, files)], check=True, capture_output=True)
             out = np.fromfile(place / "out", dtype="<f8").reshape(len(X), -1)

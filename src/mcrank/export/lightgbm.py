@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -15,10 +16,12 @@ from mcrank.export.probabilities import expected
 from mcrank.export.target import Consumed, ConsumerMissing, Exportable, Target
 from mcrank.export.trees import Tree, base_in_leaves, class_outputs, in_turn, row_counts, trees_of
 from mcrank.scorers.forest.forest import Forest
+from mcrank.scorers.forest.sets import set_codes, words_of
 
 # Bits 2 and 3 are the kind of missing values, here NaN, even where training had none: another kind would turn
 # NaN into 0. Bit 1 sends them left.
 _NAN, _LEFT = 8, 2
+_CATEGORIES = 1  # bit 0: a set of categories
 # Blanks end a name; the others would break the JSON that LightGBM dumps.
 _NOT_IN_NAMES = r"""[\s",:\[\]{}\\]"""
 _ZERO = 1e-35  # LightGBM takes values up to this size for 0
@@ -31,11 +34,12 @@ class LightGBM(Target):
     suffixes: ClassVar[tuple[str, ...]] = (".txt", ".lgb", ".model")
     exactness: ClassVar[str] = "raw scores equal to the last bit (ABC 2e-15); values up to 1e-35 count as 0"
     categories: ClassVar[Literal["", "codes", "names"]] = "codes"
+    own_sets: ClassVar[bool] = True
     missing: ClassVar[str] = "as here: NaN takes the side it took in training"
 
     def warns(self, model: Exportable) -> Iterator[str]:
         """Thresholds that LightGBM cannot tell from 0."""
-        size = np.abs(model.forest.threshold[model.forest.feature >= 0])
+        size = np.abs(model.forest.threshold[model.forest.category_set < 0])
         near = int(((size > 0) & (size <= _ZERO)).sum())
         if near:
             yield (
@@ -52,7 +56,8 @@ class LightGBM(Target):
         forest, head = class_outputs(model.forest, model.head)
         forest = base_in_leaves(in_turn(forest))
         trees = [
-            "\n".join(_tree_lines(number, tree)) + "\n\n\n" for number, tree in enumerate(trees_of(forest))
+            "\n".join(_tree_lines(number, tree, _Sets(tree, forest, model))) + "\n\n\n"
+            for number, tree in enumerate(trees_of(forest))
         ]
         objective = {
             "softmax": f"multiclass num_class:{forest.n_outputs}",
@@ -72,12 +77,13 @@ class LightGBM(Target):
             f"max_feature_idx={forest.n_features - 1}",
             f"objective={objective}",
             f"feature_names={' '.join(safe_names(model.feature_names, _NOT_IN_NAMES))}",
-            f"feature_infos={' '.join(_ranges(forest))}",
+            f"feature_infos={' '.join(_ranges(forest, model))}",
             *_about(model),
             f"tree_sizes={' '.join(str(len(tree.encode())) for tree in trees)}",
         ]
         text = "\n".join(header) + "\n\n" + "".join(trees) + "end of trees\n\nfeature_importances:\n\n"
-        return (text + "parameters:\nend of parameters\n\npandas_categorical:null\n").encode()
+        names = json.dumps(list(model.category_names.values())) if model.categories else "null"
+        return (text + f"parameters:\nend of parameters\n\npandas_categorical:{names}\n").encode()
 
     def consume(self, model: Exportable, path: Path, X: FeatureArray) -> Consumed:
         """Score with lightgbm; T is applied to its probabilities."""
@@ -103,17 +109,48 @@ def _about(model: Exportable) -> list[str]:
     return [f"{name}={value}" for name, value in facts.items()]
 
 
-def _ranges(forest: Forest) -> Iterator[str]:
-    """Smallest and largest threshold of each feature, in place of the values of training; none if unused."""
+class _Sets:
+    """The sets of categories of a tree as LightGBM has them: NaN goes right, so where it went left the other
+    categories are the set, and the sides change places.
+    """
+
+    def __init__(self, tree: Tree, forest: Forest, model: Exportable) -> None:
+        self.nodes = np.flatnonzero(tree.category_set >= 0)
+        self.words: list[IntArray] = []
+        self.left, self.right = tree.left.copy(), tree.right.copy()
+        for node in self.nodes.tolist():
+            codes = set_codes(forest, int(tree.category_set[node]))
+            if tree.missing_left[node]:
+                known = len(model.categories.get(int(tree.feature[node]), ()))
+                codes = np.setdiff1d(np.arange(known), codes)
+                self.left[node], self.right[node] = tree.right[node], tree.left[node]
+            self.words.append(words_of(codes).view(np.uint32).astype(np.int64))
+
+    def lines(self) -> Iterator[str]:
+        """The lines of a tree that splits on categories."""
+        if len(self.nodes):
+            ends = np.cumsum([0, *map(len, self.words)])
+            yield f"cat_boundaries={_joined(ends)}"
+            yield f"cat_threshold={_joined(np.concatenate(self.words))}"
+
+
+def _ranges(forest: Forest, model: Exportable) -> Iterator[str]:
+    """Smallest and largest threshold of each feature, in place of the values of training, or all codes of its
+    categories; none if unused.
+    """
     low, high = np.full(forest.n_features, np.inf), np.full(forest.n_features, -np.inf)
     inner = forest.feature >= 0
+    of_sets = set(forest.feature[forest.category_set >= 0].tolist())
     np.minimum.at(low, forest.feature[inner], forest.threshold[inner])
     np.maximum.at(high, forest.feature[inner], forest.threshold[inner])
-    for least, most in zip(low.tolist(), high.tolist(), strict=True):
-        yield "none" if least > most else f"[{least!r}:{most!r}]"
+    for f, (least, most) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
+        if f in of_sets:
+            yield ":".join(map(str, range(max(1, len(model.categories.get(f, ()))))))
+        else:
+            yield "none" if least > most else f"[{least!r}:{most!r}]"
 
 
-def _tree_lines(number: int, tree: Tree) -> Iterator[str]:
+def _tree_lines(number: int, tree: Tree, sets: _Sets) -> Iterator[str]:
     leaf = tree.feature < 0
     inner = ~leaf
     # Inner nodes and leaves are numbered apart; a leaf i is written as -i-1.
@@ -121,14 +158,16 @@ def _tree_lines(number: int, tree: Tree) -> Iterator[str]:
     rows = row_counts(tree)
     yield f"Tree={number}"
     yield f"num_leaves={int(leaf.sum())}"
-    yield "num_cat=0"
+    yield f"num_cat={len(sets.nodes)}"
     if inner.any():
+        threshold, kind = tree.threshold.astype(np.float64), _NAN + _LEFT * tree.missing_left
+        threshold[sets.nodes], kind[sets.nodes] = np.arange(len(sets.nodes)), _NAN + _CATEGORIES
         yield f"split_feature={_joined(tree.feature[inner])}"
         yield f"split_gain={_joined(tree.gain[inner])}"
-        yield f"threshold={_joined(tree.threshold[inner].astype(np.float64))}"
-        yield f"decision_type={_joined(_NAN + _LEFT * tree.missing_left[inner])}"
-        yield f"left_child={_joined(place[tree.left[inner]])}"
-        yield f"right_child={_joined(place[tree.right[inner]])}"
+        yield f"threshold={_joined(threshold[inner])}"
+        yield f"decision_type={_joined(kind[inner])}"
+        yield f"left_child={_joined(place[sets.left[inner]])}"
+        yield f"right_child={_joined(place[sets.right[inner]])}"
     yield f"leaf_value={_joined(tree.value[leaf])}"
     yield f"leaf_weight={_joined(rows[leaf])}"
     yield f"leaf_count={_joined(rows[leaf])}"
@@ -136,6 +175,7 @@ def _tree_lines(number: int, tree: Tree) -> Iterator[str]:
         yield f"internal_value={_joined(_mean_values(tree, rows)[inner])}"
         yield f"internal_weight={_joined(rows[inner])}"
         yield f"internal_count={_joined(rows[inner])}"
+    yield from sets.lines()
     yield "is_linear=0"
     yield "shrinkage=1"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from mcrank.arrays import FeatureArray
 from mcrank.errors import OptionError
@@ -39,6 +39,7 @@ class ONNX(Target):
     suffixes: ClassVar[tuple[str, ...]] = (".onnx",)
     scorers: ClassVar[tuple[str, ...]] = ("forest", "linear", "net", "blend")
     exactness: ClassVar[str] = "1e-13 of the score; 1e-6 with compat, which adds up in float"
+    categories: ClassVar[Literal["", "codes", "names"]] = "codes"
     missing: ClassVar[str] = "NaN goes where it went in training"
 
     compat: bool = option(
@@ -122,4 +123,5 @@ def _properties(model: Exportable) -> dict[str, str]:
         "grades": json.dumps(grades),
         "relevance": json.dumps(worth),
         "fingerprint": model.fingerprint,
+        **({"categories": json.dumps(model.category_names)} if model.categories else {}),
     }

@@ -8,7 +8,7 @@ import runpy
 import textwrap
 import zlib
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -29,7 +29,8 @@ Needs Python 3.8 or newer, and nothing else.
     model.scores(rows)
 
 A row is a list of numbers in the order of FEATURES, or a dictionary by their names. None, NaN and a name that
-is not there are missing values.
+is not there are missing values. Features in CATEGORIES take names; one that is not listed is as good as
+missing.
 """
 
 import base64 as _base64
@@ -41,6 +42,7 @@ FINGERPRINT = "@FINGERPRINT@"
 FEATURES = @FEATURES@
 GRADES = @GRADES@
 RELEVANCE = @RELEVANCE@  # what each grade is worth in a score
+CATEGORIES = @CATEGORIES@
 
 
 def score(row):
@@ -75,7 +77,13 @@ def _floats(row):
         row = [row.get(name) for name in FEATURES]
     if len(row) != len(FEATURES):
         raise ValueError(f"the row has {len(row)} numbers; the model takes {len(FEATURES)}.")
-    x = [_math.nan if v is None else float(v) for v in row]
+    x = [_math.nan if v is None else v for v in row]
+    for column, codes in _CODES.items():
+        v = x[column]
+        if not isinstance(v, str):
+            v = None if v != v else str(int(v)) if v == int(v) else repr(v)
+        x[column] = codes.get(v, _math.nan)
+    x = [float(v) for v in x]
     try:
         return _struct.unpack(_FORMAT, _struct.pack(_FORMAT, *x))
     except OverflowError:
@@ -208,6 +216,7 @@ def _unpack(kind, text):
 
 
 _COLUMN = {name: column for column, name in enumerate(FEATURES)}
+_CODES = {_COLUMN[f]: {name: code for code, name in enumerate(names)} for f, names in CATEGORIES.items()}
 _FORMAT = f"<{len(FEATURES)}f"
 _SCORERS = {"forest": _forest, "linear": _linear, "net": _net}
 _ACTIVATIONS = {"tanh": _math.tanh, "relu": lambda v: max(v, 0.0), "sigmoid": _sigmoid}
@@ -226,6 +235,7 @@ class Python(Target):
     exactness: ClassVar[str] = (
         "trees: raw outputs equal to the last bit, scores to 2e-15; linear, nets: 1e-14 of the largest term"
     )
+    categories: ClassVar[Literal["", "codes", "names"]] = "names"
     missing: ClassVar[str] = "as here: None, NaN and names left out take the side they took in training"
 
     def content(self, model: Exportable) -> bytes:
@@ -239,6 +249,7 @@ class Python(Target):
             "RELEVANCE": _tuple([] if model.values is None else model.values.tolist()),
             "BLEND": model.kind == "blend",
             "PARTS": "".join(_part(part_arrays(part)) for part in parts_of(model)),
+            "CATEGORIES": ascii(model.category_names),
             "FEATURES": _tuple(model.feature_names),
         }
         return filled(_CODE, words).encode("ascii")
@@ -246,7 +257,7 @@ class Python(Target):
     def consume(self, model: Exportable, path: Path, X: FeatureArray) -> Consumed:
         """Score by the file itself, which is ours."""
         module = runpy.run_path(str(path))
-        rows = X.tolist()
+        rows = model.named_rows(X)
         raw = np.array([module["raw"](row) for row in rows])
         return Consumed(np.array(module["scores"](rows)), f"Python {platform.python_version()}", raw.T)
 

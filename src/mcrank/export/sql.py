@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -32,6 +32,7 @@ class SQL(Target):
     exactness: ClassVar[str] = (
         "trees: raw outputs equal to the last bit, walks in SQLite and BigQuery to 1e-14; linear: to 1e-15"
     )
+    categories: ClassVar[Literal["", "codes", "names"]] = "names"
     missing: ClassVar[str] = "NULL (and NaN, where there is one) takes the side it took in training"
 
     dialect: str = option(default="sqlite", choices=tuple(DIALECTS), help="whose SQL")
@@ -88,10 +89,11 @@ class SQL(Target):
         else:
             raise ConsumerMissing(f"there is no {dialect.title} here.")
         names = [dialect.quoted(name) for name in (self.key, *model.feature_names)]
-        kinds = ["INTEGER", *[dialect.double] * len(model.feature_names)]
+        kinds = ["INTEGER"]
+        kinds += [dialect.texts if f in model.categories else dialect.double for f in range(len(names) - 1)]
         columns = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
         connection.execute(f"CREATE TABLE {dialect.quoted(self.source)} ({columns})")
-        rows = [[i, *(None if v != v else v for v in row)] for i, row in enumerate(X.tolist())]
+        rows = [[i, *row] for i, row in enumerate(model.named_rows(X))]
         marks = ", ".join("?" * len(names))
         connection.executemany(f"INSERT INTO {dialect.quoted(self.source)} VALUES ({marks})", rows)
         script = path.read_text(encoding="utf-8")
@@ -186,7 +188,7 @@ class _Writer:
         and two differences leave the upper 24 bits, and no dialect fails on what is beyond a type.
         """
         names = self.model.feature_names
-        given = [f"    {self.dialect.known(self.dialect.quoted(names[f]))} AS f{f}" for f in used]
+        given = [f"    {self._given(f, self.dialect.quoted(names[f]))} AS f{f}" for f in used]
         yield f"given AS{self.dialect.kept} ("
         yield ",\n".join([f"  SELECT {self.key}", *given])
         yield f"  FROM {self.source}"
@@ -196,6 +198,14 @@ class _Writer:
         yield ",\n".join([f"  SELECT {self.key}", *rounded])
         yield "  FROM given"
         yield "),"
+
+    def _given(self, f: int, column: str) -> str:
+        """A column as a number: of categories the code."""
+        names = self.model.categories.get(f)
+        if names is None:
+            return self.dialect.known(column)
+        codes = " ".join(f"WHEN {self.dialect.text(name)} THEN {code}.0" for code, name in enumerate(names))
+        return f"CASE CAST({column} AS {self.dialect.texts}) {codes} END"
 
     def _raw(self, output: int, cases: _Cases) -> str:
         scorer, number = self.model.scorer, self.dialect.number

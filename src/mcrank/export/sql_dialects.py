@@ -28,6 +28,8 @@ class Dialect(NamedTuple):
         What keeps the columns of a step: without it they are computed anew wherever they are named.
     digits : str
         Format of numbers; empty for the shortest text that reads back.
+    texts : str
+        Type of columns of text.
     """
 
     title: str
@@ -42,12 +44,20 @@ class Dialect(NamedTuple):
     in_order: str = ""
     kept: str = " MATERIALIZED"
     digits: str = ""
+    texts: str = "TEXT"
 
     def quoted(self, name: str) -> str:
         """Return a name of a table or column, which may be any text."""
         if self.quote == "`":
             return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
         return self.quote + name.replace(self.quote, 2 * self.quote) + self.quote
+
+    def text(self, value: str) -> str:
+        """Return a text that reads back exactly."""
+        if self.quote == "`":  # BigQuery, which has escapes in texts
+            plain = "".join(c if c.isprintable() and c not in "\\'" else f"\\U{ord(c):08x}" for c in value)
+            return f"'{plain}'"
+        return "'" + value.replace("'", "''") + "'"
 
     def number(self, value: float) -> str:
         """Return a number that reads back exactly, in double precision."""
@@ -86,6 +96,6 @@ DIALECTS = {
     ),
     "bigquery": Dialect(
         "BigQuery", "`", "FLOAT64", "INT64", "", "GREATEST", "LEAST", "{}",
-        "IF(IS_NAN(CAST({0} AS FLOAT64)), NULL, CAST({0} AS FLOAT64))", kept="",
+        "IF(IS_NAN(CAST({0} AS FLOAT64)), NULL, CAST({0} AS FLOAT64))", kept="", texts="STRING",
     ),
 }  # fmt: skip

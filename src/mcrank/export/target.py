@@ -116,6 +116,19 @@ class Exportable:
         return _KINDS[type(self.scorer)]
 
     @property
+    def category_names(self) -> dict[str, list[str]]:
+        """Names of categories in the order of their codes, by name of the feature."""
+        return {self.feature_names[f]: list(names) for f, names in self.categories.items()}
+
+    def named_rows(self, X: npt.NDArray[np.float32]) -> list[list[Any]]:
+        """Return rows with the names of categories in place of their codes; None for what is missing."""
+        rows: list[list[Any]] = [[None if v != v else v for v in row] for row in X.tolist()]
+        for f, names in self.categories.items():
+            for row in rows:
+                row[f] = None if row[f] is None or row[f] >= len(names) else names[int(row[f])]
+        return rows
+
+    @property
     def forest(self) -> Forest:
         """Its scorer, where that is a forest."""
         if not isinstance(self.scorer, Forest):
@@ -151,7 +164,9 @@ class Target(Optioned, ABC):
     single : bool
         Whether the consumer adds up in float32.
     categories : str
-        How it takes splits on categories: "names" of its own, "codes" as numbers, or not at all.
+        How its rows have categories: by "names", by "codes" as numbers, or not at all.
+    own_sets : bool
+        Whether it takes sets of categories as they are; others get thresholds on codes.
     advice : str
         What to do with a model of a kind that it does not take.
     """
@@ -164,6 +179,7 @@ class Target(Optioned, ABC):
     missing: ClassVar[str]
     single: ClassVar[bool] = False
     categories: ClassVar[Literal["", "codes", "names"]] = ""
+    own_sets: ClassVar[bool] = False
     advice: ClassVar[str] = ""
 
     def refuses(self, model: Exportable) -> str | None:
@@ -202,7 +218,7 @@ class Target(Optioned, ABC):
     def prepared(self, model: Exportable) -> Exportable:
         """Return a model as `content` and `consume` take it: with codes for categories where need be."""
         sets = isinstance(model.scorer, Forest) and model.scorer.has_sets
-        return model.on_codes or model if sets and self.categories == "codes" else model
+        return model.on_codes or model if sets and self.categories and not self.own_sets else model
 
     def check(self, model: Exportable) -> None:
         """Raise `OptionError` where an option is out of bounds, or the target does not take the model."""
@@ -220,7 +236,7 @@ class Target(Optioned, ABC):
         if isinstance(model.scorer, Forest) and model.scorer.has_sets:
             if not self.categories:
                 return f"it does not take splits on categories{self._hint}"
-            if self.categories == "codes" and model.on_codes is None:
+            if self.prepared(model).forest.has_sets and not self.own_sets:
                 return (
                     "its sets of categories would make too many splits by codes; train fewer or smaller trees"
                 )

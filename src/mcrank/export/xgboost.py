@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,7 @@ class XGBoost(Target):
     name: ClassVar[str] = "xgboost"
     suffixes: ClassVar[tuple[str, ...]] = (".json",)
     exactness: ClassVar[str] = "adds up in float32: about 1e-6 of the score; near ties may change places"
+    categories: ClassVar[Literal["", "codes", "names"]] = "codes"
     missing: ClassVar[str] = "as here: NaN takes the side it took in training"
     single: ClassVar[bool] = True
 
@@ -155,4 +156,6 @@ def _about(model: Exportable) -> dict[str, str]:
     facts = {"ranker": model.ranker, "version": model.version, "fingerprint": model.fingerprint}
     if model.values is not None:
         facts["relevance"] = ",".join(map(repr, model.values.tolist()))
+    if model.categories:
+        facts["categories"] = json.dumps(model.category_names)
     return {f"mcrank_{name}": value for name, value in facts.items()}

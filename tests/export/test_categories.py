@@ -1,0 +1,102 @@
+"""Exports of models with categories: every consumer gives the scores of mcrank, others refuse."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mcrank
+from mcrank.errors import OptionError
+from mcrank.export.codes import on_codes
+from mcrank.export.hard_rows import hard_rows
+from mcrank.export.registry import TARGETS, target_class
+from mcrank.export.target import ConsumerMissing
+
+STREAM = np.random.default_rng(4)
+NAMES = ["it's", 'a "b"', "back\\slash", "*/ ??/", "über", "tab\tless"[:3], "g", "h", "i"]
+SHOPS = np.array(NAMES, dtype=object)[STREAM.integers(0, 9, 400)]
+SHOPS[STREAM.random(400) < 0.1] = None
+TABLE = pd.DataFrame({"shop": SHOPS, "price": STREAM.normal(size=400), "town": STREAM.integers(0, 3, 400)})
+GRADES = np.clip(
+    np.round((TABLE["shop"].isin(NAMES[::2])) * 1.5 + TABLE["price"] / 2 + TABLE["town"] % 2), 0, 3
+)
+DATA = mcrank.Dataset(TABLE, GRADES, np.repeat(range(20), 20), categorical=["town"])
+FEW = {"n_estimators": 6, "num_leaves": 8, "min_data_per_group": 10, "n_jobs": 1}
+MODELS = {
+    "lambdamart": mcrank.LambdaMART(**FEW).fit(DATA),
+    "mcrank": mcrank.McRank(**FEW).fit(DATA),
+    "ordinal": mcrank.OrdinalMcRank(**FEW).fit(DATA),
+}
+TAKES = ["lightgbm", "xgboost", "c", "python", "javascript", "sql", "onnx"]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("name", TAKES)
+def test_the_consumer_agrees(name, kind, tmp_path):
+    ranker = MODELS[kind]
+    assert ranker.forest_.has_sets
+    suffix = target_class(name).suffixes[0]
+    try:
+        (path,) = ranker.export(tmp_path / f"model{suffix}", to=name)
+        found = ranker.verify(path, name, DATA)
+    except ConsumerMissing as error:
+        pytest.skip(str(error))
+    except OptionError as error:
+        if "pip install" not in str(error):
+            raise
+        pytest.skip(str(error))
+    assert found.holds
+    assert found.hard.missing > 0
+    if name not in ("xgboost", "onnx"):
+        assert found.data.raw in (0.0, None)
+        assert found.hard.raw in (0.0, None)
+
+
+@pytest.mark.parametrize("name", [name for name in TARGETS if name not in TAKES])
+def test_others_refuse(name, tmp_path):
+    with pytest.raises(OptionError, match="cannot be exported to"):
+        MODELS["lambdamart"].export(tmp_path / "model", to=name)
+    assert "splits on categories" in str(_refusal(name))
+
+
+def _refusal(name):
+    from mcrank.export.target import takes
+
+    return takes(target_class(name))
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_thresholds_on_codes_score_the_same(kind):
+    forest = MODELS[kind].forest_
+    numbers = on_codes(forest)
+    assert not numbers.has_sets
+    for X in (DATA.X, hard_rows(forest, 2000)):
+        assert np.array_equal(forest.raw(X), numbers.raw(X))
+
+
+def test_python_takes_names(tmp_path):
+    ranker = MODELS["mcrank"]
+    (path,) = ranker.export(tmp_path / "model.py", to="python")
+    import runpy
+
+    model = runpy.run_path(str(path))
+    rows = TABLE.astype(object).where(TABLE.notna(), None).to_dict("records")
+    assert np.allclose(model["scores"](rows), ranker.predict(TABLE), rtol=1e-14)
+    odd = {"shop": "nobody", "price": 0.5, "town": 99}
+    assert model["score"](odd) == model["score"]({"price": 0.5})
+    assert model["score"](odd | {"town": 2.0}) == model["score"](odd | {"town": "2"})
+
+
+def test_lightgbm_knows_the_names_of_a_frame(tmp_path):
+    lightgbm = pytest.importorskip("lightgbm")
+    ranker = MODELS["lambdamart"]
+    (path,) = ranker.export(tmp_path / "model.txt", to="lightgbm")
+    table = TABLE.assign(
+        shop=pd.Categorical(TABLE["shop"], categories=NAMES[::-1]),
+        town=pd.Categorical(TABLE["town"].astype(str), categories=["2", "1", "0"]),
+    )
+    assert np.array_equal(lightgbm.Booster(model_file=str(path)).predict(table), ranker.predict(TABLE))
+    assert json.loads(path.read_text().rsplit("pandas_categorical:", 1)[1])[1] == ["0", "1", "2"]
