@@ -132,6 +132,17 @@ def test_queries_of_one_row_and_of_ten_thousand():
         check(RANKERS[name], data, parts)
 
 
+@pytest.mark.parametrize("name", ["mcrank", "lambdamart", "ordinal"])
+def test_features_of_categories(name):
+    stream = np.random.default_rng(11)
+    plain = made(stream, 40)
+    X = np.array(plain.X)
+    X[:, 1] = stream.integers(0, 30, len(X))
+    X[:, 3] = stream.integers(0, 400, len(X))
+    data = Dataset(X, plain.y, plain.qid, categorical=[1, 3])
+    check(lambda: RANKERS[name](max_bins=40, n_estimators=6), data, cut(data, stream, 4), done=2)
+
+
 def test_going_on_from_another_model():
     stream = np.random.default_rng(9)
     data = made(stream, 25)

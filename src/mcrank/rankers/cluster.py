@@ -14,11 +14,11 @@ from mcrank.data.alignment import aligned
 from mcrank.data.dataset import Dataset
 from mcrank.data.scan import Scan, scan
 from mcrank.data.tables import QID_NAMES
-from mcrank.errors import ClusterError, DataError, OptionError
+from mcrank.errors import ClusterError, OptionError
 from mcrank.options import Options
 from mcrank.rankers.base import Trained
 from mcrank.rankers.constraints import named
-from mcrank.rankers.inputs import Given, as_dataset
+from mcrank.rankers.inputs import Given, as_dataset, held_out, to_learn
 from mcrank.rankers.progress import Lines
 from mcrank.rankers.provenance import provenance_of
 from mcrank.rankers.stored import measure_of
@@ -68,7 +68,7 @@ class Training:
             data = self.beginning.align(data)
             options["beginning"] = self.beginning
         if valid is not None:
-            valid = aligned(valid, data.feature_names, data.named, {}, f"valid of {name}", "the ranker")
+            valid = aligned(valid, *_columns(data), f"valid of {name}", "the ranker")
         type(self.ranker)(**self.ranker.get_params())._fit(data, valid, options, None)
 
 
@@ -87,8 +87,6 @@ class Conduct:
         """Return what to train, once it is known on what."""
         options, ranker = dict(self.options), self.ranker
         beginning = ranker._beginning(whole.sample, options, self.asked.init_model, None, None)
-        if beginning is not None and beginning.model is not None and beginning.model.categories_:
-            raise OptionError("init_model has categories, which a cluster does not take.")
         if beginning is not None:
             rounds = beginning.rounds(self.options["n_estimators"])
             beginning.align(whole.sample)
@@ -177,8 +175,6 @@ def fit_on_cluster(
     options["measure"] = measure_of(options)
     name, one_query = type(ranker).__name__, options["one_query"]
     ranker._check_cluster(options)
-    if options.get("categorical") is not None:
-        raise OptionError(f"categorical of {name} is for training on one machine, not on a cluster.")
     if callback is not None and not callable(callback):
         raise OptionError(f"callback of {name}.fit must be callable, got {callback!r}.")
     if asked.init_score is not None or asked.valid_init_score is not None:
@@ -189,15 +185,18 @@ def fit_on_cluster(
         callback = Lines(name, options["verbose"], callback)
     n_jobs, options["n_jobs"] = options["n_jobs"] or 0, 1
     cluster = Cluster.of(asked.cluster)
-    rows = source_of(X, given, name, asked.regroup, one_query)
-    held_out = None
-    if valid is not None:
-        V, y, qid = valid if isinstance(valid, (tuple, list)) and len(valid) == 3 else (valid, None, None)
-        held_out = source_of(V, Given(y, qid), f"valid of {name}", asked.regroup, one_query)
+    here = not (is_collection(X) or isinstance(X, (str, os.PathLike, Scan)))
+    data = to_learn(X, given, name, options, ranker._takes_categories(options)) if here else None
+    if data is None and options["categorical"] is not None:
+        raise OptionError(f"categorical of {name} on a cluster is for data in memory: read() a Scan.")
+    rows = _source_of(X, given, name) if data is None else MemorySource(data)
+    watched = None if valid is None else _held_out(valid, data, f"valid of {name}", one_query)
+    if asked.regroup:
+        rows, watched = Regrouped(rows), None if watched is None else Regrouped(watched)
     conduct = Conduct(ranker, options, asked, callback)
     with cluster.client() as client:
         run = conduct.run = Run(
-            cluster, client, rows, held_out, conduct.job, conduct.journal, n_jobs, conduct.on_round
+            cluster, client, rows, watched, conduct.job, conduct.journal, n_jobs, conduct.on_round
         )
         try:
             whole, interrupted = run.go(), False
@@ -208,13 +207,22 @@ def fit_on_cluster(
     return conduct.outcome(whole, interrupted)
 
 
-def source_of(X: Any, given: Given, where: str, regroup: bool, one_query: bool) -> Source:
-    """Return what a caller gave as data that can be cut into pieces."""
-    found = _source_of(X, given, where, one_query)
-    return Regrouped(found) if regroup else found
+def _columns(data: Dataset) -> tuple[Any, bool, Any]:
+    return data.feature_names, data.named, data.categories
 
 
-def _source_of(X: Any, given: Given, where: str, one_query: bool) -> Source:
+def _held_out(valid: Any, train: Dataset | None, where: str, one_query: bool) -> Source:
+    """Return validation data, which need not be where the training data is."""
+    X, y, qid = valid if isinstance(valid, (tuple, list)) and len(valid) == 3 else (valid, None, None)
+    if is_collection(X) or isinstance(X, (str, os.PathLike, Scan)):
+        return _source_of(X, Given(y, qid), where)
+    if train is not None:
+        return MemorySource(held_out(valid, train, where, one_query))
+    return MemorySource(as_dataset(X, Given(y, qid), where, one_query=one_query))
+
+
+def _source_of(X: Any, given: Given, where: str) -> Source:
+    """Return data that is elsewhere: files, or a Dask collection."""
     if is_collection(X):
         refused = [name for name in ("query_weight", "group") if getattr(given, name) is not None]
         if refused:
@@ -223,17 +231,10 @@ def _source_of(X: Any, given: Given, where: str, one_query: bool) -> Source:
         ids = given.groups if given.qid is None else given.qid
         if ids is None and hasattr(X, "columns"):
             ids = next((name for name in X.columns if str(name).lower() in QID_NAMES), None)
-        beside = {"y": given.y, "qid": ids, "weight": weight}
-        return CollectionSource(partitions(X, beside, where), frame_maker(where))
-    if isinstance(X, (str, os.PathLike)):
-        X = scan(X)
-    if isinstance(X, Scan):
-        extra = [name for name, value in given._asdict().items() if value is not None]
-        if extra:
-            raise OptionError(f"{where} got a Scan and also {', '.join(extra)}; name columns in mcrank.scan.")
-        return ScanSource(X)
-    data = as_dataset(X, given, where, one_query=one_query)
-    if data.categories:
-        name = data.feature_names[next(iter(data.categories))]
-        raise DataError(f"column {name!r} of {where} holds categories, which a cluster does not take.")
-    return MemorySource(data)
+        return CollectionSource(
+            partitions(X, {"y": given.y, "qid": ids, "weight": weight}, where), frame_maker(where)
+        )
+    extra = [name for name, value in given._asdict().items() if value is not None]
+    if extra:
+        raise OptionError(f"{where} got a Scan and also {', '.join(extra)}; name columns in mcrank.scan.")
+    return ScanSource(X if isinstance(X, Scan) else scan(X))

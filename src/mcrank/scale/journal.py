@@ -19,10 +19,11 @@ from mcrank.boosting.place import Round
 from mcrank.container import PRELUDE, Kind, canonical, pack, unpack
 from mcrank.errors import ModelFileError, OptionError
 from mcrank.scorers.forest.forest import NODE_DTYPES
+from mcrank.scorers.forest.sets import packed
 from mcrank.scorers.heads import Head
 
 JOURNAL = Kind(b"\x89MCJ\r\n\x1a\n", "journal", 2**32, True, "Remove it and train from the start.")
-_BINS = ("edges", "offsets", "missing", "lowest", "highest")
+_BINS = tuple(Bins.__dataclass_fields__)
 
 
 class Opening(NamedTuple):
@@ -58,7 +59,12 @@ def pack_opening(opening: Opening) -> bytes:
 def pack_round(number: int, entry: Entry) -> bytes:
     """Return a round as bytes."""
     trees = [tree for _, tree in entry.trees]
-    arrays: Arrays = {name: np.concatenate([tree[name] for tree in trees]) for name in NODE_DTYPES}
+    names = [name for name in NODE_DTYPES if name in trees[0]]
+    arrays: Arrays = {name: np.concatenate([tree[name] for tree in trees]) for name in names}
+    if "set_offsets" in trees[0]:  # splits on categories
+        arrays["sets"] = np.array([len(tree["set_offsets"]) - 1 for tree in trees], dtype=np.int64)
+        arrays["set_sizes"] = np.concatenate([np.diff(tree["set_offsets"]) for tree in trees])
+        arrays["set_words"] = np.concatenate([tree["set_words"] for tree in trees]).view(np.int64)
     arrays["outputs"] = np.array([output for output, _ in entry.trees], dtype=np.int64)
     arrays["sizes"] = np.array([len(tree["left"]) for tree in trees], dtype=np.int64)
     return pack({"round": number, "measured": entry.measured}, arrays, JOURNAL)
@@ -71,13 +77,17 @@ def _opening(header: Mapping[str, Any], arrays: Arrays) -> Opening:
 
 
 def _entry(header: Mapping[str, Any], arrays: Arrays) -> Entry:
-    ends = np.cumsum(arrays["sizes"])
-    trees = [
-        (output, {name: arrays[name][end - size : end] for name in NODE_DTYPES})
-        for output, size, end in zip(
-            arrays["outputs"].tolist(), arrays["sizes"].tolist(), ends.tolist(), strict=True
-        )
+    cuts = np.cumsum(arrays["sizes"])[:-1]
+    nodes = {name: np.split(arrays[name], cuts) for name in NODE_DTYPES if name in arrays}
+    trees: Round = [
+        (output, {name: parts[t] for name, parts in nodes.items()})
+        for t, output in enumerate(arrays["outputs"].tolist())
     ]
+    if "sets" in arrays:
+        words = np.split(arrays["set_words"].view(np.uint64), np.cumsum(arrays["set_sizes"])[:-1])
+        ends = np.cumsum(arrays["sets"])
+        for (_, tree), count, end in zip(trees, arrays["sets"].tolist(), ends.tolist(), strict=True):
+            tree |= packed(words[end - count : end])
     return Entry(trees, {str(name): float(value) for name, value in header["measured"].items()})
 
 
