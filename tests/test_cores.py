@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from mcrank import cores
-from mcrank.cores import available_cores, cpu_quota
+from mcrank.cores import available_bytes, available_cores, cpu_quota, memory_limit
 
 
 def octal(path):
@@ -70,6 +70,25 @@ def test_the_first_version(tmp_path, quota, wanted):
         ("/docker/abc", tmp_path / "memory", "cgroup", "rw,memory"),
     ]
     assert cpu_quota(process(tmp_path, groups, mounts)) == wanted
+
+
+@pytest.mark.parametrize(("text", "wanted"), [("max", math.inf), ("1000", 1000), ("", math.inf)])
+def test_limits_of_memory(tmp_path, text, wanted):
+    top = group(tmp_path / "two", memory__max=text)
+    assert memory_limit(process(tmp_path, ["0::/"], [("/", top, "cgroup2", "rw")])) == wanted
+    group(top / "a", memory__max=2000)
+    limit = memory_limit(process(tmp_path, ["0::/a"], [("/", top, "cgroup2", "rw")]))
+    assert limit == min(wanted, 2000)
+    one = group(tmp_path / "one", memory__limit_in_bytes=text)
+    mounts = [("/", one, "cgroup", "rw,memory"), ("/", group(tmp_path / "cpu"), "cgroup", "rw,cpu")]
+    assert memory_limit(process(tmp_path, ["4:memory:/", "1:cpu:/"], mounts)) == wanted
+
+
+def test_memory_that_is_there(monkeypatch):
+    free = available_bytes()
+    assert free > 1 << 20
+    monkeypatch.setattr(cores, "memory_limit", lambda: 1234.0)
+    assert available_bytes() == 1234
 
 
 def test_damaged_files_are_no_limit(tmp_path):

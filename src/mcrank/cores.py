@@ -7,6 +7,7 @@ own group as the topmost one, and takes 0.8 s to import.)
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
@@ -46,11 +47,11 @@ def cpu_quota(process: Path) -> float:
     >>> cpu_quota(Path("no such folder"))
     inf
     """
-    return _least(process, _read_quota)
+    return _least(process, "cpu", _read_quota)
 
 
 def memory_limit(process: Path = Path("/proc/self")) -> float:
-    """Bytes that control groups (of the second version) allow the process, as `cpu_quota` finds them.
+    """Bytes that control groups allow the process, as `cpu_quota` finds them.
 
     Examples
     --------
@@ -59,7 +60,7 @@ def memory_limit(process: Path = Path("/proc/self")) -> float:
     >>> memory_limit(Path("no such folder"))
     inf
     """
-    return _least(process, _read_limit)
+    return _least(process, "memory", _read_limit)
 
 
 def available_bytes() -> int:
@@ -80,13 +81,13 @@ def available_bytes() -> int:
 
 
 def _read_limit(folder: Path) -> float:
-    try:
-        return int((folder / "memory.max").read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return math.inf
+    for name in ("memory.max", "memory.limit_in_bytes"):
+        with contextlib.suppress(OSError, ValueError):  # "max" is no limit
+            return int((folder / name).read_text(encoding="ascii"))
+    return math.inf
 
 
-def _least(process: Path, read: Callable[[Path], float]) -> float:
+def _least(process: Path, what: str, read: Callable[[Path], float]) -> float:
     """The least of what is read from a process's groups and all groups above them."""
     try:
         groups = (process / "cgroup").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
@@ -97,8 +98,8 @@ def _least(process: Path, read: Callable[[Path], float]) -> float:
     for line in groups:
         _, _, rest = line.partition(":")
         controllers, _, group = rest.partition(":")
-        if controllers == "" or "cpu" in controllers.split(","):
-            for top, folder in _folders(mounts, controllers, group):
+        if controllers == "" or what in controllers.split(","):
+            for top, folder in _folders(mounts, controllers, group, what):
                 quotas += [read(place) for place in (folder, *folder.parents) if _within(place, top)]
     return min(quotas)
 
@@ -107,14 +108,14 @@ def _within(place: Path, top: Path) -> bool:
     return place == top or top in place.parents
 
 
-def _folders(mounts: list[str], controllers: str, group: str) -> Iterator[tuple[Path, Path]]:
+def _folders(mounts: list[str], controllers: str, group: str, what: str) -> Iterator[tuple[Path, Path]]:
     """Where a group's files are: the topmost folder that can be seen of its hierarchy, and its own."""
     for line in mounts:
         before, after = (fields.split(" ") for fields in f"{line} - ".split(" - ")[:2])
         # The second version has one hierarchy and no controllers in a line of `cgroup`, the first several.
         if len(before) < 5 or after[0] != ("cgroup" if controllers else "cgroup2"):
             continue
-        if controllers and "cpu" not in after[-1].split(","):
+        if controllers and what not in after[-1].split(","):
             continue
         root, top = (_plain(field) for field in before[3:5])
         # A container may see a part of the hierarchy only, while the group is named from its beginning.

@@ -24,6 +24,8 @@ from mcrank.arrays import Array, ByteArray
 from mcrank.errors import DataError, OptionError
 
 _LARGE = 4 << 20
+_SLAB = 64 << 20
+_DONTNEED = getattr(mmap, "MADV_DONTNEED", 4)
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
@@ -163,6 +165,39 @@ def zeros_beside(array: Array, shape: tuple[int, ...], dtype: npt.DTypeLike) -> 
     return scratch_array(shape, dtype) if is_on_disk(array) else np.zeros(shape, dtype=dtype)
 
 
+def copied(array: Array) -> Array:
+    """A copy in memory, or on disk if ``array`` is there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.memory import copied
+    >>> copied(np.array([1.0, 2.0])).tolist()
+    [1.0, 2.0]
+    """
+    if not is_on_disk(array):
+        return array.copy()
+    out = scratch_array(array.shape, array.dtype)
+    for part in slabs(array):
+        out[part] = array[part]
+        let_go(array[part])
+        let_go(out[part])
+    return out
+
+
+def slabs(array: Array) -> list[slice]:
+    """Rows of an array in parts of some megabytes: as much of a file as is in memory at a time."""
+    step = max(1, _SLAB * len(array) // max(1, array.nbytes))
+    return [slice(first, min(first + step, len(array))) for first in range(0, len(array), step)]
+
+
+def let_go(array: Array) -> None:
+    """Take neighbouring pages of a file out of this process's memory; the system may keep them. Memory stays
+    what it is.
+    """
+    advise(array, _DONTNEED)
+
+
 def bytes_of(memory: str | int, where: str) -> int:
     """Read an amount of memory: a number of bytes, or a text such as 8GB, 450MiB or 1.5 G.
 
@@ -199,7 +234,8 @@ def advise(array: Array, advice: int) -> None:
         return
     first = array.ctypes.data - np.frombuffer(pages, dtype=np.uint8, count=1).ctypes.data
     start = first // mmap.PAGESIZE * mmap.PAGESIZE
-    pages.madvise(advice, start, first + array.nbytes - start)
+    if hasattr(pages, "madvise"):
+        pages.madvise(advice, start, first + array.nbytes - start)
 
 
 def private_bytes() -> int:

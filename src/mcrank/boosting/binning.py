@@ -24,7 +24,7 @@ from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel
 from mcrank.kernels.memory import aligned
 from mcrank.kernels.vectors import count_below
-from mcrank.memory import is_on_disk, zeros_beside
+from mcrank.memory import is_on_disk, let_go, slabs, zeros_beside
 from mcrank.sums import ALONE, Sums
 from mcrank.threads import InOrder, run_all
 
@@ -216,9 +216,13 @@ def bin_columns(
     in_rows = np.empty((0, 0), dtype=np.uint8) if blocks is None else blocks.view(np.uint8)
     tables = SearchTables.of(bins)
     step = max(4096, -(-rows // (4 * n_jobs)))
+    if is_on_disk(data.X):
+        step = min(step, slabs(data.X)[0].stop)
 
     def fill(start: int) -> None:
-        fill_bins(data.X, tables, bins.missing, start, min(start + step, rows), columns, in_rows)
+        end = min(start + step, rows)
+        fill_bins(data.X, tables, bins.missing, start, end, columns, in_rows)
+        let_go(data.X[start:end])
 
     run_all(fill, range(0, rows, step), n_jobs)
     for f in np.flatnonzero(bins.categorical).tolist():

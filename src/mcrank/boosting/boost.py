@@ -18,7 +18,7 @@ from mcrank.arrays import FloatArray, IntArray, RowArray
 from mcrank.boosting.bin_cache import BINS
 from mcrank.boosting.binning import BinnedDataset, Bins, bin_dataset, find_bins
 from mcrank.boosting.budget import check_memory
-from mcrank.boosting.disk import DiskRows, pays
+from mcrank.boosting.disk import DiskRows, in_files, pays
 from mcrank.boosting.growth import Growth
 from mcrank.boosting.leaves import add_sets, leaf_values, move_rows, tree_arrays
 from mcrank.boosting.limits import NO_LIMITS, UNLIMITED, LimitOptions, Limits
@@ -34,6 +34,7 @@ from mcrank.boosting.trees import TreeGrower
 from mcrank.boosting.workspace import BinnedArrays, Rules, TreeInput, Workspace
 from mcrank.data.dataset import Dataset
 from mcrank.losses.base import Loss
+from mcrank.memory import let_go
 from mcrank.metrics.measure import Measure
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.forest.forest import Forest, ForestBuilder
@@ -217,6 +218,7 @@ class Booster:
         sums = loss.sums
         binned = _binned(data, options, start.bins, sums)
         self.bins, self.binned = binned.bins, BinnedArrays.of(binned)
+        self._in_files = in_files(self.binned)
         self.rate = options.learning_rate
         self.sampling = _sampling(data, loss, options)
         self.gradients = self.sampling.gradients
@@ -264,7 +266,13 @@ class Booster:
                 trees += self._grow_trees([k], number, rows, rest, False)
         else:
             trees = self._trees(number, *self.sampling.fill(self.scores, number, self.run))
+        self._let_go()
         return self._keep(list(enumerate(trees)))
+
+    def _let_go(self) -> None:
+        """Keep little of files in this process's memory, where a caller said how much it may have."""
+        for array in self._in_files if self.options.memory is not None else ():
+            let_go(array)
 
     def _keep(self, trees: list[tuple[int, Tree]]) -> list[tuple[int, Tree]]:
         """Add the trees of a round to the forest."""
@@ -285,6 +293,7 @@ class Booster:
         ready = self.roots is not None and len(rows) == 0
         if self.roots is not None and ready:
             self.roots.fill(self.gradients.q, self.grower.sharing, self.run)
+            self._let_go()
         return self._grow_trees(range(self.loss.trees_per_round), number, rows, rest, ready)
 
     def _grow_trees(

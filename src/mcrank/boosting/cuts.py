@@ -17,6 +17,7 @@ import numpy.typing as npt
 from numba import types, uint64
 
 from mcrank.kernels import kernel
+from mcrank.memory import is_on_disk, let_go, slabs
 
 START_LENGTH = 1e-8  # the paper's initial bin length
 REFINEMENTS = 50  # bisections of a length: as many as a float has digits
@@ -38,7 +39,14 @@ class Distinct(NamedTuple):
 def distinct(X: npt.NDArray[np.float32], first: int, last: int) -> Iterator[Distinct]:
     """Distinct values of features ``first`` up to ``last``, one after the other."""
     columns = np.empty((last - first, len(X)), dtype=np.float32)
-    take_columns(X, first, columns)
+    if is_on_disk(X):
+        for part in slabs(X):
+            some = np.empty((last - first, part.stop - part.start), dtype=np.float32)
+            take_columns(X[part], first, some)
+            columns[:, part] = some
+            let_go(X[part])
+    else:
+        take_columns(X, first, columns)
     for column in columns:
         column.sort()  # NaN last
         counts = np.empty(len(column), dtype=np.int64)

@@ -19,17 +19,22 @@ from mcrank.boosting.rows import Job, MemoryRows
 from mcrank.boosting.workspace import BinnedArrays, Rules
 from mcrank.cores import available_bytes
 from mcrank.losses.quantize import Gradients
-from mcrank.memory import advise, is_on_disk, private_bytes
+from mcrank.memory import advise, is_on_disk, let_go, private_bytes
 
 PART_ROWS = 1 << 18  # of a part: some ten megabytes of bins
 _AHEAD = getattr(mmap, "MADV_WILLNEED", 3)
-_DONE = getattr(mmap, "MADV_DONTNEED", 4)
+
+
+def in_files(binned: BinnedArrays) -> list[npt.NDArray[Any]]:
+    """Arrays of binned rows that lie in files."""
+    arrays: tuple[npt.NDArray[Any], ...] = (binned.columns, binned.blocks, binned.wide_columns)
+    return [array for array in arrays if is_on_disk(array)]
 
 
 def pays(binned: BinnedArrays, rows: int, trees: int, memory: int | None) -> bool:
     """Whether rows are in files of which memory could not keep the pages, but what `DiskRows` needs."""
-    arrays = (binned.columns, binned.blocks, binned.wide_columns)
-    if not any(is_on_disk(array) for array in arrays):
+    arrays = in_files(binned)
+    if not arrays:
         return False
     kept, free = 24 * rows * trees, available_bytes()
     small = memory is None or private_bytes() + kept < memory
@@ -90,13 +95,15 @@ class DiskRows:
     def _each(self) -> Iterator[MemoryRows]:
         """The parts, one after the other; the first is wanted again when all are done."""
         for at, part in enumerate(self._parts):
-            self._advise(self._spans[(at + 1) % len(self._parts)], _AHEAD)
+            for pages in self._pages(self._spans[(at + 1) % len(self._parts)]):
+                advise(pages, _AHEAD)
             yield part
-            if len(self._parts) > 1:
-                self._advise(self._spans[at], _DONE)
+            for pages in self._pages(self._spans[at]) if len(self._parts) > 1 else ():
+                let_go(pages)
 
-    def _advise(self, span: tuple[int, int], advice: int) -> None:
-        for array in (self._binned.blocks, self._binned.columns, self._binned.wide_columns):
+    def _pages(self, span: tuple[int, int]) -> Iterator[npt.NDArray[Any]]:
+        """What the files hold of some rows."""
+        for array in in_files(self._binned):
             width = array.shape[1] // self._spans[-1][1] if array.size else 0  # numbers of a row
             for line in array if width else ():
-                advise(line[span[0] * width : span[1] * width], advice)
+                yield line[span[0] * width : span[1] * width]

@@ -16,6 +16,7 @@ from mcrank.arrays import FeatureArray
 from mcrank.data.categories import Categories, Keys, features_of, present, recoded, whole_numbers
 from mcrank.data.dataset import Dataset, restore
 from mcrank.errors import DataError, did_you_mean
+from mcrank.memory import copied
 
 
 def columns_of(names: Sequence[str], wanted: Sequence[str], where: str) -> list[int]:
@@ -93,7 +94,7 @@ def learned(data: Dataset, categorical: Keys | None, where: str) -> Dataset:
     X, found = data.X, dict(data.categories)
     new = [f for f in asked if f not in found]
     if new:
-        X = X.copy()
+        X = copied(X)
     for f in new:
         title = f"feature {data.feature_names[f]!r}, which {where} names,"
         X[:, f], found[f] = whole_numbers(X[:, f], title)

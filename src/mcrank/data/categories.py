@@ -18,6 +18,7 @@ import numpy as np
 from mcrank.arrays import Array, FeatureArray
 from mcrank.data.columns import Column, is_missing, missing_rows, shown
 from mcrank.errors import DataError, OptionError, did_you_mean
+from mcrank.memory import copied
 from mcrank.texts import check_texts
 
 Categories = Mapping[int, tuple[str, ...]]  # names by feature, rising
@@ -168,7 +169,7 @@ def recoded(
             )
     changed = [f for f in wanted if found.get(f) != wanted[f]]
     if changed:
-        X = X.copy()
+        X = copied(X)
     for f in changed:
         if f not in found and wanted[f] and not all(map(_WHOLE.fullmatch, wanted[f])):
             if not np.isnan(X[:, f]).all():

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable
 
 from mcrank.data.dataset import Dataset
+from mcrank.memory import let_go
 
 
 def fingerprint(data: Dataset) -> str:
@@ -26,7 +27,7 @@ def fingerprint(data: Dataset) -> str:
     head = str((data.n_features, data.weight is None, data.query_weight is None)).encode()
     if data.categories:  # of which the matrix has only the places
         head += repr(sorted(data.categories.items())).encode("utf-8", "backslashreplace")
-    bounds = data.offsets.tolist()
+    bounds, seen = data.offsets.tolist(), 0
     for q, name in enumerate(data.qids.tolist()):
         rows = slice(bounds[q], bounds[q + 1])
         digest = hashlib.blake2b(f"{name}\0{rows.stop - rows.start}\0".encode(), digest_size=16)
@@ -38,6 +39,10 @@ def fingerprint(data: Dataset) -> str:
         if data.query_weight is not None:
             digest.update(data.query_weight[q : q + 1].data)
         total += int.from_bytes(digest.digest(), "little")
+        if q % 1024 == 0:
+            let_go(data.X[seen : rows.stop])
+            seen = rows.stop
+    let_go(data.X)
     return f"{total % 2**128:032x}"
 
 

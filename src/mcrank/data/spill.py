@@ -11,9 +11,7 @@ from mcrank.data.batches import Progress, Purpose
 from mcrank.data.checks import check_grades, check_names, check_weights, group_runs
 from mcrank.data.dataset import Dataset, restore
 from mcrank.data.scan import Scan
-from mcrank.memory import map_scratch, scratch_array, scratch_file, write_scratch
-
-_BLOCK = 1 << 24  # bytes copied at a time
+from mcrank.memory import let_go, map_scratch, scratch_array, scratch_file, slabs, write_scratch
 
 
 def spilled(
@@ -79,14 +77,19 @@ def _matrix(plan: Scan, file: IO[bytes], shapes: list[tuple[int, int]], width: i
     flat = map_scratch(file, (sum(a * b for a, b in shapes),), np.float32)
     X, at, start = scratch_array((rows, width), np.float32), 0, 0
     for count, own in shapes:
-        X[at : at + count] = plan.widened(flat[start : start + count * own].reshape(count, own), width)
+        part = flat[start : start + count * own]
+        X[at : at + count] = plan.widened(part.reshape(count, own), width)
+        let_go(part)
+        let_go(X[at : at + count])
         at, start = at + count, start + count * own
     return X
 
 
 def _in_order(X: FeatureArray, order: IntArray) -> FeatureArray:
     """Rows in the order of their queries."""
-    out, step = scratch_array(X.shape, np.float32), max(1, _BLOCK // (4 * X.shape[1]))
-    for start in range(0, len(X), step):
-        out[start : start + step] = X[order[start : start + step]]
+    out = scratch_array(X.shape, np.float32)
+    for part in slabs(X):
+        out[part] = X[order[part]]
+        let_go(out[part])
+        let_go(X)
     return out
