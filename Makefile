@@ -67,7 +67,7 @@ browser-test: $(EXTRAS_BROWSER) ## Test the pages and the site in a real browser
 	$(BIN)/python -m pytest tests/browser
 
 docs: $(EXTRAS_DOCS) ## Build the documentation as a site that needs no network (site/index.html)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "open site/index.html"
 
 docs-test: $(EXTRAS_DOCS_TEST) ## Run every block of code of every page, and build the site strictly

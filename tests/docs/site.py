@@ -14,7 +14,7 @@ from tests.docs.pages import ROOT
 
 def build(folder: Path) -> Path:
     """Build the site into a folder; whatever mkdocs warns of is an error."""
-    line = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    line = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     settings = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(line, cwd=ROOT, env=settings, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -146,7 +146,7 @@ def _ranker_pages() -> dict[str, Page]:
 
 
 def _command_pages() -> dict[str, Page]:
-    context = click.Context(group, info_name="mcrank")
+    context = click.Context(group, info_name="mcrank", **group.context_settings)
     rows = [[f"[`mcrank {name}`]({name}.md)", line] for name, (_, line) in COMMANDS.items()]
     about = (
         f"# All commands\n\n{_table(['command', 'what it does'], rows)}\n\n{_escaped(group.epilog or '')}\n"
