@@ -172,3 +172,42 @@ def test_large_requests_go_another_way_to_the_same_answer(client, made):
     found = client.post("/score", {"rows": X.tolist()})
     assert found.json["scores"] == made.rankers["web"].predict(X).tolist()
     assert client.app._budget.used == 0
+
+
+@pytest.fixture(scope="module")
+def categorical(made):
+    """A model with a feature of categories, served."""
+    import mcrank
+    from tests.serve.service import Client
+
+    random = np.random.default_rng(0)
+    colour = random.choice(["red", "green", "blue"], 300)
+    table = {"colour": colour.tolist(), "size": random.random(300)}
+    ranker = mcrank.McRank(n_estimators=4, num_leaves=4, min_samples_leaf=5, n_jobs=1)
+    ranker.fit(table, (colour == "red") + random.integers(0, 2, 300), qid=np.arange(300) // 20)
+    assert list(ranker.categories_) == [0]
+    ranker.save(made.folder / "shop.mcrank")
+    return ranker, Client(made.folder / "shop.mcrank")
+
+
+def test_categories_are_texts(categorical):
+    ranker, one = categorical
+    table = {"colour": ["red", "blue", "violet", None, "green"], "size": [0.5, 0.25, 0.5, 1.0, None]}
+    expected = ranker.predict(table).tolist()
+    rows = [list(row) for row in zip(*table.values(), strict=True)]
+    for body in (
+        {"rows": rows},
+        {"rows": [dict(zip(("size", "colour"), row[::-1], strict=True)) for row in rows]},
+        {"columns": table},
+    ):
+        assert one.post("/score", body).json["scores"] == expected
+    found = one.post("/explain", {"rows": rows, "a": 0, "b": 1}).json
+    assert found["scores"] == expected[:2]
+    assert one.get("/models").json["models"][0]["categorical"] == ["colour"]
+    refused = one.post("/score", {"rows": [["red", "small"]]})
+    assert (refused.status, "'size'" in refused.detail) == (400, True)
+    assert one.post("/score", {"rows": [[1, 0.5]]}).status == 400
+    for example in ("by place", "by name", "columns"):
+        document = one.get("/openapi.json").json
+        body = document["paths"]["/score"]["post"]["requestBody"]["content"]["application/json"]
+        assert one.post("/score", body["examples"][example]["value"]).status == 200

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mcrank.arrays import FloatArray
+from mcrank.data.tables import Features
 from mcrank.errors import McrankError, did_you_mean
 from mcrank.serve.asked import Asked
 from mcrank.serve.problems import NOT_FOUND, UNPROCESSABLE, Problem
@@ -79,10 +80,11 @@ def _explained(asked: Asked, model: Model, rows: Rows) -> dict[str, Any]:
     names = [f"row {one}" if rows.ids is None else str(rows.ids[one]) for one in pair]
     if asked.relevance is not None:
         _worth(asked, model)
+    ranker = model.ranker
+    # Codes of categories are the model's own already.
+    query: Any = Features(rows.values, ranker.feature_names_, (), ranker.categories_)
     try:
-        found = model.ranker.explain_pair(
-            *pair, query=rows.values, names=(names[0], names[1]), relevance=asked.relevance
-        )
+        found = ranker.explain_pair(*pair, query=query, names=(names[0], names[1]), relevance=asked.relevance)
     except McrankError as error:
         raise Problem(UNPROCESSABLE, str(error)) from None
     return {"model": model.key, "fingerprint": model.fingerprint, "rows": list(pair), **found.to_dict()}

@@ -69,6 +69,7 @@ class Model:
             "fingerprint": self.fingerprint,
             "ranker": self.ranker.name,
             "features": list(self.ranker.feature_names_),
+            "categorical": [self.ranker.feature_names_[f] for f in self.ranker.categories_],
             "grades": self.grades,
             "loaded": self.loaded,
         }

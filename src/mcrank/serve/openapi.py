@@ -131,7 +131,11 @@ def _body(path: str, has_queries: bool) -> dict[str, Any]:
 
 def _examples(path: str, model: Model) -> dict[str, Any]:
     names = list(model.ranker.feature_names_)
-    rows = [[float((row + column) % 3) for column in range(len(names))] for row in range(2)]
+    known = model.ranker.categories_
+    rows: list[list[Any]] = [
+        [known[f][row % len(known[f])] if known.get(f) else float((row + f) % 3) for f in range(len(names))]
+        for row in range(2)
+    ]
     more: dict[str, Any] = {} if model.grades is None or path == "/explain" else {"probabilities": True}
     return {
         "by place": {"value": {"rows": rows, "ids": ["A", "B"]} | more},
@@ -143,12 +147,15 @@ def _examples(path: str, model: Model) -> dict[str, Any]:
 
 
 def _schemas(models: Sequence[Model], settings: Settings) -> dict[str, Any]:
-    value = {
+    value: dict[str, Any] = {
         "type": ["number", "boolean", "null"],
         "minimum": -_LARGEST,
         "maximum": _LARGEST,
         "description": "null is a missing value; true and false are 1 and 0.",
     }
+    if any(model.ranker.categories_ for model in models):
+        value["type"].append("string")
+        value["description"] += " Texts are for features that hold categories; an unknown one is missing."
     names = [list(model.ranker.feature_names_) for model in models]
     widths = [len(one) for one in names]
     by_place: dict[str, Any] = {"type": "array", "items": {"$ref": "#/components/schemas/value"}}
@@ -223,6 +230,7 @@ def _answers() -> dict[str, Any]:
     }  # fmt: skip
     model = head | {
         "ranker": text, "features": {"type": "array", "items": text},
+        "categorical": {"type": "array", "items": text},
         "grades": {"type": ["array", "null"], "items": number}, "loaded": number,
         "stale": {"type": "boolean"},
     }  # fmt: skip

@@ -11,12 +11,14 @@ import io
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from mcrank.arrays import FeatureArray
 from mcrank.data.alignment import columns_of
+from mcrank.data.categories import Categories, recoded
 from mcrank.data.columns import foreign_errors, object_array
 from mcrank.data.tables import DOC_NAMES, as_features
 from mcrank.errors import DataError
@@ -54,16 +56,12 @@ class Wanted(NamedTuple):
     owner: str
     where: str
     limits: Limits
+    categories: Categories = MappingProxyType({})
 
     @classmethod
     def of(cls, ranker: Ranker, owner: str, where: str, limits: Limits) -> Wanted:
         """What a ranker wants."""
-        if ranker.categories_:
-            name = ranker.feature_names_[next(iter(ranker.categories_))]
-            raise Problem(
-                UNPROCESSABLE, f"{owner} has categories ({name!r}), which the service does not take."
-            )
-        return cls(ranker.feature_names_, owner, where, limits)
+        return cls(ranker.feature_names_, owner, where, limits, ranker.categories_)
 
     @property
     def none(self) -> Rows:
@@ -174,7 +172,7 @@ def _of_columns(columns: Any, wanted: Wanted) -> Rows:
     if rows == 0:
         return wanted.none
     flat = list(chain.from_iterable(columns[name] for name in wanted.names))
-    matrix = _plain(flat, (len(wanted.names), rows))
+    matrix = None if wanted.categories else _plain(flat, (len(wanted.names), rows))
     if matrix is None:
         values = _by_table({name: columns[name] for name in wanted.names}, wanted)
     else:
@@ -187,9 +185,10 @@ def _of_columns(columns: Any, wanted: Wanted) -> Rows:
 def _numbers(lines: Iterable[Iterable[Any]], names: tuple[str, ...], wanted: Wanted) -> FeatureArray:
     """Rows whose columns are called ``names``, which are those wanted in some order, as a matrix."""
     flat = list(chain.from_iterable(lines))
-    matrix = _plain(flat, (-1, len(names)))
+    matrix = None if wanted.categories else _plain(flat, (-1, len(names)))
     if matrix is None:
-        return _by_table(dict(zip(names, object_array(flat).reshape(-1, len(names)).T, strict=True)), wanted)
+        columns = object_array(flat).reshape(-1, len(names)).T.tolist()
+        return _by_table(dict(zip(names, columns, strict=True)), wanted)
     return matrix if names == wanted.names else np.take(matrix, columns_of(names, wanted.names, ""), axis=1)
 
 
@@ -264,12 +263,9 @@ def from_arrow(body: bytes, wanted: Wanted) -> Rows:
 def _by_table(source: Any, wanted: Wanted) -> FeatureArray:
     """Rows through the entrance that all tables and arrays have: it says what is wrong with a value."""
     try:
-        found = as_features(source, wanted.where, wanted.names)
+        found = as_features(source, wanted.where, wanted.names, texts=wanted.categories)
+        return recoded(
+            found.values, found.categories, wanted.categories, wanted.names, wanted.where, wanted.owner
+        )
     except DataError as error:
         raise Problem(BAD, str(error)) from None
-    for f in found.categories:
-        name = wanted.names[f]
-        raise Problem(
-            BAD, f"column {name!r} of {wanted.where} is not numeric: it holds categories; give numbers."
-        )
-    return found.values

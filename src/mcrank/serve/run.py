@@ -105,4 +105,5 @@ def set_up_log(verbose: bool) -> None:
     logging.basicConfig(
         format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO if verbose else logging.WARNING
     )
+    logging.captureWarnings(True)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
