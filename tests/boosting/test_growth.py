@@ -115,6 +115,24 @@ def test_samples_and_wide_bins():
     check(wide, LOSSES["ordinal-prior"], 3, max_bins=1000, split="newton")
 
 
+@pytest.mark.parametrize("loss", ["multiclass", "lambdas", "l2"])
+def test_categories(loss):
+    data = made(queries=120)
+    X = data.X.copy()
+    X[:, 0] = np.floor(np.nan_to_num(X[:, 0]) * 4) % 13
+    X[:, 2] = np.where(np.isnan(X[:, 2]), np.nan, np.abs(X[:, 2] * 10) % 3 // 1)
+    named = Dataset(X, np.clip(data.y + X[:, 0] % 2, 0, 3), data.qid, categorical=[0, 2])
+    assert len(named.categories[0]) > 9
+    assert np.isnan(named.X[:, 2]).any()
+    limits = LimitOptions(min_data_per_group=5, cat_smooth=2.0)
+    settings = BoostOptions(**BASE | {"limits": limits})
+    alone = boost(named, LOSSES[loss](named, ALONE), settings)
+    assert alone.forest.has_sets
+    for found in in_places(cut(named, 3), lambda part, sums: boost(part, LOSSES[loss](part, sums), settings)):
+        for name, array in alone.forest.to_arrays().items():
+            assert np.array_equal(found.forest.to_arrays()[name], array), name
+
+
 def test_places_whose_queries_are_not_drawn():
     check(made(queries=9), LOSSES["multiclass"], 4, subsample=0.25)
 

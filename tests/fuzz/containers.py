@@ -208,6 +208,11 @@ class ModelTarget(Target):
                     _plain(ranker.scorer_), ranker.head_, {"library": "xgboost"}
                 )
                 self.models[f"imported {kind.name}"] = to_bytes(foreign)
+        shops = np.array(["a", "b", "c", "d", "e"], dtype=object)[np.arange(80) % 5]
+        with_categories = {"shop": shops, "price": np.arange(80) % 7}
+        ranker = mcrank.RegressionRanker(n_estimators=3, num_leaves=4, n_jobs=1, min_data_per_group=5)
+        ranker.fit(with_categories, np.arange(80) % 5 % 2 + np.arange(80) % 7 // 4, qid=np.arange(80) // 10)
+        self.models["regression of categories"] = to_bytes(ranker)
         self.rows = data.test.X[:20].copy()
         self.rows[3, 1] = np.nan
 
@@ -244,6 +249,14 @@ class ModelTarget(Target):
         return True
 
     def _scores(self, ranker: Any, name: str, arrays: dict[str, np.ndarray]) -> None:
+        if ranker.categories_:
+            names = [[None, "a", "e", "zoo", *(categories[:3])] for categories in ranker.categories_.values()]
+            table: dict[str, Any] = {name: [0.0] * 7 for name in ranker.feature_names_}
+            for f, some in zip(ranker.categories_, names, strict=True):
+                table[ranker.feature_names_[f]] = (some + [None] * 7)[:7]
+            if not np.isfinite(ranker.predict(table)).all():
+                raise Difference("scores that are not finite")
+            return
         rows = self.rows[:, : ranker.n_features_in_]
         if rows.shape[1] != ranker.n_features_in_:
             rows = np.zeros((5, ranker.n_features_in_), dtype=np.float32)

@@ -7,9 +7,14 @@ import math
 
 import numpy as np
 
+from mcrank.scorers.forest.sets import set_codes
+
 
 def goes_left(forest, node, x):
     value = x[forest.feature[node]]
+    s = forest.category_set[node]
+    if s >= 0 and not np.isnan(value):
+        return value in set_codes(forest, s).tolist()
     return forest.missing_left[node] == 1 if np.isnan(value) else value <= forest.threshold[node]
 
 

@@ -144,7 +144,8 @@ def analyze(
     order = [view.names.index(one.name) for one in importances]
     tell("contributions")
     swarms, looked_at = _swarms(view)
-    effects = effects_of(view, order[:shown], tell)
+    numbers = [column for column in order[:shown] if column not in ranker.categories_]  # others have no scale
+    effects = effects_of(view, numbers, tell)
     interactions = interactions_of(view, order[:paired], seed, tell)
     tell("weak queries")
     slices, worst = slices_of(view), worst_queries(view)

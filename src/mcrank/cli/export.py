@@ -188,7 +188,7 @@ def _export(job: _Job, as_json: bool) -> int:
         exported, notes = found.ranker.exportable(), [found.words]
     job.target.check(exported)
     rows = None if job.verify is None else _rows_to_verify(ranker, job, job.verify)
-    content = job.target.content(exported)
+    content = job.target.content(job.target.prepared(exported))
     for words in job.target.warns(exported):
         warnings.warn(words, stacklevel=1)
     if job.out == STANDARD and not isinstance(content, Mapping):

@@ -116,13 +116,16 @@ def read(
             "n_features": n_features,
             "max_features": max_features,
             "absent": absent,
-        } | ({} if categorical is None else {"categorical": columns.categorical})
+        }
+        letor = dict(options)
+        if categorical is not None:
+            options["categorical"] = columns.categorical
 
         def load() -> Dataset:
             from mcrank.data.alignment import learned
             from mcrank.data.letor import LetorOptions, read_letor
 
-            found = read_letor(files, LetorOptions(**options), threads(n_jobs, files), progress)
+            found = read_letor(files, LetorOptions(**letor), threads(n_jobs, files), progress)
             return learned(found, columns.categorical, "categorical of read")
     else:
         options = {"unjudged": unjudged, **vars(columns)}
