@@ -39,7 +39,7 @@ def in_mesh(parts, task, limit=60.0):
     return given
 
 
-def fitted(ranker, parts, valid_parts=None, *, split=True, done=0, init_model=None):
+def fitted(ranker, parts, valid_parts=None, *, split=True, done=0, init_model=None, n_jobs=1):
     """Fit a ranker on parts in a mesh; with ``done`` rounds, twice: the second time from the journal."""
     options = ranker.checked_options()
     options["measure"] = measure_of(options)
@@ -51,7 +51,7 @@ def fitted(ranker, parts, valid_parts=None, *, split=True, done=0, init_model=No
     for stop in [done, None] if done else [None]:
         opening, rounds = conduct.journal.opening, [entry.trees for entry in conduct.journal.rounds]
         job = conduct.job(whole)
-        orders = Orders(job, split, None if opening is None else opening.bins, rounds, 1)
+        orders = Orders(job, split, None if opening is None else opening.bins, rounds, n_jobs)
 
         def check(stop=stop):
             if stop is not None and len(conduct.journal.rounds) >= stop:

@@ -106,6 +106,15 @@ def test_going_on_from_the_journal(name):
     check(lambda: RANKERS[name](n_estimators=7), data, parts, valid, held_out, done=3)
 
 
+@pytest.mark.parametrize("name", ["mcrank", "lambdamart", "ordinal"])
+@pytest.mark.parametrize("n_jobs", [2, 7])
+def test_threads_at_every_place(name, n_jobs):
+    stream = np.random.default_rng(12)
+    data = made(stream, 40, features=40)
+    alone = to_bytes(RANKERS[name]().fit(data))
+    assert to_bytes(fitted(RANKERS[name](), cut(data, stream, 3), n_jobs=n_jobs)) == alone
+
+
 def test_odd_places():
     stream = np.random.default_rng(5)
     data = made(stream, 14, features=2)

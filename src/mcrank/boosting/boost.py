@@ -232,20 +232,25 @@ class Booster:
         most = max(2, everyones // options.min_samples_leaf)
         self.rules = Rules(min(options.num_leaves, most), options.min_samples_leaf, packing)
         self.builder = ForestBuilder(data.n_features, loss.base)
-        for trees in rounds_of(start.forest, loss.trees_per_round):
-            self._keep(trees)
+        for before in rounds_of(start.forest, loss.trees_per_round):
+            self._keep(before)
         self.feature_keys = np.arange(data.n_features, dtype=np.uint64)
         self.roots: SharedRoots | None = None
         self.rows: Rows | None = None
         passes = pays(self.binned, data.n_rows, loss.trees_per_round, options.memory)
-        if sums.size > 1 or passes:
-            kind = DiskRows if passes else MemoryRows
-            self.rows = kind(self.binned, self.rules, self.gradients, loss.trees_per_round)
-            self.growth = Growth(self.binned, self.rules, sums)
+        trees = loss.trees_per_round
+        if not (passes or sequential or given or self.bins.wide) and trees - loss.balanced > 1:
+            self.roots = SharedRoots(self.binned, packing, trees, loss.balanced)
+        if passes:
+            self.rows = DiskRows(self.binned, self.rules, self.gradients, trees)
+        elif sums.size > 1:
+            self.rows = MemoryRows(
+                self.binned, self.rules, self.gradients, trees, n_jobs=options.n_jobs, shared=self.roots
+            )
+        if self.rows is not None:
+            self.growth, self.roots = Growth(self.binned, self.rules, sums), None
             return
-        self.grower = TreeGrower(self.binned, self.rules, data.n_rows, loss.trees_per_round, options.n_jobs)
-        if not (sequential or given or self.bins.wide) and loss.trees_per_round - loss.balanced > 1:
-            self.roots = SharedRoots(self.binned, packing, loss.trees_per_round, loss.balanced)
+        self.grower = TreeGrower(self.binned, self.rules, data.n_rows, trees, options.n_jobs)
 
     def _begin(self, start: Start) -> FloatArray:
         """Scores before the first new round, which trees move."""

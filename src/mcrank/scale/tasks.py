@@ -196,4 +196,5 @@ class _Notes:
 
     def end(self) -> None:
         """Tell for the last time."""
+        self._worker.log_event(TOPIC, self._metric())
         self._worker.loop.add_callback(self._worker.metrics.pop, self._name, None)
