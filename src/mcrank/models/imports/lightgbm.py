@@ -171,8 +171,8 @@ def _sections(lines: list[str], where: str) -> tuple[_Section, list[_Section], b
     head = _Section(where, "the head", 1)
     trees: list[_Section] = []
     section = head
-    for number, line in enumerate(lines, start=1):
-        line = line.strip()
+    for number, whole in enumerate(lines, start=1):
+        line = whole.strip()
         if line == "end of trees" or line.startswith(("feature importances:", "feature_importances:")):
             hidden = next(
                 (n for n, late in enumerate(lines, 1) if n > number and late.startswith("Tree=")), 0
@@ -182,6 +182,8 @@ def _sections(lines: list[str], where: str) -> tuple[_Section, list[_Section], b
             return head, trees, True
         key, equals, value = line.partition("=")
         if key == "Tree" and equals:
+            if not whole.startswith("Tree="):  # which others do not take for a heading
+                raise ModelFileError(f"{where}: line {number}: blanks stand before {shown(line)}.")
             if value != str(len(trees)):
                 raise ModelFileError(f"{where}: line {number}: tree {len(trees)} is called {shown(value)}.")
             section = _Section(where, f"tree {len(trees)}", number)
