@@ -147,6 +147,16 @@ def pages_of(array: Array) -> OnDisk | None:
     return owner
 
 
+def check_whole(array: Array) -> None:
+    """Raise `DataError` where the file of an array has been cut short: reading it would end the process."""
+    pages = pages_of(array)
+    if pages is not None and pages.size() < len(pages):
+        raise DataError(
+            f"a file that is being trained on was cut short, from {len(pages)} bytes to {pages.size()}; "
+            "leave it alone while it is used."
+        )
+
+
 def is_on_disk(array: Array) -> bool:
     """Whether an array lies in a mapped file."""
     return pages_of(array) is not None

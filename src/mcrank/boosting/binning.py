@@ -229,6 +229,8 @@ def bin_columns(
         columns[f] = category_column(data.X[:, f], bins.bins_of_codes(f), int(bins.missing[f]))
         if f // BLOCK < len(in_rows):
             in_rows[f // BLOCK, f % BLOCK :: BLOCK] = columns[f]
+    for array in (columns, in_rows):
+        let_go(array)
     return columns
 
 

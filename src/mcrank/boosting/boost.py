@@ -34,7 +34,7 @@ from mcrank.boosting.trees import TreeGrower
 from mcrank.boosting.workspace import BinnedArrays, Rules, TreeInput, Workspace
 from mcrank.data.dataset import Dataset
 from mcrank.losses.base import Loss
-from mcrank.memory import let_go
+from mcrank.memory import check_whole, let_go
 from mcrank.metrics.measure import Measure
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.forest.forest import Forest, ForestBuilder
@@ -127,6 +127,7 @@ def boost(
             keeper(booster.bins, rounds.n_rounds, trees, measured)
     with rounds.until_interrupted():
         for number in range(rounds.n_rounds + 1, options.n_estimators + 1):
+            booster.let_go()
             trees = booster.round(number)
             stop = rounds.after(None if held_out is None else held_out.after(trees, booster))
             if keeper is not None:
@@ -271,13 +272,14 @@ class Booster:
                 trees += self._grow_trees([k], number, rows, rest, False)
         else:
             trees = self._trees(number, *self.sampling.fill(self.scores, number, self.run))
-        self._let_go()
         return self._keep(list(enumerate(trees)))
 
-    def _let_go(self) -> None:
-        """Keep little of files in this process's memory, where a caller said how much it may have."""
-        for array in self._in_files if self.options.memory is not None else ():
-            let_go(array)
+    def let_go(self) -> None:
+        """Check that files are whole; keep little of them in memory, where a caller said how much it is."""
+        for array in self._in_files:
+            check_whole(array)
+            if self.options.memory is not None:
+                let_go(array)
 
     def _keep(self, trees: list[tuple[int, Tree]]) -> list[tuple[int, Tree]]:
         """Add the trees of a round to the forest."""
@@ -298,7 +300,7 @@ class Booster:
         ready = self.roots is not None and len(rows) == 0
         if self.roots is not None and ready:
             self.roots.fill(self.gradients.q, self.grower.sharing, self.run)
-            self._let_go()
+            self.let_go()
         return self._grow_trees(range(self.loss.trees_per_round), number, rows, rest, ready)
 
     def _grow_trees(

@@ -28,7 +28,6 @@ from mcrank.data.scan import Scan
 from mcrank.data.spill import spilled
 from mcrank.data.tables import QID_NAMES, Table, as_features, is_table
 from mcrank.errors import DataError, OptionError
-from mcrank.memory import is_on_disk
 from mcrank.options import Options
 
 
@@ -118,8 +117,6 @@ def to_learn(X: Any, given: Given, owner: str, options: Options, takes_categorie
     """Return training data, its categories those its rows have; `DataError` where those are not taken."""
     keys = options.get("categorical")
     data = as_dataset(X, given, owner, one_query=options["one_query"], categorical=keys)
-    if keys is not None and is_on_disk(data.X):
-        raise OptionError(f"categorical of {owner} is for data in memory; read() of a Scan gives it.")
     data = learned(data, keys, f"categorical of {owner}")
     if data.categories and not takes_categories:
         name = data.feature_names[next(iter(data.categories))]
