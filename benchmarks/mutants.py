@@ -165,6 +165,27 @@ MUTANTS = [
         "boosting/test_binning.py::test_a_value_is_found_among_any_number_of_edges",
     ),
     Mutant(
+        "routing: the last bin that goes left goes right",
+        "boosting/routing.py",
+        "goes_left = place <= cuts[node]",
+        "goes_left = place < cuts[node]",
+        "boosting/test_store.py::test_the_model_is_that_of_memory",
+    ),
+    Mutant(
+        "bins: a bin too many is let through",
+        "boosting/store.py",
+        "bad += columns[f, i] >= most",
+        "bad += columns[f, i] > most",
+        "boosting/test_store.py::test_a_forged_file_is_refused",
+    ),
+    Mutant(
+        "passes: the histograms of the first part alone",
+        "boosting/disk.py",
+        "total += hists",
+        "total += 0 * hists",
+        "boosting/test_store.py::test_the_model_is_that_of_memory",
+    ),
+    Mutant(
         "routing: missing values that go right go left",
         "boosting/routing.py",
         "goes = (column[i] > last) | (column[i] == 0)",

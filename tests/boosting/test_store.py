@@ -148,6 +148,14 @@ def test_a_memory_that_is_too_small_is_told_what_would_do(kept):
     mcrank.McRank(n_jobs=1, n_estimators=1).fit(mcrank.open_bins(kept), memory=f"{more}MB")
 
 
+def test_rows_that_cannot_fit_are_told_before_anything_is_read(files, monkeypatch):
+    plan = mcrank.scan(files / "train*.parquet")
+    monkeypatch.setattr(type(plan), "known_rows", 10**9)
+    monkeypatch.setattr(type(plan), "batches", None)
+    with pytest.raises(mcrank.OptionError, match="for the 1,000,000,000 rows of"):
+        mcrank.McRank().fit(plan, memory="8GB")
+
+
 def test_memory_is_for_data_on_disk(files):
     with pytest.raises(mcrank.OptionError, match="is for data on disk"):
         mcrank.McRank().fit(mcrank.read(files / "valid.parquet"), memory="1GB")
@@ -184,6 +192,12 @@ def put(name, at, value):
     return change
 
 
+def one_bin_too_many(_, arrays):
+    beyond = arrays["bin_counts"][3] + arrays["missing"][3]
+    assert beyond < 20
+    arrays["columns"][3, 5] = arrays["blocks"][0, 16 * 5 + 3] = beyond
+
+
 def cut(name, size):
     def change(_, arrays):
         arrays[name] = arrays[name][:size]
@@ -199,6 +213,7 @@ def say(name, value):
 
 
 HOSTILE = [
+    one_bin_too_many,
     put("columns", (0, 5), 255),
     put("columns", (20, 899), 254),
     put("blocks", (0, 7), 200),

@@ -10,6 +10,17 @@ from mcrank.memory import arrays_in, private_bytes, shown_bytes
 
 # Beside what is kept: temporary arrays of losses and measures, and what compiling takes.
 _PER_ROW, _FIXED = 16, 32 << 20
+_LEAST = 40  # bytes of a row of one output: grade, score, gradient, its place in a tree
+
+
+def check_rows(memory: int, rows: int, where: str) -> None:
+    """Raise `OptionError`, before anything is read, if so many rows need more whatever the options are."""
+    needed = private_bytes() + _LEAST * rows + _FIXED
+    if needed > memory:
+        raise OptionError(
+            f"memory of fit must be at least {shown_bytes(needed)} for the {rows:,} rows of {where}, got "
+            f"{shown_bytes(memory)}; how much exactly is known when their grades are read."
+        )
 
 
 def check_memory(memory: int, data: Dataset, *parts: Any) -> None:

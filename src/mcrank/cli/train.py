@@ -118,7 +118,7 @@ def command(
         train_data = planned(data, unjudged, n_jobs)
         valid_data = None if valid is None else planned(valid, unjudged, n_jobs)
     else:
-        train_data = _training_data(data, memory is not None, unjudged, n_jobs, options.get("categorical"))
+        train_data = _training_data(data, most, unjudged, n_jobs, options.get("categorical"))
     if valid is not None and not place:
         valid_data = read_alike(valid, train_data, unjudged, n_jobs, spill=memory is not None)
     begin: dict[str, Any] = {
@@ -155,14 +155,22 @@ def command(
         ctx.exit(INTERRUPTED)
 
 
-def _training_data(data: str, spill: bool, unjudged: Unjudged, n_jobs: int | None, keys: Any) -> Dataset:
+def _training_data(
+    data: str, memory: int | None, unjudged: Unjudged, n_jobs: int | None, keys: Any
+) -> Dataset:
     """Read what to train on: bins that are kept, or data, on disk if it is to stay there."""
+    from mcrank.boosting.budget import check_rows
     from mcrank.boosting.store import are_bins, open_bins
+    from mcrank.data.scan import scan
 
     file = local_file(data, table=True)
     if are_bins(file):
         return open_bins(file)
-    return read_telling(file, spill=spill, unjudged=unjudged, n_jobs=n_jobs, categorical=keys)
+    if memory is None:
+        return read_telling(file, unjudged=unjudged, n_jobs=n_jobs, categorical=keys)
+    plan = scan(file)
+    check_rows(memory, plan.known_rows, plan.where)
+    return read_telling(file, spill=True, unjudged=unjudged, n_jobs=n_jobs)
 
 
 def read_alike(

@@ -50,6 +50,15 @@ class Scan:
         return table_format(self.pieces[0].path)
 
     @property
+    def known_rows(self) -> int:
+        """Rows, as far as they are known before anything is read: those of Parquet, and 0 of others."""
+        if self.form != "parquet":
+            return 0
+        from mcrank.data.table_batches import rows_of
+
+        return sum(map(rows_of, self.pieces))
+
+    @property
     def where(self) -> str:
         """What messages call it."""
         more = len({piece.path for piece in self.pieces}) - 1

@@ -155,7 +155,7 @@ def table_batches(
     """Yield the rows of some pieces in batches of bounded size."""
     head: Heading | None = None
     names: list[str] = []
-    done, total = 0, sum(_rows_of(piece) for piece in pieces)
+    done, total = 0, sum(rows_of(piece) for piece in pieces)
     for piece in pieces:
         file = _File(piece.path)
         own = sorted(file.schema.names)
@@ -229,7 +229,7 @@ def _batch(X: FeatureArray, y: Any, weight: Any, ids: Any) -> Batch:
     return Batch(X, np.zeros(len(X)) if y is None else y, weight, starts, ids[starts])
 
 
-def _rows_of(piece: Piece) -> int:
+def rows_of(piece: Piece) -> int:
     """Rows of a piece, as far as they are known without reading it."""
     stop = piece.stop if piece.stop is not None else sum(_File(piece.path).groups)
     return max(0, stop - piece.start)
@@ -240,7 +240,7 @@ def cut_tables(pieces: Sequence[Piece], columns: Columns, count: int) -> list[li
     if table_format(pieces[0].path) != "parquet":  # their rows are known when they are read
         cuts = [(len(pieces) * part // count, 0) for part in range(count)] + [(len(pieces), 0)]
         return [between(pieces, cuts[i], cuts[i + 1]) for i in range(count)]
-    sizes = [_rows_of(piece) for piece in pieces]
+    sizes = [rows_of(piece) for piece in pieces]
     ends = list(accumulate(sizes))
     places = [(0, pieces[0].start)]
     for part in range(1, count):

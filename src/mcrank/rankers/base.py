@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.arrays import FeatureArray, FloatArray
+from mcrank.boosting.budget import check_rows
 from mcrank.boosting.store import BinnedData
 from mcrank.cores import available_cores
 from mcrank.data.alignment import aligned, check_count
@@ -240,6 +241,8 @@ class Ranker(Explainable):
                 f"{name}.fit got {what}, which only rankers of boosted trees take: others are trained in "
                 "memory, on read() of a scan."
             )
+        if isinstance(X, Scan) and options["memory"] is not None:
+            check_rows(options["memory"], X.known_rows, X.where)
         data = to_learn(X, given, name, options, self._takes_categories(options))
         if memory is not None and not (isinstance(data, BinnedData) or is_on_disk(data.X)):
             raise OptionError(f"memory of {name}.fit is for data on disk: a Scan, or bins that are kept.")
