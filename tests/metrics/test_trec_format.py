@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import lzma
+
 import pytest
 
 import mcrank
+from mcrank.data import sources
 from mcrank.errors import DataError, McrankError, MeasureError
 from mcrank.metrics.trec_eval import ALL_TREC
 from tests.metrics import goldens
@@ -163,3 +166,20 @@ def test_a_run_needs_qrels_and_qrels_a_run():
         mcrank.evaluate([1.0], qrels)
     with pytest.raises(DataError, match="must be Qrels"):
         mcrank.evaluate(run, mcrank.Grades([1], qid=[1]))
+
+
+def test_a_compressed_file_that_asks_for_too_much_memory(tmp_path, monkeypatch):
+    """A damaged xz header may ask for a dictionary of gigabytes; also on the second look, for the line."""
+    path = tmp_path / "run.xz"
+    path.write_bytes(lzma.compress(b"1 Q0 a 1 0.5 \xff\n"))
+
+    def none_left(where, raw):
+        raise MemoryError
+
+    monkeypatch.setattr(sources, "_buffered", none_left)
+    with pytest.raises(DataError, match=r"run\.xz cannot be read: it needs more memory than there is"):
+        mcrank.Run.read(path)
+    monkeypatch.undo()
+    monkeypatch.setattr(sources, "_first_undecodable", lambda where: none_left(where, None))
+    with pytest.raises(DataError, match="more memory than there is"):
+        mcrank.Run.read(path)

@@ -190,6 +190,8 @@ def _unreadable(where: Path, error: Exception) -> DataError | None:
         return DataError(f"{where} is damaged or cut off: {error}.")
     if isinstance(error, OSError):
         return DataError(f"{where} cannot be read: {error.strerror or error}.")
+    if isinstance(error, MemoryError):  # damage may ask for a dictionary of gigabytes
+        return DataError(f"{where} cannot be read: it needs more memory than there is.")
     return None
 
 
