@@ -90,6 +90,47 @@ def model_file(tmp_path_factory):
     return path
 
 
+def test_a_full_disk_leaves_no_part_of_a_folder(tmp_path, monkeypatch):
+    from mcrank.export import write as module
+
+    target = target_class("elasticsearch").owned
+    write(tmp_path, {"featureset.json": b"old"}, target)
+    real = module.replace_file
+
+    def fails(path, content):
+        if path.name == "2":
+            raise OSError(28, "No space left on device")
+        real(path, content)
+
+    monkeypatch.setattr(module, "replace_file", fails)
+    content = {"featureset.json": b"new", "model_1.json": b"1", "query.json": b"2"}
+    with pytest.raises(OSError, match="No space left"):
+        write(tmp_path, content, target)
+    assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("featureset.json", b"old")]
+
+
+def test_models_of_an_earlier_export_do_not_stay(tmp_path):
+    target = target_class("elasticsearch").owned
+    write(tmp_path, {f"model_{k}.json": b"x" for k in range(1, 5)}, target)
+    (tmp_path / "model_of_mine.json").write_bytes(b"y")
+    write(tmp_path, {"model_1.json": b"z", "model_2.json": b"z"}, target)
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        "model_1.json", "model_2.json", "model_of_mine.json",
+    ]  # fmt: skip
+    write(tmp_path, {"model.json": b"z"}, target)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["model.json", "model_of_mine.json"]
+
+
+def test_names_beside_a_model_without_are_told(tmp_path, capsys):
+    train = mcrank.make_artificial(5, 1, 1, docs_per_query=10, n_features=2).train
+    mcrank.RegressionRanker(n_estimators=2, n_jobs=1).fit(train).save(tmp_path / "m.mcrank")
+    rows = "".join(f"1,0,{a},{b}\n" for a, b in train.X[:5].tolist())
+    (tmp_path / "d.csv").write_text("qid,label,price,age\n" + rows)
+    line = ["export", str(tmp_path / "m.mcrank"), "--to", "python", "--out", str(tmp_path / "m.py")]
+    assert main([*line, "--verify", str(tmp_path / "d.csv")]) == 0
+    assert "they go by their place" in capsys.readouterr().err
+
+
 @pytest.mark.filterwarnings("ignore:.*within 1e-35")
 def test_the_command_writes_what_the_method_writes(model_file, tmp_path, capfdbinary):
     out = tmp_path / "command.txt"

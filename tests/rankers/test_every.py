@@ -100,6 +100,7 @@ def test_bad_input_is_named(name):
         make(name, no_such_option=1)
     with pytest.raises(OptionError, match=r"n_jobs of .* must be an integer >= 1"):
         make(name, n_jobs=0).fit(TRAIN, valid=VALID)
+    assert make(name, n_jobs=-1).checked_options()["n_jobs"] is None
     with pytest.raises(MeasureError, match="unknown measure"):
         make(name, measure="ndgc@10").fit(TRAIN, valid=VALID)
     with pytest.raises(MeasureError, match="unknown dialect"):

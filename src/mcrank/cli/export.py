@@ -194,7 +194,7 @@ def _export(job: _Job, as_json: bool) -> int:
     if job.out == STANDARD and not isinstance(content, Mapping):
         write_all(content)
         return FINE
-    files = [str(path) for path in write(job.out, content)]
+    files = [str(path) for path in write(job.out, content, job.target.owned)]
     facts |= {"ranker": exported.ranker, "files": files, "bytes": sum(map(os.path.getsize, files))}
     certificate = None if rows is None else _verify(ranker, exported, job, rows, notes)
     if as_json:
@@ -227,6 +227,8 @@ def _rows_to_verify(ranker: Ranker, job: _Job, data: str) -> Dataset:
     announce_compilation()
     rows = read_alike(data, ranker, "zero", job.n_jobs)
     named = hasattr(ranker, "feature_names_in_")
+    if rows.named and not named:
+        say("--verify has columns with names and the model has none: they go by their place.")
     return aligned(rows, ranker.feature_names_, named, ranker.categories_, "--verify", type(ranker).__name__)
 
 

@@ -45,6 +45,7 @@ class Elasticsearch(Target):
         "trees: a feature whose query does not match goes where NaN went in training; linear rankers: it is 0"
     )
     single: ClassVar[bool] = True
+    owned: ClassVar[str] = r"model(_\d+)?\.json"
     advice: ClassVar[str] = DISTIL
     consumer: ClassVar[str] = "Elasticsearch's plug-in 1.5.9 and newer"
 

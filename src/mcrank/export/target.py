@@ -163,6 +163,8 @@ class Target(Optioned, ABC):
         What happens to missing values there, in words.
     single : bool
         Whether the consumer adds up in float32.
+    owned : str
+        Which names in its folder are its own (a regular expression): those of an earlier export go.
     categories : str
         How its rows have categories: by "names", by "codes" as numbers, or not at all.
     own_sets : bool
@@ -178,6 +180,7 @@ class Target(Optioned, ABC):
     exactness: ClassVar[str]
     missing: ClassVar[str]
     single: ClassVar[bool] = False
+    owned: ClassVar[str] = ""
     categories: ClassVar[Literal["", "codes", "names"]] = ""
     own_sets: ClassVar[bool] = False
     advice: ClassVar[str] = ""

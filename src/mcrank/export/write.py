@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import tempfile
 import warnings
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
@@ -22,21 +24,31 @@ def export(model: Exportable, target: Target, path: str | os.PathLike[str]) -> l
     content = target.content(target.prepared(model))
     for words in target.warns(model):
         warnings.warn(words, stacklevel=3)
-    return write(path, content)
+    return write(path, content, target.owned)
 
 
-def write(path: str | os.PathLike[str], content: bytes | Mapping[str, bytes]) -> list[Path]:
-    """Write what `Target.content` gave: one file, or a folder of them."""
+def write(path: str | os.PathLike[str], content: bytes | Mapping[str, bytes], owned: str = "") -> list[Path]:
+    """Write what `Target.content` gave: one file, or a folder of them.
+
+    A folder that cannot be written whole is left as it was.
+    """
     if not isinstance(content, Mapping):
         replace_file(path, content)
         return [Path(path)]
-    written = []
-    for name, part in content.items():
-        file = Path(path, *PurePosixPath(name).parts)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(file, part)
-        written.append(file)
-    return written
+    folder = Path(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {name: folder.joinpath(*PurePosixPath(name).parts) for name in content}
+    # All of it is on disk before the first file appears: a part of an export would be taken for the whole.
+    with tempfile.TemporaryDirectory(prefix=".mcrank-", dir=folder) as aside:
+        for number, part in enumerate(content.values()):
+            replace_file(Path(aside, str(number)), part)
+        for number, file in enumerate(files.values()):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(Path(aside, str(number)), file)
+    for old in folder.iterdir() if owned else ():
+        if re.fullmatch(owned, old.name) and old not in files.values() and old.is_file():
+            old.unlink()  # of an earlier export, and read as if it were of this one
+    return list(files.values())
 
 
 def check_path(target: Target, path: str | os.PathLike[str]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import warnings
 from abc import abstractmethod
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -88,6 +89,14 @@ def _named_measure(text: str) -> str | Measure:
     return named_measure(text)
 
 
+def _jobs(value: Any) -> int | None:
+    """Return a number of threads; None, every core, for -1, as scikit-learn and others have it."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or (value != -1 and not 1 <= value <= 1024):
+        raise ValueError("an integer >= 1 and <= 1024, -1 or None for every core")
+    return None if value == -1 else int(value)
+
+
 class Ranker(Explainable):
     """Base of all rankers, following scikit-learn's conventions.
 
@@ -133,7 +142,8 @@ class Ranker(Explainable):
         low=1,
         high=1024,
         scope="run",
-        help="threads; None for every core; never changes the model",
+        judge=_jobs,
+        help="threads; None or -1 for every core; never changes the model",
     )
     verbose: int | bool = option(
         default=0,
