@@ -57,7 +57,20 @@ def _trec(folder: Path) -> None:
         (folder / f"{name}.run").write_text("".join(lines))
 
 
-MAKERS = {"letor": _letor, "model": _model, "folds": _folds, "trec": _trec}
+def _parquet(folder: Path) -> None:
+    """Tables in two files each, as other systems write them."""
+    import pandas
+
+    parts = mcrank.make_artificial(n_train=30, n_valid=12, n_test=12, seed=2, **_SHAPE)
+    for name, part in zip(("train", "vali", "test"), parts, strict=True):
+        (folder / name).mkdir()
+        frame = pandas.DataFrame(part.X, columns=part.feature_names).assign(query_id=part.qid, label=part.y)
+        middle = part.offsets[part.n_queries // 2]
+        frame[:middle].to_parquet(folder / name / "1.parquet", index=False)
+        frame[middle:].to_parquet(folder / name / "2.parquet", index=False)
+
+
+MAKERS = {"parquet": _parquet, "letor": _letor, "model": _model, "folds": _folds, "trec": _trec}
 
 
 @functools.cache
