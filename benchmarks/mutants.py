@@ -118,8 +118,8 @@ MUTANTS = [
     Mutant(
         "leaves: curvature without 1 - |g|",
         "boosting/leaves.py",
-        "heap += (abs(q) * (one - abs(q))) >> drop",
-        "heap += (abs(q) * one) >> drop",
+        "return q, (abs(q) * (one - abs(q))) >> drop",
+        "return q, (abs(q) * one) >> drop",
         "boosting/test_leaves.py::test_newton_leaves",
     ),
     Mutant(

@@ -12,6 +12,7 @@ from mcrank import Dataset
 from mcrank.boosting.binning import BinnedDataset, bin_dataset, find_bins
 from mcrank.boosting.grow import grow
 from mcrank.boosting.packing import Packing
+from mcrank.boosting.partition import LeafRows
 from mcrank.boosting.tickets import new_board
 from mcrank.boosting.workspace import BinnedArrays, Rules, Scratch, TreeInput, Workspace
 from mcrank.losses.quantize import GRADIENT_BITS
@@ -61,10 +62,14 @@ class Plot:
         many: bool = False,
         rows: np.ndarray = NONE,
         features: Any = None,
+        listed: bool = False,
     ) -> tuple[np.ndarray, Workspace, Rules]:
         """Grow a tree: its nodes, the workspace it was grown in, and the rules."""
         rules = self.rules(num_leaves, min_rows, derived, many)
         ws = Workspace.allocate(self.arrays, self.rows, rules)
+        if listed:  # from the root on
+            where = LeafRows.allocate(num_leaves, self.rows, True)
+            ws = ws._replace(rows=where, rounded=np.empty(0, dtype=np.int32))
         n = self.grow_in(ws, rules, self.input(rows, features))
         return ws.nodes[:n], ws, rules
 
@@ -84,8 +89,7 @@ class Plot:
 
 def rows_of(ws: Workspace, at: int) -> np.ndarray:
     """Rows of a leaf."""
-    begin, end, _ = ws.places[at]
-    return ws.entries[begin:end] >> 32
+    return ws.rows.of(at)
 
 
 def rows_under(nodes: np.ndarray, ws: Workspace, at: int) -> list[int]:

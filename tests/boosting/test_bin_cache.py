@@ -72,7 +72,7 @@ def test_other_data_has_other_bins(calls):
 
 
 def test_the_least_recently_used_make_room(calls, monkeypatch):
-    data = [some_data(seed, rows=10_000, features=10) for seed in range(3)]  # 0.26 MB of bins each
+    data = [some_data(seed, rows=10_000, features=13) for seed in range(3)]  # 0.28 MB of bins each
     cache = BinCache()
     monkeypatch.setenv(bin_cache.VARIABLE, "1")
     for place in (0, 1, 2, 0):

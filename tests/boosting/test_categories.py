@@ -121,14 +121,14 @@ def test_rare_categories_share_a_bin(codes, max_bins, counts):
     assert (np.diff(alone.astype(int)) > 0).all()  # in the order of codes
 
 
-def test_blocks_and_columns_of_categories_agree():
+def test_lines_and_columns_of_categories_agree():
     stream = np.random.default_rng(2)
     X = stream.integers(0, 9, (100, 20)).astype(np.float32)
     X[stream.random(X.shape) < 0.1] = np.nan
     data = Dataset(X, np.zeros(100), np.zeros(100))
     binned = bin_dataset(data, find_bins(data.X, 256, categories={3: 9, 18: 9}))
-    rows = binned.blocks.view(np.uint8).reshape(len(binned.blocks), 100, 16)
+    rows = binned.lines.view(np.uint8).reshape(100, 24)
     for f in (3, 18):
-        assert np.array_equal(rows[f // 16, :, f % 16], binned.columns[f])
+        assert np.array_equal(rows[:, f], binned.columns[f])
         assert np.array_equal(binned.columns[f] == 0, np.isnan(X[:, f]))
         assert np.array_equal(binned.columns[f][~np.isnan(X[:, f])], X[:, f][~np.isnan(X[:, f])] + 1)

@@ -52,7 +52,7 @@ def test_newton_leaves(kind, weighted):
     loss = kind(classes, 4, weight)
     scores = stream.normal(size=(loss.n_outputs, 300))
     gradients, nodes, ws = grown(2, loss, scores)
-    values = leaf_values(loss, gradients, 0, scores, nodes, ws.places, ws.entries, 0.1, 1e4)
+    values = leaf_values(loss, gradients, 0, scores, nodes, ws.rows, 0.1, 1e4)
     g, h = (naive.multiclass if kind is MulticlassLoss else naive.ordinal)(scores, classes)
     w = np.ones(300) if weight is None else weight
     factor = 3 / 4 if kind is MulticlassLoss else 1.0
@@ -71,7 +71,7 @@ def test_regression_leaves(kind, weighted):
     loss = RegressionLoss(target, kind, weight)
     scores = stream.normal(size=(1, 301))
     gradients, nodes, ws = grown(2, loss, scores, rows=301)
-    values = leaf_values(loss, gradients, 0, scores, nodes, ws.places, ws.entries, 0.5, 1e4)
+    values = leaf_values(loss, gradients, 0, scores, nodes, ws.rows, 0.5, 1e4)
     w = np.ones(301) if weight is None else weight
     for i, rows in leaves_of(nodes, ws):
         residual = target[rows] - scores[0, rows]
@@ -91,7 +91,7 @@ def test_leaf_values_are_limited_before_shrinkage():
     loss.fill(scores, gradients, run)
     p = plot(classes[:, None], gradients.q[0])
     nodes, ws, _ = p.grow(2)
-    values = leaf_values(loss, gradients, 0, scores, nodes, ws.places, ws.entries, 0.5, 50.0)
+    values = leaf_values(loss, gradients, 0, scores, nodes, ws.rows, 0.5, 50.0)
     assert sorted(values.tolist()) == [-25.0, 0.0, 25.0]
 
 
@@ -103,7 +103,7 @@ def test_leaves_of_certain_rows_stay_finite():
     loss.fill(scores, gradients, run)
     assert not gradients.q.any()
     nodes, ws, _ = plot(classes[:, None], gradients.q[0]).grow(2)
-    values = leaf_values(loss, gradients, 0, scores, nodes, ws.places, ws.entries, 1.0, 1e4)
+    values = leaf_values(loss, gradients, 0, scores, nodes, ws.rows, 1.0, 1e4)
     assert values.tolist() == [0.0]
 
 
@@ -123,7 +123,7 @@ def test_walking_raw_rows_moves_scores_as_partitions_do(case, num_leaves):
     values = np.where(nodes["left"] < 0, stream.normal(size=len(nodes)), 0.0)
     by_partition = np.full(p.rows, 0.5)
     left = nodes["left"].astype(np.int64)
-    move_rows(left, ws.places, ws.entries, values, by_partition)
+    move_rows(left, ws.rows, values, by_partition)
     for i, rows in leaves_of(nodes, ws):
         assert (by_partition[rows] == 0.5 + values[i]).all()
     tree = tree_arrays(nodes, p.arrays, p.binned.bins.edges, 1.0)

@@ -105,7 +105,7 @@ def test_the_model_is_that_of_memory_quickly(files, tmp_path):
 
 def test_passes_are_for_files_that_memory_has_no_room_for(kept, monkeypatch):
     binned = BinnedArrays.of(mcrank.open_bins(kept).binned)
-    size = binned.columns.nbytes + binned.blocks.nbytes
+    size = binned.columns.nbytes + binned.lines.nbytes
     for free, memory, wanted in (
         (1 << 40, None, False),
         (2 * size - 2, None, True),
@@ -216,8 +216,8 @@ HOSTILE = [
     one_bin_too_many,
     put("columns", (0, 5), 255),
     put("columns", (20, 899), 254),
-    put("blocks", (0, 7), 200),
-    put("blocks", (1, 16 * 899 + 3), 99),
+    put("lines", 7, 200),
+    put("lines", -3, 99),
     put("missing", 0, 2),
     put("missing", 3, 0),
     put("bin_counts", 0, 0),
@@ -229,7 +229,7 @@ HOSTILE = [
     put("weight", 0, -1.0),
     cut("y", 10),
     cut("columns", 3),
-    cut("blocks", 1),
+    cut("lines", 1),
     cut("qids", 2),
     cut("highest", 9),
     say("layout", 0),
@@ -240,7 +240,7 @@ HOSTILE = [
     say("features", ["x"]),
     say("features", 7),
     say("more", 1),
-    lambda header, arrays: arrays.pop("blocks"),
+    lambda header, arrays: arrays.pop("lines"),
     lambda header, arrays: arrays.update(wide_columns=arrays["columns"].astype(np.uint16)),
     lambda header, arrays: arrays.update(columns=arrays["columns"].T.copy()),
 ]

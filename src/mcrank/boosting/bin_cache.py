@@ -93,7 +93,7 @@ class BinCache:
 
 
 def _bytes(binned: BinnedDataset) -> int:
-    return binned.columns.nbytes + binned.blocks.nbytes + binned.wide_columns.nbytes
+    return binned.columns.nbytes + binned.lines.nbytes + binned.wide_columns.nbytes
 
 
 def most_bytes() -> int:

@@ -21,7 +21,7 @@ from mcrank.boosting.categories import category_bins, category_column
 from mcrank.boosting.cuts import MATRIX, Distinct, ValueBins, distinct, midpoints, value_bins
 from mcrank.boosting.shared_cuts import shared_bins
 from mcrank.data.dataset import Dataset
-from mcrank.kernels import kernel
+from mcrank.kernels import kernel, step
 from mcrank.kernels.memory import aligned
 from mcrank.kernels.vectors import count_below
 from mcrank.memory import is_on_disk, let_go, slabs, zeros_beside
@@ -29,7 +29,8 @@ from mcrank.sums import ALONE, Sums
 from mcrank.threads import InOrder, run_all
 
 _SORTED = 160 << 20  # bytes of columns, of a matrix on disk, that are sorted at a time
-BLOCK = 16  # features per block: their one-lane counters (16 x 256 x 8 bytes) just fill a 32 KB L1 cache
+_TOGETHER = 16  # columns of one in memory
+LINE = 64  # features whose bins lie together in rows: a cache line
 
 
 @dataclass(frozen=True)
@@ -87,15 +88,14 @@ class Bins:
 class BinnedDataset:
     """Bins of every row, in the two layouts the engine reads.
 
-    ``columns[f, row]`` serves partitions and root histograms; ``blocks[b, 2 * row:2 * row + 2]`` holds 16
-    features of one row as two 64-bit words and serves the histograms of gathered rows; fewer than four
-    features left over have no block. Features of more than 256 bins need 16 bits: then only
-    ``wide_columns`` is filled.
+    ``columns[f, row]`` serves partitions and root histograms; ``lines`` the histograms of gathered rows: of
+    every 64 features, row after row, a word for every eight (`line_of`). Fewer than four features left over
+    are in no word. Features of more than 256 bins need 16 bits: then only ``wide_columns`` is filled.
     """
 
     bins: Bins
     columns: npt.NDArray[np.uint8]
-    blocks: npt.NDArray[np.uint64]
+    lines: npt.NDArray[np.uint64]
     wide_columns: npt.NDArray[np.uint16]
 
     @property
@@ -143,8 +143,8 @@ def find_bins(
     if sums.size > 1:
         # Groups that do not hang on this place's threads: all places take the same steps.
         with InOrder[list[Distinct]](n_jobs) as sorting:
-            for first in range(0, X.shape[1], BLOCK):
-                sorting.add(partial(_sorted, X, first, min(first + BLOCK, X.shape[1])))
+            for first in range(0, X.shape[1], _TOGETHER):
+                sorting.add(partial(_sorted, X, first, min(first + _TOGETHER, X.shape[1])))
                 if len(sorting) > n_jobs:
                     found += shared_bins(sorting.take(), max_bins, binning, sums)
             while len(sorting):
@@ -174,7 +174,7 @@ def find_bins(
 def _groups(X: npt.NDArray[np.float32], n_jobs: int) -> list[tuple[int, int]]:
     """Cut features into groups to sort: up to a cache line of a row, yet little memory beside the matrix."""
     features = X.shape[1]
-    size = min(max(features // (4 * n_jobs), 1), BLOCK)
+    size = min(max(features // (4 * n_jobs), 1), _TOGETHER)
     if is_on_disk(X):
         size = min(size, max(1, _SORTED // (4 * n_jobs * len(X))))
     return [(first, min(first + size, features)) for first in range(0, features, size)]
@@ -200,20 +200,34 @@ def bin_dataset(data: Dataset, bins: Bins, n_jobs: int = 1) -> BinnedDataset:
     [[0, 2, 1]]
     """
     rows, features = data.X.shape
-    n_blocks = (features + BLOCK - 4) // BLOCK  # fewer than 4 left over are read from their columns
-    blocks = zeros_beside(data.X, (0, 0) if bins.wide else (n_blocks, 2 * rows), np.uint64)
-    columns = bin_columns(data, bins, n_jobs, blocks)
+    lines = zeros_beside(data.X, (0 if bins.wide else rows * words_of(features),), np.uint64)
+    columns = bin_columns(data, bins, n_jobs, lines)
     none = np.empty((0, 0), dtype=np.uint8 if bins.wide else np.uint16)
-    return BinnedDataset(bins, *((none, blocks, columns) if bins.wide else (columns, blocks, none)))
+    return BinnedDataset(bins, *((none, lines, columns) if bins.wide else (columns, lines, none)))
+
+
+@step()
+def words_of(features):  # type: ignore[no-untyped-def]
+    """Words of a row in all lines: one for every eight features; fewer than four left over have none."""
+    return (features + 4) // 8
+
+
+@step()
+def line_of(f, features, rows):  # type: ignore[no-untyped-def]
+    """Where the bins of 64 features, with feature ``f`` among them, begin, and how far apart rows are, in
+    words.
+    """
+    first = f // LINE * (LINE // 8)
+    return first * rows, min(LINE // 8, words_of(features) - first)
 
 
 def bin_columns(
-    data: Dataset, bins: Bins, n_jobs: int = 1, blocks: npt.NDArray[np.uint64] | None = None
+    data: Dataset, bins: Bins, n_jobs: int = 1, lines: npt.NDArray[np.uint64] | None = None
 ) -> npt.NDArray[Any]:
-    """Return the bins of every row by feature, in as many bits as `Bins.wide` says; fill ``blocks`` too."""
+    """Return the bins of every row by feature, in as many bits as `Bins.wide` says; fill ``lines`` too."""
     rows, features = data.X.shape
     columns = zeros_beside(data.X, (features, rows), np.uint16 if bins.wide else np.uint8)
-    in_rows = np.empty((0, 0), dtype=np.uint8) if blocks is None else blocks.view(np.uint8)
+    in_rows = np.empty(0, dtype=np.uint8) if lines is None else lines.view(np.uint8)
     tables = SearchTables.of(bins)
     step = max(4096, -(-rows // (4 * n_jobs)))
     if is_on_disk(data.X):
@@ -227,8 +241,9 @@ def bin_columns(
     run_all(fill, range(0, rows, step), n_jobs)
     for f in np.flatnonzero(bins.categorical).tolist():
         columns[f] = category_column(data.X[:, f], bins.bins_of_codes(f), int(bins.missing[f]))
-        if f // BLOCK < len(in_rows):
-            in_rows[f // BLOCK, f % BLOCK :: BLOCK] = columns[f]
+        if len(in_rows) > 0 and f // 8 < words_of(features):
+            begin, stride = line_of(f, features, rows)
+            in_rows[8 * begin + f % LINE : 8 * (begin + rows * stride) : 8 * stride] = columns[f]
     for array in (columns, in_rows):
         let_go(array)
     return columns
@@ -296,38 +311,42 @@ def _descend(edges, start, place, x):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _put(f, i, x, place, shift, columns, blocks):  # type: ignore[no-untyped-def]
+def _put(f, i, x, place, columns, line, lines):  # type: ignore[no-untyped-def]
     """Write the bin of a row: that of its value, or 0 where it has none."""
+    shift, first, stride = line
     place = uint64(0) if x != x else place + shift
     columns[f, i] = place
-    if f // BLOCK < len(blocks):
-        blocks[f // BLOCK, i * uint64(BLOCK) + uint64(f % BLOCK)] = place
+    if stride > uint64(0):
+        lines[first + i * stride] = place
 
 
 @kernel(
     [
-        types.void(*_FILL, types.uint8[:, ::1], types.uint8[:, ::1]),
-        types.void(*_FILL, types.uint16[:, ::1], types.uint8[:, ::1]),
+        types.void(*_FILL, types.uint8[:, ::1], types.uint8[::1]),
+        types.void(*_FILL, types.uint16[:, ::1], types.uint8[::1]),
     ]
 )
-def fill_bins(X, tables, missing, start, end, columns, blocks):  # type: ignore[no-untyped-def]
+def fill_bins(X, tables, missing, start, end, columns, lines):  # type: ignore[no-untyped-def]
     """Bins of rows ``start`` up to ``end``, in both layouts."""
-    # IN: X, tables, missing, start, end  OUT: columns, blocks (none for bins of 16 bits)
+    # IN: X, tables, missing, start, end  OUT: columns, lines (none for bins of 16 bits)
+    features = X.shape[1]
     for low in range(start, end, _ROWS):
         rows = range(uint64(low), uint64(min(low + _ROWS, end)))
-        for f in range(X.shape[1]):
-            shift = uint64(missing[f])
+        for f in range(features):
+            begin, stride = line_of(f, features, X.shape[0])
+            stride = stride if len(lines) > 0 and f // 8 < words_of(features) else 0
+            line = (uint64(missing[f]), uint64(8 * begin + f % LINE), uint64(8 * stride))
             upper, lower = tables.starts[f, 0], tables.starts[f, 1]
             if tables.depth[f] == 2:  # written out: a loop of two steps takes half as long again
                 for i in rows:
                     x = X[i, uint64(f)]
                     place = _descend(tables.edges, upper, uint64(0), x)
                     place = _descend(tables.edges, lower, place, x)
-                    _put(f, i, x, place, shift, columns, blocks)
+                    _put(f, i, x, place, columns, line, lines)
             else:
                 for i in rows:
                     x = X[i, uint64(f)]
                     place = uint64(0)
                     for level in range(tables.depth[f]):
                         place = _descend(tables.edges, tables.starts[f, level], place, x)
-                    _put(f, i, x, place, shift, columns, blocks)
+                    _put(f, i, x, place, columns, line, lines)

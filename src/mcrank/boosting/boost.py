@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mcrank.arrays import FloatArray, IntArray, RowArray
+from mcrank.arrays import FloatArray, RowArray
 from mcrank.boosting.bin_cache import BINS
 from mcrank.boosting.binning import BinnedDataset, Bins, bin_dataset, find_bins
 from mcrank.boosting.budget import check_memory
@@ -23,6 +23,7 @@ from mcrank.boosting.growth import Growth
 from mcrank.boosting.leaves import add_sets, leaf_values, move_rows, tree_arrays
 from mcrank.boosting.limits import NO_LIMITS, UNLIMITED, LimitOptions, Limits
 from mcrank.boosting.packing import Packing
+from mcrank.boosting.partition import LeafRows
 from mcrank.boosting.refit import fallen
 from mcrank.boosting.roots import SharedRoots
 from mcrank.boosting.routing import PART, BinColumns, TreeNodes, fallen_in_bins, route, route_all
@@ -33,6 +34,7 @@ from mcrank.boosting.store import BinnedData
 from mcrank.boosting.trees import TreeGrower
 from mcrank.boosting.workspace import BinnedArrays, Rules, TreeInput, Workspace
 from mcrank.data.dataset import Dataset
+from mcrank.errors import OptionError
 from mcrank.losses.base import Loss
 from mcrank.memory import check_whole, let_go
 from mcrank.metrics.measure import Measure
@@ -72,6 +74,7 @@ class BoostOptions:
     max_drop: int = 50
     limits: LimitOptions = UNLIMITED
     memory: int | None = None  # bytes that training may take
+    together: bool = False  # trees of a round share their splits
 
 
 @dataclass
@@ -204,6 +207,17 @@ def _binned(data: Dataset, options: BoostOptions, bins: Bins | None, sums: Sums)
     return bin_dataset(data, find_bins(data.X, *way, sums, sizes) if bins is None else bins, options.n_jobs)
 
 
+def _vector_growth(data: Dataset) -> type[Growth]:
+    from mcrank.boosting.together import VectorGrowth
+
+    if data.categories:
+        raise OptionError(
+            "multi_output='tree' takes numbers only: categories are tried in the order of one output's "
+            f"gradients; feature {min(data.categories)} of the training data has categories."
+        )
+    return VectorGrowth
+
+
 class Booster:
     """State of training: binned rows, scores, gradients and one workspace per tree under way."""
 
@@ -244,12 +258,13 @@ class Booster:
             self.roots = SharedRoots(self.binned, packing, trees, loss.balanced)
         if passes:
             self.rows = DiskRows(self.binned, self.rules, self.gradients, trees)
-        elif sums.size > 1:
+        elif sums.size > 1 or options.together:
             self.rows = MemoryRows(
                 self.binned, self.rules, self.gradients, trees, n_jobs=options.n_jobs, shared=self.roots
             )
         if self.rows is not None:
-            self.growth, self.roots = Growth(self.binned, self.rules, sums), None
+            growth = _vector_growth(data) if options.together else Growth
+            self.growth, self.roots = growth(self.binned, self.rules, sums), None
             return
         self.grower = TreeGrower(self.binned, self.rules, data.n_rows, trees, options.n_jobs)
 
@@ -321,7 +336,7 @@ class Booster:
             return TreeInput.of(self.binned, q, rows, weights, features, ready, threads, limits)
 
         def finish(at: int, nodes: npt.NDArray[Any], ws: Workspace) -> None:
-            grown[at] = self._finish(outputs[at], nodes, rest, ws.places, ws.entries)
+            grown[at] = self._finish(outputs[at], nodes, rest, ws.rows)
 
         self.grower.trees(len(outputs), begin, finish)
         return grown
@@ -335,13 +350,11 @@ class Booster:
         limits = [self._limits(number, k, some) for k, some in zip(outputs, features, strict=True)]
         grown = self.growth.trees(rows, features, limits)
         return [
-            self._finish(output, nodes, rest, *rows.leaves(tree, nodes))
+            self._finish(output, nodes, rest, rows.leaves(tree, nodes))
             for tree, (output, nodes) in enumerate(zip(outputs, grown, strict=True))
         ]
 
-    def _finish(
-        self, k: int, nodes: npt.NDArray[Any], rest: Any, places: IntArray, entries: IntArray
-    ) -> dict[str, Any]:
+    def _finish(self, k: int, nodes: npt.NDArray[Any], rest: Any, where: LeafRows) -> dict[str, Any]:
         """Find the leaf values of a tree and move the scores."""
         options, gradients = self.options, self.gradients
         values = leaf_values(
@@ -350,8 +363,7 @@ class Booster:
             k,
             self.scores,
             nodes,
-            places,
-            entries,
+            where,
             self.rate,
             options.max_leaf_value,
             options.limits,
@@ -364,7 +376,7 @@ class Booster:
         # Where some rows did not take part, all are sent down the tree, if bins can tell them.
         rows = BinColumns.own(self.binned.columns, self.bins)
         if not (len(rest) and route_all(rows, tree, self.scores[k])):
-            move_rows(nodes["left"].astype(np.int64), places, entries, values, self.scores[k])
+            move_rows(nodes["left"].astype(np.int64), where, values, self.scores[k])
             if len(rest) and isinstance(self.data, BinnedData):
                 self.scores[k][rest] += values[self.fallen(tree)[rest]]
             elif len(rest):

@@ -15,7 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.arrays import IntArray
-from mcrank.boosting.rows import Job, MemoryRows
+from mcrank.boosting.binning import LINE, line_of, words_of
+from mcrank.boosting.partition import LeafRows
+from mcrank.boosting.rows import Bench, Job, MemoryRows
 from mcrank.boosting.workspace import BinnedArrays, Rules
 from mcrank.cores import available_bytes
 from mcrank.losses.quantize import Gradients
@@ -27,7 +29,7 @@ _AHEAD = getattr(mmap, "MADV_WILLNEED", 3)
 
 def in_files(binned: BinnedArrays) -> list[npt.NDArray[Any]]:
     """Arrays of binned rows that lie in files."""
-    arrays: tuple[npt.NDArray[Any], ...] = (binned.columns, binned.blocks, binned.wide_columns)
+    arrays: tuple[npt.NDArray[Any], ...] = (binned.columns, binned.lines, binned.wide_columns)
     return [array for array in arrays if is_on_disk(array)]
 
 
@@ -59,7 +61,10 @@ class DiskRows:
     def __init__(self, binned: BinnedArrays, rules: Rules, gradients: Gradients, trees: int) -> None:
         self._binned, rows = binned, gradients.q.shape[1]
         self._spans = [(first, min(first + PART_ROWS, rows)) for first in range(0, rows, PART_ROWS)]
-        self._parts = [MemoryRows(binned, rules, gradients, trees, b - a) for a, b in self._spans]
+        spare: list[Bench] = []  # one for all parts, which take turns
+        self._parts = [
+            MemoryRows(binned, rules, gradients, trees, b - a, spare=spare) for a, b in self._spans
+        ]
 
     def begin(self, outputs: Sequence[int], drawn: IntArray, left_out: int = 0) -> None:
         """Put the rows drawn into the root of a tree for each output: all, if none are and none left out."""
@@ -76,15 +81,16 @@ class DiskRows:
         """Divide leaves by the splits in ``nodes`` (of each tree); return histograms of the small sides."""
         return self._added(part.divide(jobs, nodes) for part in self._each())
 
-    def leaves(self, tree: int, nodes: npt.NDArray[Any]) -> tuple[IntArray, IntArray]:
-        """Return where the rows of each leaf of a grown tree are in the entries, and the entries."""
+    def leaves(self, tree: int, nodes: npt.NDArray[Any]) -> LeafRows:
+        """Return where the rows of each leaf of a grown tree are."""
         places, found, end = np.zeros((len(nodes), 3), dtype=np.int64), [], 0
+        parts = [part.leaves(tree, nodes) for part in self._parts]
         for leaf in np.flatnonzero(nodes["left"] < 0).tolist():
-            own = [part.entries[tree][slice(*part.places[tree][leaf, :2])] for part in self._parts]
+            own = [part.entries[slice(*part.places[leaf, :2])] for part in parts]
             begin, end = end, end + sum(map(len, own))
             places[leaf] = begin, end, end
             found += own
-        return places, np.concatenate(found)
+        return LeafRows(places, np.concatenate(found), parts[0].numbers, parts[0].taken)
 
     def _added(self, counted: Iterator[IntArray]) -> IntArray:
         total = next(counted)
@@ -103,7 +109,12 @@ class DiskRows:
 
     def _pages(self, span: tuple[int, int]) -> Iterator[npt.NDArray[Any]]:
         """What the files hold of some rows."""
-        for array in in_files(self._binned):
-            width = array.shape[1] // self._spans[-1][1] if array.size else 0  # numbers of a row
-            for line in array if width else ():
-                yield line[span[0] * width : span[1] * width]
+        first, last = span
+        binned, rows, features = self._binned, self._spans[-1][1], len(self._binned.n_bins)
+        for array in in_files(binned):
+            if array.ndim == 2:
+                yield from (column[first:last] for column in array)
+                continue
+            for f in range(0, 8 * words_of(features), LINE):
+                begin, stride = line_of(f, features, rows)
+                yield array[begin + first * stride : begin + last * stride]

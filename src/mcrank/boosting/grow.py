@@ -17,8 +17,19 @@ from mcrank.arrays import IntArray
 from mcrank.boosting.histogram import RowRun, node_histogram
 from mcrank.boosting.limits import begin_children, begin_root
 from mcrank.boosting.nodes import best_leaf, start_children, start_node, worth_searching
-from mcrank.boosting.packing import bin_sums, fill_packs, pack_lanes, round_entries
-from mcrank.boosting.partition import count_left, count_root_left, fill_entries, scatter, scatter_root
+from mcrank.boosting.packing import bin_sums, fill_packs, pack_lanes, round_entries, round_rows
+from mcrank.boosting.partition import (
+    UNLISTED,
+    count_left,
+    fill_entries,
+    list_small,
+    number_children,
+    place_node,
+    place_root,
+    renumber,
+    rows_of_node,
+    scatter,
+)
 from mcrank.boosting.split import best_split, fill_left_table, finish_split
 from mcrank.boosting.tickets import (
     ABOUT,
@@ -33,6 +44,7 @@ from mcrank.boosting.tickets import (
     wait_a_little,
     wait_for,
 )
+from mcrank.boosting.wide import has_bits, subtract_used
 from mcrank.boosting.workspace import (
     ITEMS_PER_THREAD,
     BinnedArrays,
@@ -47,8 +59,8 @@ from mcrank.kernels.memory import fetch_add
 # What the items on the board are about: their kind and number, the node and its smaller side (or -1), the
 # larger one, into how many chunks the rows are cut, and which parts of the features they are.
 _KIND, _ITEMS, _NODE, _SMALL, _LARGE, _CHUNKS, _PARTS = range(ABOUT, ABOUT + 7)
-_ENTRIES, _COUNT_LEFT, _SCATTER, _SEARCH = range(4)
-_WHOLE, _BLOCKS, _PIECES = range(3)
+_BEGIN, _RENUMBER, _COUNT_LEFT, _SCATTER, _SEARCH = range(5)
+_WHOLE, _LINES, _PIECES = range(3)
 # Rows of a chunk: with fewer the adding up of chunks, or the calling of helpers, would show.
 _CHUNK_ROWS = 8192
 
@@ -122,14 +134,16 @@ def _share(g, kind, node, items):  # type: ignore[no-untyped-def]
 @njit(inline="always")
 def _lead(g, threads):  # type: ignore[no-untyped-def]
     """Grow the tree."""
-    nodes, places = g.ws.nodes, g.ws.places
+    nodes = g.ws.nodes
     n = len(g.tree.rows) if len(g.tree.rows) > 0 else len(g.tree.gradients)
     root = int64(0)  # typed: Numba would compile again for a literal's own type
-    places[root, 0], places[root, 1], places[root, 2] = 0, n, n
     start_node(nodes, root, int64(0), int64(0), n, root)
     begin_root(g.tree.limits, g.tree.features)
-    if not g.tree.ready:
-        _share(g, int64(_ENTRIES), root, _chunks(g, n, threads))
+    place_root(g.ws.rows, g.tree.rows, n)
+    if g.ws.rows.places[root, 0] != UNLISTED:
+        _share(g, int64(_BEGIN), root, _chunks(g, n, threads))
+    elif len(g.ws.rounded) > 0:
+        _share(g, int64(_BEGIN), root, _chunks(g, len(g.tree.gradients), threads))
     _search(g, root, root, threads)
     n_nodes = int64(1)
     while n_nodes < 2 * g.rules.num_leaves - 1:
@@ -145,8 +159,6 @@ def _lead(g, threads):  # type: ignore[no-untyped-def]
         n_nodes += 2
         if worth:
             _search(g, small, large, threads)
-    if n_nodes == 1 and g.tree.ready:
-        fill_entries(g.tree.gradients, g.tree.rows, int64(0), n, g.ws.entries)
     return n_nodes
 
 
@@ -160,11 +172,17 @@ def _chunks(g, n, threads):  # type: ignore[no-untyped-def]
 
 @njit(inline="always")
 def _divide(g, at, left, small, threads):  # type: ignore[no-untyped-def]
-    """Send the rows of leaf ``at`` to nodes ``left`` and the next; write out what those of ``small`` add."""
-    ws = g.ws
+    """Send the rows of leaf ``at`` to nodes ``left`` and the next; of wide bins, write out what those of
+    ``small`` add.
+    """
+    ws, places = g.ws, g.ws.rows.places
     fill_left_table(g.binned, ws.nodes[at], ws.left_table)
-    begin, end, room = ws.places[at, 0], ws.places[at, 1], ws.places[at, 2]
     g.board[_SMALL] = small
+    if not list_small(ws.rows, at, ws.nodes[at].count, _held(g)):
+        number_children(ws.rows, at, left)
+        _share(g, int64(_RENUMBER), at, _chunks(g, len(g.tree.gradients), threads))
+        return
+    begin, end, room = places[at, 0], places[at, 1], places[at, 2]
     chunks = _chunks(g, end - begin, threads)
     to = ws.chunk_places
     if chunks == 1:
@@ -172,7 +190,8 @@ def _divide(g, at, left, small, threads):  # type: ignore[no-untyped-def]
         _scatter_chunk(g, at, int64(0), (begin, end))
         stay = to[0, 2]
         go = end - begin - stay
-        place_children(ws.places, left, (begin, begin + stay, room + go), (room, room + go, begin + stay))
+        place_node(places, left, (begin, begin + stay, room + go))
+        place_node(places, left + 1, (room, room + go, begin + stay))
     else:
         _share(g, int64(_COUNT_LEFT), at, chunks)
         stay = int64(0)
@@ -184,20 +203,19 @@ def _divide(g, at, left, small, threads):  # type: ignore[no-untyped-def]
             to[i, 0], to[i, 1] = to_left, to_right
             to_left += to[i, 2]
             to_right += high - low - to[i, 2]
-        halves = (room, room + stay, begin), (room + stay, room + end - begin, begin + stay)
-        place_children(ws.places, left, halves[0], halves[1])
+        place_node(places, left, (room, room + stay, begin))
+        place_node(places, left + 1, (room + stay, room + end - begin, begin + stay))
         _share(g, int64(_SCATTER), at, chunks)
-    if chunks == 1 and small >= 0:
-        low, high = ws.places[small, 0], ws.places[small, 1]
-        fill_packs(ws.entries, low, high, g.rules.packing, g.tree.weights, ws.packs)
+    if len(ws.packs) > 0 and small >= 0:
+        fill_packs(
+            ws.rows.entries, places[small, 0], places[small, 1], g.rules.packing, g.tree.weights, ws.packs
+        )
 
 
 @njit(inline="always")
-def place_children(places, left, own, other):  # type: ignore[no-untyped-def]
-    """Note where the rows of two children are: begin, end, room."""
-    for i in range(3):
-        places[left, i] = own[i]
-        places[left + 1, i] = other[i]
+def _held(g):  # type: ignore[no-untyped-def]
+    """What entries of the rows hold."""
+    return g.ws.rounded if len(g.ws.rounded) > 0 else g.tree.gradients
 
 
 @njit(inline="always")
@@ -209,33 +227,30 @@ def chunk_of(begin, end, item, items):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True)
 def _chunk_item(g, item):  # type: ignore[no-untyped-def]
-    """A chunk of the rows of a node: entries of the root, or its share of a partition."""
+    """A chunk of the rows of a node: what the root needs, or its share of a partition."""
     ws, packing = g.ws, g.rules.packing
-    at = g.board[_NODE]
-    span = chunk_of(ws.places[at, 0], ws.places[at, 1], item, g.board[_ITEMS])
-    if g.board[_KIND] == _ENTRIES:
-        fill_entries(g.tree.gradients, g.tree.rows, span[0], span[1], ws.entries)
-        round_entries(ws.entries, span[0], span[1], packing, g.tree.weights)
-        own = ws.packs[span[0] * pack_lanes(packing) :]
-        fill_packs(ws.entries, span[0], span[1], packing, g.tree.weights, own)
-    elif g.board[_KIND] == _COUNT_LEFT:
-        f = ws.nodes[at].feature
-        if g.binned.wide_columns.shape[0] > 0:
-            ws.chunk_places[item, 2] = count_left(g.binned.wide_columns[f], ws.left_table, ws.entries, span)
-        elif g.tree.ready and at == 0:
-            ws.chunk_places[item, 2] = count_root_left(g.binned.columns[f], ws.left_table, span)
-        else:
-            ws.chunk_places[item, 2] = count_left(g.binned.columns[f], ws.left_table, ws.entries, span)
-    else:
+    at, kind = g.board[_NODE], g.board[_KIND]
+    node = rows_of_node(ws.rows, at)
+    listed, entries = node[2] < 0, ws.rows.entries
+    span = chunk_of(node[0], node[1], item, g.board[_ITEMS])
+    f = ws.nodes[at].feature
+    if kind == _BEGIN and listed:
+        fill_entries(g.tree.gradients, g.tree.rows, span[0], span[1], entries)
+        round_entries(entries, span[0], span[1], packing, g.tree.weights)
+        if len(ws.packs) > 0:
+            own = ws.packs[span[0] * pack_lanes(packing) :]
+            fill_packs(entries, span[0], span[1], packing, g.tree.weights, own)
+    elif kind == _BEGIN:
+        round_rows(g.tree.gradients, span[0], span[1], packing, g.tree.weights, ws.rounded)
+    elif kind == _RENUMBER:
+        change = (ws.rows.places[at, 2], ws.rows.places[ws.nodes[at].right, 2])
+        renumber(g.binned.columns[f], ws.left_table, ws.rows.numbers, span, change)
+    elif kind == _SCATTER:
         _scatter_chunk(g, at, item, span)
-        small = g.board[_SMALL]
-        if small >= 0:
-            left = ws.nodes[at].left
-            low = ws.chunk_places[item, 0] if small == left else ws.chunk_places[item, 1]
-            stay = ws.chunk_places[item, 2]
-            high = low + (stay if small == left else span[1] - span[0] - stay)
-            own = ws.packs[(low - ws.places[small, 0]) * pack_lanes(packing) :]
-            fill_packs(ws.entries, low, high, packing, g.tree.weights, own)
+    elif g.binned.wide_columns.shape[0] > 0:
+        ws.chunk_places[item, 2] = count_left(g.binned.wide_columns[f], ws.left_table, entries, span)
+    else:
+        ws.chunk_places[item, 2] = count_left(g.binned.columns[f], ws.left_table, entries, span)
 
 
 @njit(nogil=True)
@@ -245,11 +260,9 @@ def _scatter_chunk(g, at, item, span):  # type: ignore[no-untyped-def]
     f = ws.nodes[at].feature
     to = (ws.chunk_places[item, 0], ws.chunk_places[item, 1])
     if g.binned.wide_columns.shape[0] > 0:
-        stay = scatter(g.binned.wide_columns[f], ws.left_table, ws.entries, span, to)
-    elif g.tree.ready and at == 0:
-        stay = scatter_root(g.binned.columns[f], ws.left_table, g.tree.gradients, span, to, ws.entries)
+        stay = scatter(g.binned.wide_columns[f], ws.left_table, ws.rows.entries, span, to)
     else:
-        stay = scatter(g.binned.columns[f], ws.left_table, ws.entries, span, to)
+        stay = scatter(g.binned.columns[f], ws.left_table, ws.rows.entries, span, to)
     ws.chunk_places[item, 2] = stay
 
 
@@ -259,14 +272,14 @@ def _search(g, small, large, threads):  # type: ignore[no-untyped-def]
     ws, board = g.ws, g.board
     threads = threads_there(board, threads)
     counts = small != large or not g.tree.ready
-    rows = ws.places[small, 1] - ws.places[small, 0]
+    rows = ws.nodes[small].count
     board[_SMALL], board[_LARGE], board[_CHUNKS] = small, large, 1
-    if threads == 1:
+    if threads == 1 and g.binned.wide_columns.shape[0] == 0:
         board[_PARTS] = _WHOLE
         parts = 1
     elif counts and rows >= 2 * _CHUNK_ROWS:
-        board[_PARTS] = _BLOCKS
-        parts = len(g.tree.blocks)
+        board[_PARTS] = _LINES
+        parts = len(g.tree.lines)
         wanted = -(-ITEMS_PER_THREAD * threads // parts)
         board[_CHUNKS] = min(wanted, rows // _CHUNK_ROWS, len(ws.partial_hists) + 1)
         for part in range(parts):
@@ -295,17 +308,21 @@ def _search_item(g, item):  # type: ignore[no-untyped-def]
     at = item // chunks
     low, high, first, last = int64(0), len(g.binned.n_bins), int64(0), len(g.tree.features)
     if g.board[_PARTS] != _WHOLE:
-        part = g.tree.blocks[at] if g.board[_PARTS] == _BLOCKS else g.tree.pieces[at]
+        part = g.tree.lines[at] if g.board[_PARTS] == _LINES else g.tree.pieces[at]
         low, high, first, last = part[0], part[1], part[2], part[3]
     hist = ws.hists[ws.nodes[small].slot]
     begin, end = g.binned.bin_start[low] * lanes, g.binned.bin_start[high] * lanes
     if small != large or not g.tree.ready:
         chunk = item - at * chunks
-        node = (ws.places[small, 0], ws.places[small, 1])
+        node, number = (ws.rows.places[small, 0], ws.rows.places[small, 1]), -1
+        if node[0] == UNLISTED:
+            node, number = (int64(0), len(ws.rows.numbers)), ws.rows.places[small, 2]
         span = chunk_of(node[0], node[1], chunk, chunks)
-        run = RowRun(ws.entries, ws.packs, node[0], span[0], span[1])
+        run = RowRun(
+            span[0], span[1], ws.rows.entries, number, ws.rows.numbers, _held(g), g.tree.weights, ws.packs
+        )
         own = hist if chunk == 0 else ws.partial_hists[chunk - 1]
-        node_histogram(g.binned, low, high, run, g.rules.packing, g.scratch.chunk, own)
+        node_histogram(g.binned, low, high, run, g.rules.packing, g.scratch, own)
         if chunks > 1:
             if fetch_add(ws.arrived, uint64(at), int64(1)) < chunks - 1:
                 return
@@ -313,7 +330,9 @@ def _search_item(g, item):  # type: ignore[no-untyped-def]
                 add = ws.partial_hists[other]
                 for i in range(begin, end):
                     hist[i] += add[i]
-        if small != large:
+        if small != large and has_bits(g.binned, hist, lanes):
+            subtract_used(g.binned, low, high, g.rules.packing, ws.hists[ws.nodes[large].slot], hist)
+        elif small != large:
             subtract(ws.hists[ws.nodes[large].slot], hist, begin, end)
     for i in range(1 if small == large else 2):
         child = small if i == 0 else large

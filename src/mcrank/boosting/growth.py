@@ -28,7 +28,7 @@ from mcrank.kernels.memory import aligned
 from mcrank.sums import Sums
 
 
-class _Tree(NamedTuple):
+class GrowingTree(NamedTuple):
     """A tree under way: the same at every place."""
 
     nodes: npt.NDArray[Any]
@@ -66,7 +66,7 @@ class Growth:
 
         ``rows`` must have begun.
         """
-        trees = [self._start(*own) for own in zip(features, limits, strict=True)]
+        trees = [self._start(t, *own) for t, own in enumerate(zip(features, limits, strict=True))]
         roots = rows.roots()
         for tree, hist in zip(trees, self._sums.add(self._root_sums(roots)), strict=True):
             start_root_node(tree, *hist.tolist())
@@ -79,11 +79,11 @@ class Growth:
                 self._settle(trees, found, counted)
         return [tree.nodes[:size].copy() for tree, size in zip(trees, sizes, strict=True)]
 
-    def _start(self, features: npt.NDArray[np.int32], limits: Limits) -> _Tree:
+    def _start(self, tree: int, features: npt.NDArray[np.int32], limits: Limits) -> GrowingTree:
         leaves = self._rules.num_leaves
         counters = self._binned.counters * self._rules.packing.lanes
         nodes, hists = np.zeros(2 * leaves - 1, dtype=NODE), aligned(max(1, leaves - 1), counters)
-        return _Tree(nodes, hists, features, limits)
+        return GrowingTree(nodes, hists, features, limits)
 
     def _root_sums(self, hists: IntArray) -> IntArray:
         out = np.zeros((len(hists), 3), dtype=np.int64)
@@ -91,7 +91,7 @@ class Growth:
             root_sums(self._binned, self._rules, hist, sums)
         return out
 
-    def _next(self, trees: Sequence[_Tree], sizes: list[int]) -> list[Job]:
+    def _next(self, trees: Sequence[GrowingTree], sizes: list[int]) -> list[Job]:
         """Choose the best leaf of each tree that is not done, and begin the records of its two sides."""
         jobs = []
         for t, tree in enumerate(trees):
@@ -107,13 +107,23 @@ class Growth:
         return jobs
 
     def _settle(
-        self, trees: Sequence[_Tree], jobs: Sequence[tuple[int, int, int]], counted: IntArray
+        self, trees: Sequence[GrowingTree], jobs: Sequence[tuple[int, int, int]], counted: IntArray
     ) -> None:
         """Add up histograms of small sides, search both sides (or the root), and agree on the best splits."""
-        rank = self._sums.rank
         totals = self._sums.scatter(counted, self._cuts)
-        part = (self._owned[rank], self._owned[rank + 1])
+        found = self._search(trees, jobs, totals)
+        agreed = self._sums.agree(found.reshape(-1)).reshape(found.shape)
+        for (t, small, large), records in zip(jobs, agreed, strict=True):
+            for node, record in zip((small, large) if small != large else (small,), records, strict=False):
+                trees[t].nodes[node] = record
+
+    def _search(
+        self, trees: Sequence[GrowingTree], jobs: Sequence[tuple[int, int, int]], totals: IntArray
+    ) -> npt.NDArray[Any]:
+        """Records of both sides, with the best splits by the features that are this place's own."""
         found = np.zeros((len(jobs), 2), dtype=NODE)
+        rank = self._sums.rank
+        part = (self._owned[rank], self._owned[rank + 1])
         for (t, small, large), hist, records in zip(jobs, totals, found, strict=True):
             tree = trees[t]
             first, last = np.searchsorted(tree.features, part).tolist()
@@ -121,10 +131,7 @@ class Growth:
                 self._binned, self._rules, (*part, first, last), hist, (small, large), tree,
                 self._scratch, records,
             )  # fmt: skip
-        agreed = self._sums.agree(found.reshape(-1)).reshape(found.shape)
-        for (t, small, large), records in zip(jobs, agreed, strict=True):
-            for node, record in zip((small, large) if small != large else (small,), records, strict=False):
-                trees[t].nodes[node] = record
+        return found
 
 
 @kernel()

@@ -8,7 +8,9 @@ Further lanes (a curvature or a row weight; counts of many rows) lie beside the 
 (`mcrank.boosting.packing`). Lane ``l`` of bin ``b`` of feature ``f`` is
 ``hist[(bin_start[f] + b) * lanes + l]``.
 
-The rows of a node are *entries*: 64-bit integers with the row in the upper half and ``q`` in the lower.
+Rows are counted some thousand at a time. What they add is written out, and the bins of up to 64 features,
+which lie in a line or two of memory for each row, are gathered into a cache; then sixteen features at a time,
+whose counters fit the L1 cache, pass over them. Each line comes from memory once.
 """
 
 from __future__ import annotations
@@ -17,27 +19,49 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, uint64
+from numba import int64, njit, uint64
 
-from mcrank.boosting.packing import chunk_rows, spread
+from mcrank.arrays import ByteArray, IntArray
+from mcrank.boosting.binning import LINE, line_of, words_of
+from mcrank.boosting.packing import chunk_rows, fill_packs, spread
+from mcrank.boosting.partition import list_rows
+from mcrank.boosting.wide import WORD, bits_of, clear_used, count_used, has_bits
 from mcrank.kernels import step
 from mcrank.kernels.memory import prefetch
 from mcrank.kernels.vectors import vector_add2
 
-AHEAD = 24  # rows between a prefetch and its use
+GATHERED = 1792  # rows gathered at a time: a quarter of what triples count before they are spread
 
 
 class RowRun(NamedTuple):
-    """Rows to be counted: entries ``begin`` up to ``end`` of a node whose entries start with ``first``.
+    """Rows to be counted.
 
-    What entry ``i`` adds is ``packs[i - first]``, or as many numbers as there are lanes.
+    Attributes
+    ----------
+    begin, end : int
+        Which of the entries; or, with a number, among which rows to look for it.
+    entries : int64[]
+        Rows of a listed node with their gradients.
+    number : int
+        What rows of this node have in ``numbers``; -1 for a listed one.
+    numbers : uint8[rows]
+        Numbers of the rows.
+    gradients : int32[rows]
+        What entries of the rows hold.
+    weights : int64[]
+        Second lane by row, if it is given.
+    packs : int64[]
+        Of rows in bins of 16 bits, what each entry from ``begin`` on adds to counters; else not used.
     """
 
-    entries: npt.NDArray[np.int64]
-    packs: npt.NDArray[np.int64]
-    first: int
     begin: int
     end: int
+    entries: IntArray
+    number: int
+    numbers: ByteArray
+    gradients: npt.NDArray[np.int32]
+    weights: IntArray
+    packs: IntArray
 
 
 @njit(inline="always")
@@ -45,16 +69,54 @@ def _row(entry):  # type: ignore[no-untyped-def]
     return uint64(entry) >> uint64(32)
 
 
+@njit(inline="always")
+def _fetch(lines, line, ahead, i):  # type: ignore[no-untyped-def]
+    """Ask for the words of row ``i`` of those that are counted next."""
+    at = uint64(line[0]) + _row(ahead[min(i, uint64(len(ahead) - 1))]) * uint64(line[1])
+    prefetch(lines, at)
+    prefetch(lines, at + uint64(line[2]) - uint64(1))
+
+
 @step()
-def _sixteen(words, run, hist):  # type: ignore[no-untyped-def]
-    """Count the rows of a block of 16 features."""
-    entries, packs, first, last = run.entries, run.packs, uint64(run.first), uint64(run.end - 1)
-    for i in range(uint64(run.begin), uint64(run.end)):
-        prefetch(words, _row(entries[min(i + uint64(AHEAD), last)]) << uint64(1))
-        at = _row(entries[i]) << uint64(1)
-        pack = packs[i - first]
-        low = words[at]
-        high = words[at + uint64(1)]
+def _gather(lines, line, entries, words):  # type: ignore[no-untyped-def]
+    """Copy words of the rows of some entries: ``line`` has where the first row's are, how far apart rows
+    are, and how many words.
+    """
+    # IN: lines, line, entries  OUT: words (by pair, then row; the last of an odd number alone)
+    base, stride, n = uint64(line[0]), uint64(line[1]), uint64(line[2])
+    pairs = n >> uint64(1)
+    odd = words[min(pairs, uint64(3))]
+    for i in range(uint64(len(entries))):
+        at = base + _row(entries[i]) * stride
+        # Written out: a loop of four steps takes a third longer.
+        if pairs > uint64(0):
+            _copy(lines, at, words[0], i)
+        if pairs > uint64(1):
+            _copy(lines, at + uint64(2), words[1], i)
+        if pairs > uint64(2):
+            _copy(lines, at + uint64(4), words[2], i)
+        if pairs > uint64(3):
+            _copy(lines, at + uint64(6), words[3], i)
+        if n & uint64(1):
+            odd[i] = lines[at + n - uint64(1)]
+
+
+@njit(inline="always")
+def _copy(lines, at, words, i):  # type: ignore[no-untyped-def]
+    words[i << uint64(1)] = lines[at]
+    words[(i << uint64(1)) + uint64(1)] = lines[at + uint64(1)]
+
+
+@step()
+def _sixteen(words, packs, n, next_rows, hist):  # type: ignore[no-untyped-def]
+    """Count the bins of sixteen features: two words of ``n`` rows."""
+    lines, line, ahead = next_rows
+    for i in range(uint64(n)):
+        if len(ahead) > 0:
+            _fetch(lines, line, ahead, i)
+        pack = packs[i]
+        low = words[i << uint64(1)]
+        high = words[(i << uint64(1)) + uint64(1)]
         for j in range(uint64(8)):
             hist[(j << uint64(8)) + ((low >> (j << uint64(3))) & uint64(255))] += pack
         for j in range(uint64(8)):
@@ -62,120 +124,157 @@ def _sixteen(words, run, hist):  # type: ignore[no-untyped-def]
 
 
 @step()
-def _eight(words, half, run, lanes, hist):  # type: ignore[no-untyped-def]
-    """Count the rows of half a block, eight features: with two lanes that is what the L1 cache holds."""
-    entries, packs, first, last = run.entries, run.packs, uint64(run.first), uint64(run.end - 1)
-    if lanes == 1:
-        for i in range(uint64(run.begin), uint64(run.end)):
-            prefetch(words, (_row(entries[min(i + uint64(AHEAD), last)]) << uint64(1)) + half)
-            word = words[(_row(entries[i]) << uint64(1)) + half]
-            pack = packs[i - first]
+def _eight(words, apart, packs, n, lanes, next_rows, hist):  # type: ignore[no-untyped-def]
+    """Count the bins of eight features: with two lanes that is what the L1 cache holds."""
+    lines, line, ahead = next_rows
+    for i in range(uint64(n)):
+        if len(ahead) > 0:
+            _fetch(lines, line, ahead, i)
+        word = words[i * uint64(apart)]
+        if lanes == 1:
+            pack = packs[i]
             for j in range(uint64(8)):
                 hist[(j << uint64(8)) + ((word >> (j << uint64(3))) & uint64(255))] += pack
-    else:
-        for i in range(uint64(run.begin), uint64(run.end)):
-            prefetch(words, (_row(entries[min(i + uint64(AHEAD), last)]) << uint64(1)) + half)
-            word = words[(_row(entries[i]) << uint64(1)) + half]
-            pair = (i - first) << uint64(1)
+        else:
             for j in range(uint64(8)):
                 place = (j << uint64(8)) + ((word >> (j << uint64(3))) & uint64(255))
-                vector_add2(hist, place << uint64(1), packs, pair)
+                vector_add2(hist, place << uint64(1), packs, i << uint64(1))
 
 
 @step()
-def _one(column, run, lanes, hist):  # type: ignore[no-untyped-def]
-    """Count the rows of a single feature from its column."""
-    entries, packs, first = run.entries, run.packs, uint64(run.first)
+def _one(column, entries, packs, lanes, hist):  # type: ignore[no-untyped-def]
+    """Count a single feature from its column."""
     if lanes == 1:
-        for i in range(uint64(run.begin), uint64(run.end)):
-            hist[uint64(column[_row(entries[i])])] += packs[i - first]
+        for i in range(uint64(len(entries))):
+            hist[uint64(column[_row(entries[i])])] += packs[i]
     else:
-        for i in range(uint64(run.begin), uint64(run.end)):
+        for i in range(uint64(len(entries))):
             place = uint64(column[_row(entries[i])]) << uint64(1)
-            vector_add2(hist, place, packs, (i - first) << uint64(1))
+            vector_add2(hist, place, packs, i << uint64(1))
 
 
 @step()
-def _one_in_three(column, run, hist):  # type: ignore[no-untyped-def]
-    """`_one` for three lanes: bins of 16 bits, and too many rows for counts to share a lane."""
-    entries, packs, first = run.entries, run.packs, uint64(run.first)
-    for i in range(uint64(run.begin), uint64(run.end)):
-        place = uint64(3) * uint64(column[_row(entries[i])])
-        pack = uint64(3) * (i - first)
-        for lane in range(uint64(3)):
-            hist[place + lane] += packs[pack + lane]
+def _one_wide(column, entries, packs, lanes, hist):  # type: ignore[no-untyped-def]
+    """Count a feature of 16-bit bins, of one to three lanes."""
+    for i in range(uint64(len(entries))):
+        place = uint64(lanes) * uint64(column[_row(entries[i])])
+        for lane in range(uint64(lanes)):
+            hist[place + lane] += packs[uint64(lanes) * i + lane]
 
 
 @step()
-def _two(columns, run, hist):  # type: ignore[no-untyped-def]
-    """Count the rows of two features from their columns, one lane."""
-    entries, packs, first = run.entries, run.packs, uint64(run.first)
+def _two(columns, entries, packs, hist):  # type: ignore[no-untyped-def]
+    """Count two features from their columns, one lane."""
     a, b = columns[0], columns[1]
-    for i in range(uint64(run.begin), uint64(run.end)):
+    for i in range(uint64(len(entries))):
         row = _row(entries[i])
-        pack = packs[i - first]
+        pack = packs[i]
         hist[uint64(a[row])] += pack
         hist[uint64(256) + uint64(b[row])] += pack
 
 
 @step()
-def _some(binned, low, high, run, lanes, hist):  # type: ignore[no-untyped-def]
-    """Count the rows of features ``low`` up to ``high``, all of one block; ``hist`` begins with ``low``."""
-    columns, blocks = binned.columns, binned.blocks
-    if high - low >= 12 and lanes == 1:
-        _sixteen(blocks[low // 16], run, hist)
-        return
-    f = low
-    while high - f >= 4:
-        _eight(blocks[f // 16], uint64(f % 16 // 8), run, lanes, hist[(f - low) * 256 * lanes :])
-        f += 8
+def _some(binned, part, entries, ahead, lanes, scratch, hist):  # type: ignore[no-untyped-def]
+    """Count features ``part[0]`` up to ``part[1]``, all of one line, of the rows of some entries; ``ahead``
+    are those that are next. ``hist`` begins with the first feature.
+    """
+    low, high = part
+    features = len(binned.n_bins)
+    n_words = max(min((high + 7) // 8, words_of(features)) - low // 8, 0)
+    begin, stride = line_of(low, features, binned.columns.shape[1])
+    line = (begin + low % LINE // 8, stride, n_words)
+    words, packs, n = scratch.words, scratch.packs, len(entries)
+    if n_words > 0:
+        _gather(binned.lines, line, entries, words)
+    w = int64(0)
+    while w < n_words:
+        # Memory is slow, and counting takes no notice of it: lines of the next rows come meanwhile.
+        next_rows = (binned.lines, line, ahead if w == 0 else ahead[:0])
+        place = hist[w * 8 * 256 * lanes :]
+        if lanes == 1 and w + 1 < n_words:
+            _sixteen(words[w // 2], packs, n, next_rows, place)
+            w += 2
+        else:
+            apart = int64(1 if w == n_words - 1 and w % 2 == 0 else 2)
+            _eight(words[w // 2][w % 2 :], apart, packs, n, lanes, next_rows, place)
+            w += 1
+    f = low + 8 * n_words
     while f < high:
-        part = hist[(f - low) * 256 * lanes :]
+        place = hist[(f - low) * 256 * lanes :]
         if high - f >= 2 and lanes == 1:
-            _two(columns[f : f + 2], run, part)
+            _two(binned.columns[f : f + 2], entries, packs, place)
             f += 2
         else:
-            _one(columns[f], run, lanes, part)
+            _one(binned.columns[f], entries, packs, lanes, place)
             f += 1
 
 
+@njit(inline="always")
+def _next_rows(run, at, room):  # type: ignore[no-untyped-def]
+    """Entries of some thousand rows of a run from ``at`` on, and where to go on."""
+    if run.number < 0:
+        end = min(at + int64(GATHERED), run.end)
+        return end, run.entries[at:end]
+    span = (at, run.end)
+    end, n = list_rows(run.numbers, run.number, run.gradients, span, int64(GATHERED), room)
+    return end, room[:n]
+
+
 @step()
-def node_histogram(binned, low, high, run, packing, chunk, hist):  # type: ignore[no-untyped-def]
+def _wide_histogram(binned, low, high, run, lanes, hist):  # type: ignore[no-untyped-def]
+    """`node_histogram` of bins of 16 bits."""
+    bin_start, entries = binned.bin_start, run.entries[run.begin : run.end]
+    noted = has_bits(binned, hist, lanes)
+    if noted:
+        clear_used(binned, low, high, lanes, hist)
+    else:
+        hist[bin_start[low] * lanes : bin_start[high] * lanes] = 0
+    bits = bits_of(binned, hist, lanes)
+    for f in range(low, high):
+        part = hist[bin_start[f] * lanes : bin_start[f + 1] * lanes]
+        if noted:
+            own = bits[bin_start[f] // WORD : bin_start[f + 1] // WORD]
+            count_used(binned.wide_columns[f], entries, run.packs, lanes, part, own)
+        else:
+            _one_wide(binned.wide_columns[f], entries, run.packs, lanes, part)
+
+
+@step()
+def node_histogram(binned, low, high, run, packing, scratch, hist):  # type: ignore[no-untyped-def]
     """Fill the part of ``hist`` that belongs to features ``low`` up to ``high``.
 
-    Blocks are read whole or by halves of eight features; ``low`` must begin a half, or be past the last
-    one. A last half with four features or more is padded (its padding counts into the spare end of
-    ``hist``); fewer come from their columns, since a block of a few moves as much memory as a full one.
-    Wide data (16-bit bins) has no blocks. ``chunk`` is room for the counters of a block.
+    ``low`` must be a multiple of eight. A last eight with four features or more is padded (its padding counts
+    into the spare end of ``hist``); fewer come from their columns, since a word of a few moves as much memory
+    as a full one. Wide data (16-bit bins) has columns only.
     """
-    # IN: all but chunk and hist  OUT: hist
+    # IN: all but scratch and hist  OUT: hist
     lanes = packing.lanes
-    bin_start = binned.bin_start
-    begin, end = run.begin, run.end
-    if begin == end or binned.wide_columns.shape[0] > 0:
-        hist[bin_start[low] * lanes : bin_start[high] * lanes] = 0
-        for f in range(low, high if begin < end else low):
-            part = hist[bin_start[f] * lanes : bin_start[f + 1] * lanes]
-            if lanes == 3:
-                _one_in_three(binned.wide_columns[f], run, part)
-            else:
-                _one(binned.wide_columns[f], run, lanes, part)
+    if binned.wide_columns.shape[0] > 0:
+        _wide_histogram(binned, low, high, run, lanes, hist)
         return
     # Counters of a chunk: one for a triple or a sum with its count, two with a lane that is given.
-    in_chunk = np.int64(1 if packing.bits > 0 else 1 + packing.second)
-    f = low
-    while f < high:
-        stop = min(f // 16 * 16 + 16, high)
-        part = hist[bin_start[f] * lanes :]
-        if packing.chunk_bits == 0:
-            part[: (stop - f) * 256 * lanes] = 0
-            _some(binned, f, stop, run, lanes, part)
-        else:
-            counters = chunk[: (stop - f) * 256 * in_chunk]
-            counters[:] = 0
-            step = chunk_rows(packing)
-            for i in range(begin, end, step):
-                some = RowRun(run.entries, run.packs, run.first, i, min(i + step, end))
-                _some(binned, f, stop, some, in_chunk, chunk)
-                spread(counters, packing, i > begin, part)
-        f = stop
+    chunked = packing.chunk_bits > 0
+    most = chunk_rows(packing) - GATHERED if chunked else run.end
+    in_chunk = int64(1 if packing.bits > 0 else 1 + packing.second) if chunked else lanes
+    for f in range(low // LINE * LINE, high, LINE):
+        start, stop = max(f, low), min(f + LINE, high)
+        part = hist[binned.bin_start[start] * lanes :]
+        counters = scratch.chunk if chunked else part
+        counted = counters[: (stop - start) * 256 * in_chunk]
+        counted[:] = 0
+        if chunked and run.begin == run.end:
+            part[: (stop - start) * 256 * lanes] = 0
+        since, again, turn = int64(0), False, 0
+        at, entries = _next_rows(run, run.begin, scratch.entries[0])
+        over = run.begin == run.end
+        while not over:
+            over, turn = at == run.end, 1 - turn
+            at, ahead = _next_rows(run, at, scratch.entries[turn])
+            n = len(entries)
+            fill_packs(entries, int64(0), n, packing, run.weights, scratch.packs)
+            _some(binned, (start, stop), entries, ahead, in_chunk, scratch, counters)
+            since += n
+            if chunked and (since > most or over):
+                spread(counted, packing, again, part)
+                since, again = int64(0), True
+            entries = ahead

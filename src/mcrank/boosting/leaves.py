@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import int32, int64, njit, types, uint64
+from numba import int64, njit, types, uint64
 
 from mcrank.arrays import FloatArray
 from mcrank.boosting.binning import Bins
 from mcrank.boosting.limits import UNLIMITED, LimitOptions, in_order
+from mcrank.boosting.partition import UNLISTED, LeafRows
 from mcrank.boosting.workspace import BinnedArrays
 from mcrank.kernels import kernel
 from mcrank.losses.base import LeafRule, Loss
@@ -20,6 +21,10 @@ from mcrank.scorers.forest.block_kernels import in_set
 from mcrank.scorers.forest.sets import packed, words_of
 
 _SCALE = types.containers.UniTuple(types.int64, 3)  # type: ignore[no-untyped-call]
+_WHERE = types.NamedTuple(  # type: ignore[no-untyped-call]
+    (types.int64[:, ::1], types.int64[::1], types.uint8[::1], types.int64[::1]), LeafRows
+)
+_TURNS = 4  # sums of a leaf that rows are added to in turns
 _MOVED_ROWS = 32768  # scores moved together: 256 KB
 FLOAT32_MAX = np.finfo(np.float32).max
 
@@ -74,8 +79,7 @@ def leaf_values(
     output: int,
     scores: FloatArray,
     nodes: npt.NDArray[Any],
-    places: npt.NDArray[np.int64],
-    entries: npt.NDArray[np.int64],
+    where: LeafRows,
     learning_rate: float,
     limit: float,
     limits: LimitOptions = UNLIMITED,
@@ -87,7 +91,7 @@ def leaf_values(
     values = np.zeros(len(nodes))
     if rule is LeafRule.MEDIAN:
         for i in leaves:
-            rows = entries[places[i, 0] : places[i, 1]] >> 32
+            rows = where.of(int(i))
             weight = None if len(gradients.curvature) == 0 else gradients.curvature_of(output)[rows]
             values[i] = weighted_median(*gathered(loss.residuals(scores, output, rows), weight, loss.sums))
         mass: Any = nodes["count"] * 1.0
@@ -98,8 +102,8 @@ def leaf_values(
             one, drop = _bernoulli_scale(gradients.unit, int(nodes["count"][0]))
         found = np.zeros((len(nodes), 2), dtype=np.int64)
         leaf_sums(
-            leaves, places, entries, (int(rule), one, drop), gradients.q[output],
-            gradients.curvature_of(output), gradients.curvature_unit, found,
+            leaves, where, (int(rule), one, drop), gradients.q[output], gradients.curvature_of(output),
+            gradients.curvature_unit, found,
         )  # fmt: skip
         found = loss.sums.add(found)
         if rule is LeafRule.BERNOULLI:
@@ -127,46 +131,66 @@ def _bernoulli_scale(unit: float, rows: int) -> tuple[int, int]:
     return one, max(2 * bits + max(1, rows.bit_length()) - 62, 0)
 
 
+@njit(inline="always")
+def _moved(scale, q, curvature, row, step):  # type: ignore[no-untyped-def]
+    """What a row adds to the sums of its leaf."""
+    rule, one, drop = scale
+    if rule == 0:
+        # |g|(1 - |g|) in integers, shifted just enough for the sum to fit: no chain of float additions to
+        # wait for.
+        return q, (abs(q) * (one - abs(q))) >> drop
+    if rule == 1:
+        return q, int64(np.rint(curvature[row] / step))
+    return q, int64(0)
+
+
 @kernel(
     types.void(
-        types.int64[::1], types.int64[:, ::1], types.int64[::1], _SCALE,
-        types.int32[::1], READ_ONLY, types.float64, types.int64[:, ::1],
+        types.int64[::1], _WHERE, _SCALE, types.int32[::1], READ_ONLY, types.float64, types.int64[:, ::1]
     ),
     error_model="numpy",
-)  # fmt: skip
-def leaf_sums(leaves, places, entries, scale, gradients, curvature, step, out):  # type: ignore[no-untyped-def]
+)
+def leaf_sums(leaves, where, scale, gradients, curvature, step, out):  # type: ignore[no-untyped-def]
     """Sums of gradients and curvatures of every leaf, in integers: the same for every order of its rows."""
-    # IN: leaves, places, entries, scale (the rule, and see _bernoulli_scale), gradients, curvature, step (in
-    # steps of which curvatures are added up)  OUT: out (rows of the leaves)
-    rule, one, drop = scale
+    # IN: leaves, where, scale (the rule, and see _bernoulli_scale), gradients, curvature, step (in steps of
+    # which curvatures are added up)  OUT: out (rows of the leaves)
+    places, entries, numbers = where.places, where.entries, where.numbers
+    some = np.zeros((_TURNS, 256, 2), np.int64)
+    for row in range(uint64(len(numbers))):
+        total, heap = _moved(scale, int64(gradients[row]), curvature, row, step)
+        # In turns: rows of one leaf would wait for each other.
+        turn = row % uint64(_TURNS)
+        some[turn, uint64(numbers[row]), uint64(0)] += total
+        some[turn, uint64(numbers[row]), uint64(1)] += heap
     for leaf in leaves:
-        begin, end = places[leaf, 0], places[leaf, 1]
-        total = int64(0)
-        heap = int64(0)
-        if rule == 0:
-            # |g|(1 - |g|) in integers, shifted just enough for the sum to fit: no chain of float additions
-            # to wait for.
-            for i in range(begin, end):
-                q = int64(int32(entries[i]))
-                total += q
-                heap += (abs(q) * (one - abs(q))) >> drop
-        elif rule == 1:
-            for i in range(begin, end):
-                row = uint64(entries[i]) >> uint64(32)
-                total += int64(gradients[row])  # entries may hold a rounded one
-                heap += int64(np.rint(curvature[row] / step))
+        begin, end, number = places[leaf, 0], places[leaf, 1], places[leaf, 2]
+        total, heap = int64(0), int64(0)
+        if begin == UNLISTED:
+            for t in range(_TURNS):
+                total += some[t, number, 0]
+                heap += some[t, number, 1]
         else:
             for i in range(begin, end):
-                total += int64(int32(entries[i]))
+                row = uint64(entries[i]) >> uint64(32)
+                one_total, one_heap = _moved(scale, int64(gradients[row]), curvature, row, step)
+                total += one_total
+                heap += one_heap
         out[leaf, 0] = total
         out[leaf, 1] = heap
 
 
-@kernel("void(int64[::1], int64[:, ::1], int64[::1], float64[::1], float64[::1])")
-def move_rows(left, places, entries, values, scores):  # type: ignore[no-untyped-def]
+@kernel(types.void(types.int64[::1], _WHERE, types.float64[::1], types.float64[::1]))
+def move_rows(left, where, values, scores):  # type: ignore[no-untyped-def]
     """Add to each row's score the value of the leaf that holds it."""
-    # IN: left, places, entries, values  OUT: scores
+    # IN: left, where, values  OUT: scores
     leaves = np.flatnonzero(left < 0)
+    places, entries, numbers = where.places, where.entries, where.numbers
+    by_number = np.zeros(256)  # 0 for rows that are listed
+    for node in leaves:
+        if places[node, 0] == UNLISTED:
+            by_number[places[node, 2]] = values[node]
+    for row in range(uint64(len(numbers))):
+        scores[row] += by_number[uint64(numbers[row])]
     at = places[leaves, 0].copy()
     # Rows of a leaf are in ascending order. All leaves move the scores of some rows before the next ones: few
     # enough to stay in a cache, where a leaf at a time would move most of the memory again for each leaf.
@@ -175,7 +199,7 @@ def move_rows(left, places, entries, values, scores):  # type: ignore[no-untyped
         for leaf in range(len(leaves)):
             value, end = values[leaves[leaf]], places[leaves[leaf], 1]
             i = at[leaf]
-            while i < end and uint64(entries[i]) >> uint64(32) < stop:
+            while 0 <= i < end and uint64(entries[i]) >> uint64(32) < stop:
                 scores[uint64(entries[i]) >> uint64(32)] += value
                 i += 1
             at[leaf] = i

@@ -167,20 +167,32 @@ def round_entries(entries, begin, end, packing, weights):  # type: ignore[no-unt
     # IN: begin, end, packing, weights  OUT: entries
     if packing.lane_drop == 0:
         return
-    drop, lane_drop = uint64(packing.drop), uint64(packing.lane_drop)
     for i in range(begin, end):
-        q = int64(int32(entries[i]))
         row = uint64(entries[i]) >> uint64(32)
-        w = weights[row]
-        # Finaliser of splitmix64: every bit of the two reaches every bit of the result.
-        chance = (uint64(q) << uint64(LANE_BITS + 1)) ^ uint64(w)
-        chance = (chance ^ (chance >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
-        chance = (chance ^ (chance >> uint64(27))) * uint64(0x94D049BB133111EB)
-        chance ^= chance >> uint64(31)
-        r = (q + int64(chance & ((uint64(1) << drop) - uint64(1)))) >> int64(drop)
-        h = (w + int64(chance >> (uint64(64) - lane_drop))) >> int64(lane_drop)
-        both = (r << int64(_LANE_ROOM)) | h
+        both = _rounded(int64(int32(entries[i])), weights[row], packing)
         entries[i] = int64((row << uint64(32)) | (uint64(both) & uint64(0xFFFFFFFF)))
+
+
+@step()
+def round_rows(gradients, begin, end, packing, weights, rounded):  # type: ignore[no-untyped-def]
+    """What `round_entries` puts into entries of the rows from ``begin`` to ``end``."""
+    # IN: gradients, begin, end, packing, weights  OUT: rounded
+    for i in range(uint64(begin), uint64(end)):
+        rounded[i] = int32(_rounded(int64(gradients[i]), weights[i], packing))
+
+
+@njit(inline="always")
+def _rounded(q, w, packing):  # type: ignore[no-untyped-def]
+    """A gradient and its lane, both rounded at random, in one number."""
+    drop, lane_drop = uint64(packing.drop), uint64(packing.lane_drop)
+    # Finaliser of splitmix64: every bit of the two reaches every bit of the result.
+    chance = (uint64(q) << uint64(LANE_BITS + 1)) ^ uint64(w)
+    chance = (chance ^ (chance >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
+    chance = (chance ^ (chance >> uint64(27))) * uint64(0x94D049BB133111EB)
+    chance ^= chance >> uint64(31)
+    r = (q + int64(chance & ((uint64(1) << drop) - uint64(1)))) >> int64(drop)
+    h = (w + int64(chance >> (uint64(64) - lane_drop))) >> int64(lane_drop)
+    return (r << int64(_LANE_ROOM)) | h
 
 
 @kernel()

@@ -15,6 +15,7 @@ from numba import uint64
 from mcrank.arrays import BoolArray, FeatureArray, FloatArray, IntArray, RowArray
 from mcrank.boosting.leaves import leaf_of_row, leaf_values
 from mcrank.boosting.limits import UNLIMITED, LimitOptions
+from mcrank.boosting.partition import LeafRows
 from mcrank.boosting.routing import TreeNodes
 from mcrank.boosting.start import Tree, tree_of
 from mcrank.kernels import kernel
@@ -101,7 +102,8 @@ def _values(
     nodes = np.zeros(len(counts), dtype=[("left", np.int32), ("count", np.int64)])
     nodes["left"], nodes["count"] = np.where(counts > 0, tree["left"], 0), counts  # what is empty is no leaf
     nodes["count"][0] = len(leaf)
-    values = leaf_values(loss, gradients, output, scores, nodes, places, entries, *scale)
+    where = LeafRows(places, entries, np.empty(0, dtype=np.uint8), counts[:1])
+    values = leaf_values(loss, gradients, output, scores, nodes, where, *scale)
     return values, counts > 0
 
 

@@ -10,11 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.arrays import IntArray
-from mcrank.boosting.binning import BLOCK
-from mcrank.boosting.grow import place_children
 from mcrank.boosting.histogram import RowRun, node_histogram
-from mcrank.boosting.packing import fill_packs, round_entries
-from mcrank.boosting.partition import fill_entries, scatter
+from mcrank.boosting.packing import fill_packs, round_entries, round_rows
+from mcrank.boosting.partition import (
+    LeafRows,
+    fill_entries,
+    list_small,
+    number_children,
+    place_node,
+    place_root,
+    renumber,
+    rows_of_node,
+    scatter,
+)
 from mcrank.boosting.roots import SharedRoots
 from mcrank.boosting.split import fill_left_table
 from mcrank.boosting.workspace import BinnedArrays, Rules, Scratch
@@ -22,6 +30,8 @@ from mcrank.kernels import kernel
 from mcrank.kernels.memory import aligned
 from mcrank.losses.quantize import Gradients
 from mcrank.threads import run_all
+
+_FEATURES = 16  # counted by a thread at a time
 
 
 class Job(NamedTuple):
@@ -47,8 +57,8 @@ class Rows(Protocol):
     def divide(self, jobs: Sequence[Job], nodes: Sequence[npt.NDArray[Any]]) -> IntArray:
         """Divide leaves by the splits in ``nodes`` (of each tree); return histograms of the small sides."""
 
-    def leaves(self, tree: int, nodes: npt.NDArray[Any]) -> tuple[IntArray, IntArray]:
-        """Return where the rows of each leaf of a grown tree are in the entries, and the entries."""
+    def leaves(self, tree: int, nodes: npt.NDArray[Any]) -> LeafRows:
+        """Return where the rows of each leaf of a grown tree are."""
 
 
 class MemoryRows:
@@ -65,11 +75,14 @@ class MemoryRows:
     trees : int
         Trees of a round.
     rows : int, optional
-        Most rows that trees are grown on; all by default.
+    rows : int, optional
+        Most rows that trees are grown on, all of which are then listed; all by default.
     n_jobs : int
         Threads.
     shared : SharedRoots, optional
         Counts the roots of all trees at once, where they have all rows.
+    spare : list of Bench, optional
+        What threads work with and others may use too.
     """
 
     def __init__(
@@ -82,14 +95,16 @@ class MemoryRows:
         *,
         n_jobs: int = 1,
         shared: SharedRoots | None = None,
+        spare: list[Bench] | None = None,
     ) -> None:
         self._binned, self._rules, self._gradients = binned, rules, gradients
+        listed = binned.wide or rows is not None
         self._rows = gradients.q.shape[1] if rows is None else rows
-        most = 2 * rules.num_leaves - 1
-        self.places = [np.zeros((most, 3), dtype=np.int64) for _ in range(trees)]
-        self.entries = [np.empty(2 * self._rows, dtype=np.int64) for _ in range(trees)]
+        self._where = [LeafRows.allocate(rules.num_leaves, self._rows, listed) for _ in range(trees)]
+        held = len(self._where[0].numbers) if rules.packing.lane_drop else 0
+        self._rounded = np.empty((trees, held), dtype=np.int32)
         self._n_jobs, self._shared, self._all = n_jobs, shared, False
-        self._spare: list[_Bench] = []
+        self._spare: list[Bench] = [] if spare is None else spare
         self._counters = binned.counters * rules.packing.lanes
         self._outputs: Sequence[int] = ()
 
@@ -101,9 +116,7 @@ class MemoryRows:
 
         def fill(tree: int) -> None:
             q, weights = self._gradients.q[outputs[tree]], self._gradients.weights_of(outputs[tree])
-            fill_entries(q, drawn, 0, n, self.entries[tree])
-            round_entries(self.entries[tree], 0, n, self._rules.packing, weights)
-            self.places[tree][0] = (0, n, n)
+            begin_tree(self._where[tree], q, weights, drawn, n, self._rules.packing, self._rounded[tree])
 
         run_all(fill, range(len(outputs)), self._n_jobs)
 
@@ -124,9 +137,9 @@ class MemoryRows:
         out = aligned(sum(job.small >= 0 for job in jobs), self._counters)
         at = np.cumsum([job.small >= 0 for job in jobs]) - 1
 
-        def divide(k: int, bench: _Bench, threads: int) -> None:
+        def divide(k: int, bench: Bench, threads: int) -> None:
             job = jobs[k]
-            tree = (nodes[job.tree], self.places[job.tree], self.entries[job.tree])
+            tree = (nodes[job.tree], self._where[job.tree], self._held(job.tree))
             divide_node(self._binned, *tree, (job.node, job.left), bench.table)
             if job.small >= 0:
                 self._count(job.tree, job.small, out[at[k]], bench, threads)
@@ -134,43 +147,50 @@ class MemoryRows:
         self._each([partial(divide, k) for k in range(len(jobs))])
         return out
 
-    def _each(self, tasks: Sequence[Callable[[_Bench, int], None]]) -> None:
+    def _each(self, tasks: Sequence[Callable[[Bench, int], None]]) -> None:
         """Do tasks, a thread each, or one after the other with all threads where they are too few."""
         together = len(tasks) >= self._n_jobs
         threads = 1 if together else self._n_jobs
 
-        def work(task: Callable[[_Bench, int], None]) -> None:
+        def work(task: Callable[[Bench, int], None]) -> None:
             try:
                 bench = self._spare.pop()  # one that another task has done with
             except IndexError:
-                bench = _Bench.allocate(self._binned, self._rules, self._rows)
+                bench = Bench.allocate(self._binned, self._rules, self._rows)
             task(bench, threads)
             self._spare.append(bench)
 
         run_all(work, tasks, self._n_jobs if together else 1)
 
-    def leaves(self, tree: int, nodes: npt.NDArray[Any]) -> tuple[IntArray, IntArray]:
-        """Return where the rows of each leaf of a grown tree are in the entries, and the entries."""
-        return self.places[tree], self.entries[tree]
+    def leaves(self, tree: int, nodes: npt.NDArray[Any]) -> LeafRows:
+        """Return where the rows of each leaf of a grown tree are."""
+        return self._where[tree]
 
-    def _count(self, tree: int, node: int, hist: IntArray, bench: _Bench, threads: int) -> None:
-        weights = self._gradients.weights_of(self._outputs[tree])
-        begin, end, _ = self.places[tree][node].tolist()
-        run = RowRun(self.entries[tree], bench.packs, begin, begin, end)
-        if threads == 1:
-            count_node(self._binned, self._rules, run, weights, bench.scratch, hist)
-            return
-        fill_packs(run.entries, begin, end, self._rules.packing, weights, run.packs)
+    def _held(self, tree: int) -> npt.NDArray[np.int32]:
+        """What entries of the rows hold."""
+        q: npt.NDArray[np.int32] = self._gradients.q[self._outputs[tree]]
+        return self._rounded[tree] if self._rounded.size else q
+
+    def _count(self, tree: int, node: int, hist: IntArray, bench: Bench, threads: int) -> None:
+        where, weights = self._where[tree], self._gradients.weights_of(self._outputs[tree])
+        begin, end, number = (int(part) for part in rows_of_node(where, node))
+        run = RowRun(begin, end, where.entries, number, where.numbers, self._held(tree), weights, bench.packs)
+        if self._binned.wide:
+            fill_packs(run.entries, begin, end, self._rules.packing, weights, run.packs)
         features = len(self._binned.n_bins)
+        if threads == 1:
+            count_node(self._binned, self._rules, run, (0, features), bench.scratch, hist)
+            return
 
         def count(first: int) -> None:
             scratch = Scratch.allocate(self._binned, self._rules.packing)
-            count_part(self._binned, self._rules, run, (first, min(first + BLOCK, features)), scratch, hist)
+            part = (first, min(first + _FEATURES, features))
+            count_node(self._binned, self._rules, run, part, scratch, hist)
 
-        run_all(count, range(0, features, BLOCK), threads)
+        run_all(count, range(0, features, _FEATURES), threads)
 
 
-class _Bench(NamedTuple):
+class Bench(NamedTuple):
     """What a thread needs to divide and count."""
 
     packs: IntArray
@@ -178,38 +198,48 @@ class _Bench(NamedTuple):
     table: npt.NDArray[np.uint8]
 
     @classmethod
-    def allocate(cls, binned: BinnedArrays, rules: Rules, rows: int) -> _Bench:
-        packs = np.empty(rules.packing.pack_lanes * rows, dtype=np.int64)
+    def allocate(cls, binned: BinnedArrays, rules: Rules, rows: int) -> Bench:
+        """Return what a thread needs for so many rows."""
+        packs = np.empty(rules.packing.pack_lanes * rows if binned.wide else 0, dtype=np.int64)
         table = np.zeros(max(256, binned.most_bins), dtype=np.uint8)
         return cls(packs, Scratch.allocate(binned, rules.packing), table)
 
 
 @kernel()
-def count_part(binned, rules, run, part, scratch, hist):  # type: ignore[no-untyped-def]
-    """Histogram of the rows of a node, of some features; what they add is filled."""
-    # IN: binned, rules, run, part  OUT: scratch, hist
-    node_histogram(binned, np.int64(part[0]), np.int64(part[1]), run, rules.packing, scratch.chunk, hist)
+def begin_tree(where, gradients, weights, drawn, n, packing, rounded):  # type: ignore[no-untyped-def]
+    """Put ``n`` rows, those drawn or (when there are none) all or none, into the root of a tree."""
+    # IN: gradients, weights, drawn, n, packing  OUT: where, rounded
+    place_root(where, drawn, n)
+    if len(where.numbers) == 0:
+        fill_entries(gradients, drawn, np.int64(0), n, where.entries)
+        round_entries(where.entries, np.int64(0), n, packing, weights)
+    elif len(rounded) > 0:
+        round_rows(gradients, np.int64(0), len(gradients), packing, weights, rounded)
 
 
 @kernel()
-def divide_node(binned, nodes, places, entries, pair, table):  # type: ignore[no-untyped-def]
+def divide_node(binned, nodes, where, held, pair, table):  # type: ignore[no-untyped-def]
     """Send the rows of a leaf to its two sides; ``pair`` is the leaf and the left side."""
-    # IN: binned, nodes, pair  OUT: places, entries, table
+    # IN: binned, nodes, held, pair  OUT: where, table
     at, left = pair
-    node = nodes[at]
+    node, places, entries = nodes[at], where.places, where.entries
     fill_left_table(binned, node, table)
+    if not list_small(where, at, node.count, held):
+        change = number_children(where, at, left)
+        renumber(binned.columns[node.feature], table, where.numbers, (0, len(where.numbers)), change)
+        return
     begin, end, room = places[at, 0], places[at, 1], places[at, 2]
     if binned.wide_columns.shape[0] > 0:
         stay = scatter(binned.wide_columns[node.feature], table, entries, (begin, end), (begin, room))
     else:
         stay = scatter(binned.columns[node.feature], table, entries, (begin, end), (begin, room))
     go = end - begin - stay
-    place_children(places, left, (begin, begin + stay, room + go), (room, room + go, begin + stay))
+    place_node(places, left, (begin, begin + stay, room + go))
+    place_node(places, left + 1, (room, room + go, begin + stay))
 
 
 @kernel()
-def count_node(binned, rules, run, weights, scratch, hist):  # type: ignore[no-untyped-def]
-    """Histogram of the rows of a node."""
-    # IN: binned, rules, weights  OUT: run (its packs), scratch, hist
-    fill_packs(run.entries, run.begin, run.end, rules.packing, weights, run.packs)
-    node_histogram(binned, np.int64(0), len(binned.n_bins), run, rules.packing, scratch.chunk, hist)
+def count_node(binned, rules, run, part, scratch, hist):  # type: ignore[no-untyped-def]
+    """Histogram of the rows of a node, of features ``part[0]`` up to ``part[1]``."""
+    # IN: binned, rules, run, part  OUT: scratch, hist
+    node_histogram(binned, np.int64(part[0]), np.int64(part[1]), run, rules.packing, scratch, hist)

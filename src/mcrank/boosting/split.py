@@ -14,12 +14,13 @@ from numba import int64, njit, uint64
 from mcrank.boosting.categories import best_subset, sum_subset
 from mcrank.boosting.limits import NOISE, best_ruled, fill_ruled_gains, own_terms
 from mcrank.boosting.packing import bin_sums, counted
+from mcrank.boosting.wide import has_bits, prefix_used
 from mcrank.kernels import step
 from mcrank.kernels.memory import bits_to_float
 
 
 @step()
-def _prefix(hist, low, high, packing, first, sums):  # type: ignore[no-untyped-def]
+def prefix(hist, low, high, packing, first, sums):  # type: ignore[no-untyped-def]
     """Prefix sums over bins ``low`` up to ``high``, from ``first`` (three sums) on, as their counters are.
 
     Rows of ``sums``: gradients (with the count below them, where they share a counter), second lane, counts.
@@ -43,7 +44,7 @@ def _prefix(hist, low, high, packing, first, sums):  # type: ignore[no-untyped-d
 
 # This loop and the next run on vectors. As one they would not.
 @step(error_model="numpy")
-def _fill_gains(sums, n, whole, rules, gains):  # type: ignore[no-untyped-def]
+def fill_gains(sums, n, whole, rules, gains):  # type: ignore[no-untyped-def]
     """Gain terms of cutting after each of ``n`` bins, from prefix sums; -1 where a side is too small.
 
     ``whole`` has the node's sums: gradients, mass (what is divided by) and rows.
@@ -74,7 +75,7 @@ def _fill_gains(sums, n, whole, rules, gains):  # type: ignore[no-untyped-def]
 
 
 @step()
-def _largest(gains, n):  # type: ignore[no-untyped-def]
+def largest(gains, n):  # type: ignore[no-untyped-def]
     """Largest of the first ``n`` gains, by their bits: integers are compared on vectors, and floats from 0 on
     are in the order of their bits, above those below 0.
     """
@@ -108,6 +109,7 @@ def best_split(hist, binned, features, span, rules, limits, scratch, node):  # t
         own = own_terms((total, mass, count), limits)
     best = own * (1 + NOISE)
     cut = int64(0)
+    sparse = has_bits(binned, hist, packing.lanes) and not limits.ruled
     for j in range(span[0], span[1]):
         f = features[j]
         if limits.allowed.shape[0] > 0 and limits.allowed[node.number, f] == 0:
@@ -122,17 +124,20 @@ def best_split(hist, binned, features, span, rules, limits, scratch, node):  # t
         # Missing rows on the right first; there a cut after the last bin parts known from missing.
         for side in range(2 if some_missing else 1):
             n = stop - start - (0 if some_missing and side == 0 else 1)
+            if sparse:
+                n = prefix_used(binned, f, hist, packing, gone if side == 1 else none, scratch)
+            elif n > 0:
+                prefix(hist, start, start + n, packing, gone if side == 1 else none, sums)
             if n <= 0:
                 continue
-            _prefix(hist, start, start + n, packing, gone if side == 1 else none, sums)
             whole = (total, mass, count)
             if limits.ruled:
                 known = (gone[2], node.count) if side == 1 else (none[2], node.count - gone[2])
                 fill_ruled_gains(sums, n, whole, rules, limits, node, f, gains)
                 found, cut = best_ruled(sums, n, (f, own, known), packing, limits, node, gains)
             else:
-                _fill_gains(sums, n, whole, rules, gains)
-                found = _largest(gains, n)
+                fill_gains(sums, n, whole, rules, gains)
+                found = largest(gains, n)
             if found > best:
                 best = found
                 if not limits.ruled:
@@ -142,14 +147,14 @@ def best_split(hist, binned, features, span, rules, limits, scratch, node):  # t
                 node.gain = found - own
                 node.terms = found
                 node.feature = f
-                node.bin = start - bin_start[f] + cut
+                node.bin = scratch.bins[cut] if sparse else start - bin_start[f] + cut
                 # Missing values never seen here follow the larger side.
-                seen = _rows_at(sums, cut, packing)
+                seen = rows_at(sums, cut, packing)
                 node.missing_left = side if some_missing else np.int32(2 * seen >= count)
 
 
 @njit(inline="always")
-def _rows_at(sums, cut, packing):  # type: ignore[no-untyped-def]
+def rows_at(sums, cut, packing):  # type: ignore[no-untyped-def]
     """Rows up to a cut."""
     if packing.count_bits > 0:
         return sums[0, cut] & ((np.int64(1) << packing.count_bits) - 1)

@@ -15,7 +15,7 @@ import numpy as np
 from numba import uint64
 
 from mcrank.arrays import Array, Arrays, FeatureArray
-from mcrank.boosting.binning import BLOCK, BinnedDataset, Bins, bin_dataset, find_bins
+from mcrank.boosting.binning import LINE, BinnedDataset, Bins, bin_dataset, find_bins, line_of, words_of
 from mcrank.boosting.cuts import BINNINGS, midpoints
 from mcrank.container import BINS, Place, open_regular, pieces, read_file
 from mcrank.cores import available_cores
@@ -32,10 +32,10 @@ from mcrank.errors import DataError, McrankError, OptionError
 from mcrank.kernels import kernel
 from mcrank.memory import for_kernels
 
-LAYOUT = 1  # of the binned rows: a file with another one is made again
+LAYOUT = 2  # of the binned rows: a file with another one is made again
 _HEADER = ("binning", "features", "fingerprint", "ids", "layout", "max_bins", "named")
 _FORMS = {
-    "blocks": ("uint8", 2),
+    "lines": ("uint8", 1),
     "columns": ("uint8", 2),
     "wide_columns": ("uint16", 2),
     "lowest": ("float32", 1),
@@ -213,7 +213,7 @@ def write_bins(
     if bins.wide:
         arrays["wide_columns"] = binned.wide_columns
     else:
-        arrays |= {"columns": binned.columns, "blocks": binned.blocks.view(np.uint8)}
+        arrays |= {"columns": binned.columns, "lines": binned.lines.view(np.uint8)}
     with replaced_file(path) as stream:
         for piece in pieces(header, arrays, BINS):
             stream.write(piece)
@@ -274,7 +274,7 @@ def _check_header(header: dict[str, Any], places: dict[str, Place]) -> None:
         _unusable("its header is not one of bins")
     if type(header["max_bins"]) is not int or not isinstance(header["fingerprint"], str):
         _unusable("its header is not one of bins")
-    rows = {"columns", "blocks"} if "columns" in places else {"wide_columns"}
+    rows = {"columns", "lines"} if "columns" in places else {"wide_columns"}
     if set(places) - {"weight"} != _NEEDED | rows:
         _unusable("its arrays are not those of bins")
     for name, place in places.items():
@@ -289,18 +289,16 @@ def _binned(arrays: Arrays) -> tuple[Bins, Array, Array, Array]:
     if wide == ("columns" in arrays) or rows == 0:
         _unusable("its rows do not fit its bins")
     columns = for_kernels(arrays["wide_columns" if wide else "columns"])
-    blocks = np.empty((0, 0), dtype=np.uint8) if wide else for_kernels(arrays["blocks"])
+    lines = np.empty(0, dtype=np.uint8) if wide else for_kernels(arrays["lines"])
     if columns.shape != (features, rows):
         _unusable("its rows do not fit its bins")
-    if not wide and blocks.shape != ((features + BLOCK - 4) // BLOCK, BLOCK * rows):
+    if not wide and len(lines) != 8 * words_of(features) * rows:
         _unusable("its rows do not fit its bins")
-    if not same_bins(columns, blocks, bins.counts):
+    if not same_bins(columns, lines, bins.counts):
         _unusable("it has bins that no feature has, or that differ between its layouts")
     none = np.empty((0, 0), dtype=np.uint8 if wide else np.uint16)
     return (
-        (bins, none, blocks.view(np.uint64), columns)
-        if wide
-        else (bins, columns, blocks.view(np.uint64), none)
+        (bins, none, lines.view(np.uint64), columns) if wide else (bins, columns, lines.view(np.uint64), none)
     )
 
 
@@ -327,21 +325,22 @@ def _checked_bins(arrays: Arrays) -> Bins:
 
 
 @kernel()
-def same_bins(columns, blocks, counts):  # type: ignore[no-untyped-def]
-    """Whether every bin is one of its feature, and blocks, where there are any, hold the same as columns."""
+def same_bins(columns, lines, counts):  # type: ignore[no-untyped-def]
+    """Whether every bin is one of its feature, and lines, where there are any, hold the same as columns."""
     # IN: all
     bad = 0
     features, rows = columns.shape
+    held = 8 * words_of(features) if len(lines) > 0 else 0
     for low in range(0, rows, 1024):
         some = range(uint64(low), uint64(min(low + 1024, rows)))
         for f in range(features):
             most = counts[f]
             for i in some:
                 bad += columns[f, i] >= most
-        for b in range(blocks.shape[0]):
-            for j in range(uint64(BLOCK)):
-                at = uint64(b * BLOCK) + j
-                for i in some:
-                    there = columns[at, i] if at < uint64(features) else columns[0, 0] * 0
-                    bad += blocks[b, i * uint64(BLOCK) + j] != there
+        for f in range(held):
+            begin, stride = line_of(f, features, rows)
+            first, apart = uint64(8 * begin + f % LINE), uint64(8 * stride)
+            for i in some:
+                there = columns[f, i] if f < features else columns[0, 0] * 0
+                bad += lines[first + i * apart] != there
     return bad == 0

@@ -9,10 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.arrays import FloatArray, IntArray
-from mcrank.boosting.binning import BLOCK, BinnedDataset
+from mcrank.boosting.binning import LINE, BinnedDataset
+from mcrank.boosting.histogram import GATHERED
 from mcrank.boosting.limits import NO_LIMITS, Limits
 from mcrank.boosting.nodes import NODE
 from mcrank.boosting.packing import Packing
+from mcrank.boosting.partition import LeafRows
+from mcrank.boosting.wide import WORD
 from mcrank.kernels.memory import aligned
 
 # Items of a lot that each thread may expect: who is done first then waits for a small part of the whole.
@@ -24,7 +27,7 @@ class BinnedArrays(NamedTuple):
 
     columns: npt.NDArray[np.uint8]
     wide_columns: npt.NDArray[np.uint16]
-    blocks: npt.NDArray[np.uint64]
+    lines: npt.NDArray[np.uint64]
     bin_start: IntArray
     n_bins: IntArray
     missing: npt.NDArray[np.uint8]
@@ -39,11 +42,11 @@ class BinnedArrays(NamedTuple):
         bins = binned.bins
         counts = bins.counts
         # 8-bit features get 256 counters each, so that a kernel knows their places at compile time.
-        width = counts if bins.wide else np.full(bins.n_features, 256)
+        width = -(-counts // WORD) * WORD if bins.wide else np.full(bins.n_features, 256)
         return cls(
             binned.columns,
             binned.wide_columns,
-            binned.blocks,
+            binned.lines,
             np.r_[0, np.cumsum(width)].astype(np.int64),
             counts.astype(np.int64),
             bins.missing,
@@ -60,7 +63,7 @@ class BinnedArrays(NamedTuple):
 
     @property
     def counters(self) -> int:
-        """Bins of a histogram, with room for the padding of a last block."""
+        """Bins of a histogram, with room for the padding of a last word."""
         return int(self.bin_start[-1]) + (0 if self.wide else 4 * 256)
 
     @property
@@ -97,8 +100,8 @@ class TreeInput(NamedTuple):
         Of its splits.
     ready : bool
         Whether ``hists[0]`` of the workspace holds the root's histogram; then ``rows`` must be empty.
-    blocks, pieces : int64[parts, 4]
-        The features in parts, whole blocks and smaller pieces: low, high, first, last. Features ``low`` up to
+    lines, pieces : int64[parts, 4]
+        The features in parts, whole lines and smaller pieces: low, high, first, last. Features ``low`` up to
         ``high`` are counted together, and of those ``features[first:last]`` may split.
     """
 
@@ -108,7 +111,7 @@ class TreeInput(NamedTuple):
     features: npt.NDArray[np.int32]
     limits: Limits
     ready: bool
-    blocks: IntArray
+    lines: IntArray
     pieces: IntArray
 
     @classmethod
@@ -124,7 +127,7 @@ class TreeInput(NamedTuple):
         limits: Limits = NO_LIMITS,
     ) -> TreeInput:
         """Return the input of a tree, the features in parts for this many threads."""
-        blocks, pieces = _cuts(len(binned.n_bins), binned.wide, threads)
+        lines, pieces = _cuts(len(binned.n_bins), binned.wide, threads)
         return cls(
             gradients,
             rows,
@@ -132,7 +135,7 @@ class TreeInput(NamedTuple):
             features,
             limits,
             ready,
-            *(_parts(c, features) for c in (blocks, pieces)),
+            *(_parts(c, features) for c in (lines, pieces)),
         )
 
 
@@ -140,16 +143,17 @@ class TreeInput(NamedTuple):
     maxsize=64
 )  # every tree of a training asks for the same: on small data this was a tenth of the time
 def _cuts(n: int, wide: bool, threads: int) -> tuple[bytes, bytes]:
-    """Where ``n`` features are cut into blocks and into pieces (int64)."""
-    if wide:  # no blocks: features are counted one by one
-        blocks = pieces = np.r_[np.arange(0, n, max(1, n // (4 * threads))), n]
+    """Where ``n`` features are cut into lines and into pieces (int64)."""
+    if wide:  # no lines: a feature is counted, subtracted and searched while it is in the caches
+        lines = pieces = np.arange(n + 1)
     else:
-        # Whole blocks are quicker to count than halves. The last ones are halved in the pieces: who is
-        # done first then does not wait for long.
-        halved = max(0, n // BLOCK + 1 - threads) * BLOCK
-        blocks = np.r_[np.arange(0, n, BLOCK), n]
-        pieces = np.r_[np.arange(0, halved, BLOCK), np.arange(halved, n, BLOCK // 2), n]
-    return blocks.tobytes(), pieces.tobytes()
+        lines = np.r_[np.arange(0, n, LINE), n]
+        # Whole lines are quicker to count than parts of them. The last pieces are small: who is done first
+        # then does not wait for long.
+        size = max(16, min(LINE, n // (2 * threads) // 16 * 16))
+        halved = max(0, n // size + 1 - threads) * size
+        pieces = np.r_[np.arange(0, halved, size), np.arange(halved, n, size // 2), n]
+    return lines.tobytes(), pieces.tobytes()
 
 
 def _parts(cuts: bytes, features: npt.NDArray[np.int32]) -> IntArray:
@@ -164,21 +168,35 @@ def _parts_of(cuts: bytes, features: bytes) -> IntArray:
 
 
 class Scratch(NamedTuple):
-    """Memory one thread needs for a node: prefix sums of a feature, gains of cuts, counters of a chunk, bins
-    in an order (and room to sort them).
+    """Memory one thread needs for a node: prefix sums of a feature, gains of cuts, their bins where some are
+    left out, counters of a chunk, bins in an order (and room to sort them); and of the rows under way
+    entries, what they add to counters, and words of their bins.
     """
 
     sums: IntArray
     gains: FloatArray
+    bins: IntArray
     chunk: IntArray
     order: IntArray
+    entries: IntArray
+    packs: IntArray
+    words: npt.NDArray[np.uint64]
 
     @classmethod
     def allocate(cls, binned: BinnedArrays, packing: Packing) -> Scratch:
         """Return memory for nodes on these rows."""
-        counters = BLOCK * 256 * packing.pack_lanes if packing.chunk_bits else 0
+        lanes, rows = packing.pack_lanes, 0 if binned.wide else GATHERED
         longest = -(-binned.most_bins // 8) * 8
-        return cls(aligned(3, longest), np.empty(longest), aligned(counters), aligned(2, longest))
+        return cls(
+            aligned(3, longest),
+            np.empty(longest),
+            np.empty(longest if binned.wide else 0, dtype=np.int64),
+            aligned(LINE * 256 * lanes if packing.chunk_bits else 0),
+            aligned(2, longest),
+            aligned(2, rows),
+            aligned(rows * lanes),
+            aligned(LINE // 16, 2 * rows, dtype=np.uint64),
+        )
 
 
 class Workspace(NamedTuple):
@@ -188,13 +206,14 @@ class Workspace(NamedTuple):
     ----------
     nodes : NODE[]
         Records of the nodes.
-    places : int64[nodes, 3]
-        Where the rows of each node are: entries from the first number up to the second are its own, and as
-        many from the third on are room for them (`mcrank.boosting.partition`).
+    rows : LeafRows
+        Where the rows of each node are.
     hists : int64[slots, counters]
         Histograms.
-    entries, packs : int64[]
-        Rows with their gradients, and what those of the node under way add to counters.
+    packs : int64[]
+        Of rows in bins of 16 bits, what those of the node under way add to counters.
+    rounded : int32[rows]
+        What entries of the rows hold, where that is not the gradients.
     left_table : uint8[bins]
         Of the split under way, which bins go left.
     chunk_places : int64[chunks, 3]
@@ -208,10 +227,10 @@ class Workspace(NamedTuple):
     """
 
     nodes: npt.NDArray[Any]
-    places: IntArray
+    rows: LeafRows
     hists: IntArray
-    entries: IntArray
     packs: IntArray
+    rounded: npt.NDArray[np.int32]
     left_table: npt.NDArray[np.uint8]
     chunk_places: IntArray
     partial_hists: IntArray
@@ -223,15 +242,18 @@ class Workspace(NamedTuple):
         """Return memory for trees on ``rows`` rows that so many threads may share."""
         packing = rules.packing
         counters = binned.counters * packing.lanes
-        parts = max(2, len(binned.n_bins)) if binned.wide else -(-len(binned.n_bins) // BLOCK) * 2
+        bits = binned.counters // WORD if binned.wide else 0
+        lines, pieces = (len(cuts) // 8 - 1 for cuts in _cuts(len(binned.n_bins), binned.wide, threads))
+        parts = max(lines, pieces)
         items = ITEMS_PER_THREAD * threads if threads > 1 else 1
-        chunks = 1 if binned.wide else -(-items * 2 // parts)
+        chunks = 1 if binned.wide else -(-items // lines)
+        where = LeafRows.allocate(rules.num_leaves, rows, binned.wide)
         return cls(
             np.zeros(2 * rules.num_leaves - 1, dtype=NODE),
-            np.zeros((2 * rules.num_leaves - 1, 3), dtype=np.int64),
-            aligned(max(1, rules.num_leaves - 1), counters),
-            np.empty(2 * rows, dtype=np.int64),
-            np.empty(packing.pack_lanes * rows, dtype=np.int64),
+            where,
+            aligned(max(1, rules.num_leaves - 1), counters + bits),
+            np.empty(packing.pack_lanes * rows if binned.wide else 0, dtype=np.int64),
+            np.empty(len(where.numbers) if packing.lane_drop else 0, dtype=np.int32),
             np.zeros(max(256, binned.most_bins), dtype=np.uint8),
             np.zeros((items, 3), dtype=np.int64),
             aligned(chunks - 1, counters),

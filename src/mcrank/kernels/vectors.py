@@ -1,7 +1,7 @@
 """Operations on vectors of fixed width, where LLVM does not find them by itself; see `mcrank.kernels.memory`.
 
 `vector_add2`, `vector_add4`, `select_greater`, `product_of_chosen`, `count_below`, `lambda_block`, and
-`match_any` and `match_range` for characters.
+`match_any`, `match_range` and `match_byte` for characters.
 """
 
 from __future__ import annotations
@@ -208,6 +208,22 @@ def match_range(size: int, first: int, last: int) -> Any:
         return builder.icmp_unsigned("<=", above, _constants(vector, last - first))
 
     return _matcher(size, test)
+
+
+def match_byte(size: int) -> Any:
+    """Make ``match(text, at, byte)``: which of ``size`` bytes from ``at`` on are a byte, a bit for each."""
+    bytes_, bits = ir.VectorType(BYTE, size), ir.IntType(size)
+
+    @intrinsic
+    def match(typing_context: Any, text: Any, at: Any, byte: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            _, vector = load_at(builder, place_of(context, builder, signature.args[0], *args[:2]), bytes_)
+            same = builder.icmp_unsigned("==", vector, _splat(builder, args[2], bytes_))
+            return builder.bitcast(same, bits)
+
+        return types.uint64(text, types.uint64, types.uint8), generate
+
+    return match
 
 
 def _matcher(size: int, test: Any) -> Any:

@@ -45,6 +45,26 @@ class GradeRanker(TreeRanker, GradedRanker):
         search=OneOf("zero", "prior"),
         help="start from score 0, as the paper, or from the shares of the grades, ahead in early rounds",
     )
+    multi_output: str = option(
+        default="output",
+        choices=("output", "tree"),
+        tacit=True,
+        help="each output its own tree a round, or one structure for all, by the sum of their gains",
+    )
+
+    def _check_together(self, options: Options) -> None:
+        super()._check_together(options)
+        if options["multi_output"] == "output":
+            return
+        for other, why in (
+            ("monotone", "the outputs of a split are in no common order"),
+            ("min_sum_hessian", "outputs have curvatures of their own"),
+        ):
+            if options[other]:
+                raise OptionError(
+                    f"{other} of {type(self).__name__} is for trees of single outputs: with "
+                    f"multi_output='tree' {why}; got {options[other]}."
+                )
 
     @abstractmethod
     def _kind(self, n_grades: int, options: Options) -> str:
@@ -166,6 +186,11 @@ class McRank(GradeRanker):
 
     def _check_together(self, options: Options) -> None:
         super()._check_together(options)
+        if options["multi_output"] == "tree" and (options["sequential"] or options["base_class"] != "none"):
+            raise OptionError(
+                "multi_output of McRank must be 'output' with sequential=True or base_class='adaptive', "
+                "whose trees of a round do not start from the same scores or have one for every grade."
+            )
         if options["dart"] and options["base_class"] == "adaptive":
             raise OptionError(
                 "dart of McRank must be False with base_class='adaptive': its base grades were chosen with "

@@ -378,9 +378,10 @@ class TreeRanker(ForestRanker):
         check_numeric(options, data, type(self).__name__)
         names = BoostOptions.__dataclass_fields__
         settings = BoostOptions(
-            **{name: options[name] for name in names if name not in ("limits", "memory")}
-            | {"learning_rate": self._rate(options), "limits": _limits(options, data)}
-            | {"memory": options.get("memory")}
+            **{name: options[name] for name in names if name not in ("limits", "memory", "together")}
+            | {"learning_rate": self._rate(options), "limits": _limits(options, data)},
+            memory=options.get("memory"),
+            together=options.get("multi_output") == "tree" and loss.trees_per_round > 1,
         )
         watch = None if valid is None else Validation(valid, options["measure"], head.rank, place.valid_sums)
         sequential, keep = options.get("sequential", False), place.keep(head, loss)
