@@ -67,9 +67,9 @@ class Plot:
         """Grow a tree: its nodes, the workspace it was grown in, and the rules."""
         rules = self.rules(num_leaves, min_rows, derived, many)
         ws = Workspace.allocate(self.arrays, self.rows, rules)
-        if listed:  # from the root on
-            where = LeafRows.allocate(num_leaves, self.rows, True)
-            ws = ws._replace(rows=where, rounded=np.empty(0, dtype=np.int32))
+        where = LeafRows.allocate(num_leaves, self.rows, listed or self.arrays.wide)
+        rounded = len(where.numbers) if rules.packing.lane_drop else 0
+        ws = ws._replace(rows=where, rounded=np.empty(rounded, dtype=np.int32))
         n = self.grow_in(ws, rules, self.input(rows, features))
         return ws.nodes[:n], ws, rules
 

@@ -4,7 +4,8 @@ Every row has the *number* of its node, one byte: of a large node, rows that go 
 comparison and a choice of bytes, 32 or 64 rows an instruction. That costs as much for a small node as for a
 large one, so the rows of a small one are *listed* before it is split: entries with row and gradient, which
 are then parted in order. Rows of a leaf are in ascending order either way. Trees of more leaves than a byte
-can number, and rows in bins of 16 bits, are listed from the root on.
+can number, few rows, of which lists take little memory, and rows in bins of 16 bits are listed from the root
+on.
 
 Entries have room for twice the rows. A node's rows lie in one half, and as much of the other half is its own
 to use: the left child stays in place, the right child goes to the other half, and nothing is copied back. How
@@ -28,6 +29,7 @@ from mcrank.kernels.vectors import match_byte
 UNLISTED = -1  # in place of where a list begins
 LEFT_OUT = 255  # number of rows that take no part
 MOST_NUMBERED = 255  # leaves of a tree whose rows have numbers
+NUMBERED_ROWS = 65536  # of fewer rows, lists take little memory and less time
 _SMALL_PART = 32  # a node of at most this part of the rows is listed before it is split
 _with_number = match_byte(64)
 

@@ -13,6 +13,7 @@ from mcrank.arrays import IntArray
 from mcrank.boosting.histogram import RowRun, node_histogram
 from mcrank.boosting.packing import fill_packs, round_entries, round_rows
 from mcrank.boosting.partition import (
+    NUMBERED_ROWS,
     LeafRows,
     fill_entries,
     list_small,
@@ -98,8 +99,8 @@ class MemoryRows:
         spare: list[Bench] | None = None,
     ) -> None:
         self._binned, self._rules, self._gradients = binned, rules, gradients
-        listed = binned.wide or rows is not None
         self._rows = gradients.q.shape[1] if rows is None else rows
+        listed = binned.wide or rows is not None or self._rows < NUMBERED_ROWS
         self._where = [LeafRows.allocate(rules.num_leaves, self._rows, listed) for _ in range(trees)]
         held = len(self._where[0].numbers) if rules.packing.lane_drop else 0
         self._rounded = np.empty((trees, held), dtype=np.int32)

@@ -14,7 +14,7 @@ from mcrank.boosting.histogram import GATHERED
 from mcrank.boosting.limits import NO_LIMITS, Limits
 from mcrank.boosting.nodes import NODE
 from mcrank.boosting.packing import Packing
-from mcrank.boosting.partition import LeafRows
+from mcrank.boosting.partition import NUMBERED_ROWS, LeafRows
 from mcrank.boosting.wide import WORD
 from mcrank.kernels.memory import aligned
 
@@ -247,7 +247,7 @@ class Workspace(NamedTuple):
         parts = max(lines, pieces)
         items = ITEMS_PER_THREAD * threads if threads > 1 else 1
         chunks = 1 if binned.wide else -(-items // lines)
-        where = LeafRows.allocate(rules.num_leaves, rows, binned.wide)
+        where = LeafRows.allocate(rules.num_leaves, rows, binned.wide or rows < NUMBERED_ROWS)
         return cls(
             np.zeros(2 * rules.num_leaves - 1, dtype=NODE),
             where,
