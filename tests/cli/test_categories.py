@@ -115,6 +115,7 @@ def test_a_cache_keeps_the_names(files, capsys):
     assert other.categories == {0: ("amber", "birch", "dune")}
 
 
+@pytest.mark.slow
 def test_compare_takes_files_with_categories(files, capsys):
     entry = "regression:n_estimators=5,min_data_per_group=5"
     found = said(

@@ -33,6 +33,7 @@ MODELS = {
 TAKES = ["lightgbm", "xgboost", "c", "python", "javascript", "sql", "onnx"]
 
 
+@pytest.mark.consumer
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("name", TAKES)
 def test_the_consumer_agrees(name, kind, tmp_path):
@@ -90,6 +91,7 @@ def test_python_takes_names(tmp_path):
     assert model["score"](odd | {"town": 2.0}) == model["score"](odd | {"town": "2"})
 
 
+@pytest.mark.consumer
 def test_lightgbm_knows_the_names_of_a_frame(tmp_path):
     lightgbm = pytest.importorskip("lightgbm")
     ranker = MODELS["lambdamart"]
