@@ -156,6 +156,19 @@ def test_going_on_from_a_model(client):
     )
 
 
+def test_scores_from_the_cluster(client, tmp_path):
+    model, cluster = ranker().fit(DATA), Cluster(client)
+    shuffled = mcrank.Dataset(DATA.X[::-1], DATA.y[::-1], DATA.qid[::-1], feature_names=DATA.feature_names)
+    assert np.array_equal(cluster.predict(model, shuffled), model.predict(shuffled))
+    gain = cluster.predict(model, DATA, relevance="gain")
+    assert np.array_equal(gain, model.predict(DATA, relevance="gain"))
+    frame(DATA).to_parquet(tmp_path / "test.parquet", row_group_size=31)
+    assert np.array_equal(cluster.predict(model, tmp_path / "test.parquet"), model.predict(DATA))
+    assert np.array_equal(cluster.predict(model, cut(DATA, [7, 9])), model.predict(DATA))
+    with pytest.raises(mcrank.OptionError, match="Dataset, a Scan"):
+        cluster.predict(model, DATA.X)
+
+
 def test_nothing_to_learn(client):
     data = mcrank.Dataset(DATA.X, np.ones(DATA.n_rows), DATA.qid)
     assert to_bytes(ranker().fit(data, cluster=client)) == to_bytes(ranker().fit(data))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from mcrank.arrays import FloatArray
 from mcrank.errors import ClusterError, OptionError
 
 _MISSING = "a cluster needs Dask: pip install 'mcrank[dask]'."
@@ -98,6 +99,16 @@ class Cluster:
             "and data would go over the network in the clear. Use tls:// with certificates, or say "
             "insecure=True (--insecure-cluster) on a network where nobody else is."
         )
+
+    def predict(self, model: Any, X: Any, **options: Any) -> FloatArray:
+        """Return what ``model.predict(X, **options)`` does, scored by the workers.
+
+        ``X`` is a `Dataset`, a `Scan` or paths that all workers see, or a Dask dataframe or array.
+        """
+        from mcrank.scale.scoring import scores_of
+
+        with self.client() as client:
+            return scores_of(client, model, X, options)
 
     @contextmanager
     def client(self) -> Iterator[Any]:
