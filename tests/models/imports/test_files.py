@@ -165,7 +165,11 @@ def test_classes_are_grades_and_their_worth_is_chosen(tmp_path):
     other = mcrank.from_xgboost(path, grades=[1, 2, 4])
     assert other.grades_.tolist() == [1, 2, 4]
     np.testing.assert_allclose(other.predict(ROWS), probabilities @ [1, 2, 4], rtol=1e-15)
-    for grades, words in (([0, 1], "3 numbers"), ([0, 2, 1], "must rise"), (["a"] * 3, "must be numbers")):
+    turned = mcrank.from_xgboost(path, grades=[0, 2, 1])
+    assert turned.grades_.tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(turned.predict_proba(ROWS), probabilities[:, [0, 2, 1]])
+    np.testing.assert_allclose(turned.predict(ROWS), probabilities @ [0, 2, 1], rtol=1e-14)
+    for grades, words in (([0, 1], "3 numbers"), ([0, 2, 2], "must differ"), (["a"] * 3, "must be numbers")):
         with pytest.raises(OptionError, match=words):
             mcrank.from_xgboost(path, grades=grades)
 

@@ -99,3 +99,24 @@ def test_what_cannot_be_taken_is_refused_with_its_reason(tmp_path):
     (tmp_path / "m.pkl").write_bytes(pickle.dumps(MODELS["tree"]))
     with pytest.raises(ModelFileError, match="is a pickle, which can run anything"):
         import_file(tmp_path / "m.pkl")
+
+
+def test_labels_that_are_texts_have_the_grades_they_are_given():
+    from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+
+    random = np.random.default_rng(0)
+    X = random.standard_normal((200, 3)).astype(np.float32)
+    labels = np.array(["fair", "bad", "excellent"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+    worth = {"bad": 0.0, "excellent": 4.0, "fair": 1.0}
+    for kind in (GradientBoostingClassifier, RandomForestClassifier):
+        model = kind(n_estimators=5, max_depth=2, random_state=0).fit(X, labels)
+        grades = [worth[name] for name in model.classes_]
+        assert grades == [0.0, 4.0, 1.0]
+        ranker = mcrank.from_sklearn(model, grades=grades)
+        expected = model.predict_proba(X) @ grades
+        assert np.abs(ranker.predict(X) - expected).max() < 1e-6
+        if kind is GradientBoostingClassifier:
+            assert ranker.grades_.tolist() == [0.0, 1.0, 4.0]
+            assert np.abs(ranker.predict_proba(X) - model.predict_proba(X)[:, [0, 2, 1]]).max() < 1e-6
+        with pytest.raises(mcrank.errors.OptionError, match="must differ"):
+            mcrank.from_sklearn(model, grades=[1.0, 1.0, 2.0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,10 +42,18 @@ class Outcome(NamedTuple):
     rounds: int = 0
 
     def ranker(self, wishes: Wishes, where: str) -> ImportedRanker:
-        """Return the ranker; names that the caller gave count more than those of the file."""
+        """Return the ranker; names that the caller gave count more than those of the file.
+
+        Its outputs come in the order of the grades, which need not be that of the classes.
+        """
         names = self.names if wishes.feature_names is None else tuple(map(str, wishes.feature_names))
+        scorer = self.scorer
+        if wishes.grades is not None and self.head.kind in (CLASSES, EACH) and isinstance(scorer, Forest):
+            order = np.argsort(np.asarray(wishes.grades, dtype=np.float64))
+            places = np.argsort(order).astype(np.int32)
+            scorer = replace(scorer, tree_output=places[scorer.tree_output], base=scorer.base[order])
         try:
-            return ImportedRanker.of(self.scorer, self.head, self.source, names, self.rounds)
+            return ImportedRanker.of(scorer, self.head, self.source, names, self.rounds)
         except DataError as error:
             raise ModelFileError(f"{where} has names of features that cannot be used: {error}") from None
 
@@ -89,8 +98,13 @@ score; import a model of one target.
         kind, several = ODDS, outputs + 1  # one more than outputs: they are the boundaries between grades
     if grades.shape != (several,) or not np.isfinite(grades).all():
         raise OptionError(f"grades of {where} must be {several} numbers, got {wishes.grades!r}.")
+    if kind in (CLASSES, EACH):
+        grades = np.sort(
+            grades
+        )  # labels that are texts come in the order of the alphabet; see `Outcome.ranker`
     if (np.diff(grades) <= 0).any() or grades[0] < 0:
-        raise OptionError(f"grades must rise and not be negative, got {wishes.grades!r}.")
+        rule = "differ" if kind in (CLASSES, EACH) else "rise"
+        raise OptionError(f"grades must {rule} and not be negative, got {wishes.grades!r}.")
     return Head(kind, grades)
 
 

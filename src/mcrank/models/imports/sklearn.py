@@ -179,6 +179,8 @@ def _worth(classes: list[Any], wishes: Wishes) -> Array:
     if several == 2 and wishes.grades is None:
         return np.array([0.0, 1.0])
     values = head_for(CLASSES, several, wishes, _WHERE, classes).values
+    if wishes.grades is not None:  # checked; in the order of the classes here
+        return np.array(wishes.grades, dtype=np.float64)
     assert values is not None  # of classes
     return values
 
