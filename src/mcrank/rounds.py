@@ -8,8 +8,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -48,6 +49,23 @@ class RoundEvent:
 
 
 Callback = Callable[[RoundEvent], Any] | None
+
+
+class Seat(Protocol):
+    """A place among trainings that are measured together; see `mcrank.rankers.pool`."""
+
+    name: str
+    asked: int
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it is time for all of them to stop."""
+
+    def mean(self, scores: Any) -> float:
+        """Take the scores of the rows this training holds out; return the measure on those of all."""
+
+
+SEAT: ContextVar[Seat | None] = ContextVar("seat", default=None)
 
 
 class _Watch:
@@ -133,7 +151,11 @@ class Rounds:
         self._began = time.perf_counter()
         self._best = -np.inf
         self.last: dict[str, float] = {}
-        self._watch: _Watch | None = None
+        self._watch: _Watch | Seat | None = None
+        self._seat = SEAT.get()
+        if self._seat is not None and valid is not None:
+            self._seat.asked, self._watch, self._name = rounds, self._seat, self._seat.name
+            return
         if valid is None or measure is None:
             return
         self._watch, self._name = _Watch(valid, measure, sums), measure.name
@@ -164,6 +186,7 @@ class Rounds:
         measured = self.replay(valid_scores, **values)
         event = RoundEvent(self.n_rounds, self._asked, measured, time.perf_counter() - self._began)
         stop = self._callback is not None and _stops(self._callback(event))
+        stop |= self._seat is not None and self._seat.stopped
         tired = self._patience is not None and self.n_rounds - self.best_round >= self._patience
         return stop or (self._watch is not None and tired)
 

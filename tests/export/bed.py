@@ -88,14 +88,16 @@ OTHERS = tuple(name for name in _RANKERS if name not in FOREST_RANKERS)
 @cache
 def ranker(name):
     if name == "two grades":
-        return mcrank.McRank(**_TREES).fit(data(n_grades=2))
+        return mcrank.McRank(**_TREES).fit(data(n_grades=2), valid=data(20, n_grades=2, seed=1))
     if name == "two softmax":
-        return mcrank.McRank(sequential=True, **_TREES).fit(data(n_grades=2))
+        return mcrank.McRank(sequential=True, **_TREES).fit(data(n_grades=2), folds=2)
     if name == "one grade":
         given = data()
         return mcrank.McRank(**_TREES).fit(given.X, np.full(given.n_rows, 3.0), qid=given.qid)
-    if name == "blend":
+    if name in ("blend", "mcrank", "ordinal", "abc"):  # grades are corrected on validation data
         return _RANKERS[name]().fit(data(), valid=data(20, seed=1))
+    if name in ("mcrank prior", "lambdamart"):
+        return _RANKERS[name]().fit(data(), folds=2)
     return _RANKERS[name]().fit(data())
 
 

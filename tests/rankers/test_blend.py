@@ -10,6 +10,7 @@ import mcrank
 from mcrank import Blend, Dataset, RankSVM, RegressionRanker
 from mcrank.container import pack, unpack
 from mcrank.errors import DataError, ModelFileError, OptionError
+from mcrank.rankers.blend import PATIENCE
 from mcrank.rankers.registry import from_bytes, to_bytes
 from mcrank.scorers.blend import Standard
 from mcrank.training.mixing import mixing_weights
@@ -27,7 +28,7 @@ def settings(method="ascent", shrink=0.0, measure="ndcg@10"):
 
 
 def quick(**options):
-    return Blend(**{"members": [TREES, "ranksvm", "best-feature"], **options})
+    return Blend(**{"members": [TREES, "ranksvm", "best-feature"], "folds": None, **options})
 
 
 class TestStandard:
@@ -137,24 +138,46 @@ def test_members_may_be_names_files_and_rankers(tmp_path):
 
 
 def test_named_members_get_the_measure_and_the_seed():
-    ranker = Blend(members="ranksvm,coordinate-ascent", measure="ndcg@5", dialect="yahoo", random_state=3)
+    ranker = Blend(
+        members="ranksvm,coordinate-ascent", measure="ndcg@5", dialect="yahoo", random_state=3, folds=2
+    )
     ranker.fit(DATA.train, valid=DATA.valid)
     assert [m.options_["measure"] for m in ranker.members_] == ["ndcg@5[yahoo]"] * 2
     assert ranker.members_[1].options_["random_state"] == 3
     assert list(ranker.history_) == ["ndcg@5[yahoo]"]
 
 
-def test_without_validation_data_rows_are_judged_by_members_that_have_not_seen_them():
-    ranker = quick(folds=4).fit(DATA.train)
-    assert len(ranker.members_) == 12
-    assert ranker.weights_.sum() == pytest.approx(1)
-    by_kind = ranker.weights_.reshape(3, 4)
-    np.testing.assert_allclose(by_kind, by_kind[:, :1] * np.ones((1, 4)))
-    queries = [m.provenance_["data"]["queries"] for m in ranker.members_]
-    assert queries == [12] * 12
-    assert len({m.provenance_["data"]["fingerprint"] for m in ranker.members_}) == 4
+@pytest.mark.parametrize("valid", [None, DATA.valid])
+def test_rows_are_judged_by_fits_that_have_not_seen_them(valid):
+    ranker = quick(folds=4).fit(DATA.train, valid=valid)
+    alone = type(TREES)(**TREES.get_params()).fit(DATA.train, valid=valid, folds=4)
+    assert [m.name for m in ranker.members_] == ["regression", "ranksvm", "best-feature"]
+    assert to_bytes(ranker.members_[0]) == to_bytes(alone)
+    pooled = DATA.train if valid is None else Dataset.merge([DATA.train, valid])
+    columns = np.array([m.oof_scores_ for m in ranker.members_])
+    standard = Standard.fit(columns, "global")
+    assert ranker.standard_.shift.tolist() == standard.shift.tolist()
+    options = settings(shrink=0.5)
+    wanted = mixing_weights(standard.apply(columns, None), pooled, options)
+    assert ranker.weights_.tolist() == wanted.tolist()
+    bound = mcrank.NDCG(k=10).on(pooled)
+    assert ranker.history_["ndcg@10"][:-1] == pytest.approx([bound.mean(c) for c in columns])
     again = from_bytes(to_bytes(ranker))
     np.testing.assert_array_equal(again.predict(DATA.test), ranker.predict(DATA.test))
+
+
+def test_folds_of_fit_are_those_of_the_blend():
+    models = [quick(folds=3).fit(DATA.train), quick().fit(DATA.train, folds=3)]
+    assert to_bytes(models[0]) == to_bytes(models[1])
+    with pytest.raises(OptionError, match="folds of Blend is None, and there is no valid"):
+        quick().fit(DATA.train)
+
+
+def test_members_named_by_a_text_stop_early():
+    ranker = Blend(members="regression", folds=None).fit(DATA.train, valid=DATA.valid)
+    assert ranker.members_[0].options_["early_stopping_rounds"] == PATIENCE
+    assert ranker.members_[0].n_rounds_ < 1000
+    assert Blend().members == "mcrank,ordinal,lambdamart,ranksvm"
 
 
 def test_all_thread_counts_give_the_same_model():
@@ -244,13 +267,14 @@ class TestStopping:
         assert ranker.members_[0].n_rounds_ == 3
         assert ranker.n_rounds_ == 2
 
-    def test_ctrl_c_keeps_the_members_trained(self):
+    @pytest.mark.parametrize("folds", [None, 2])
+    def test_ctrl_c_keeps_the_members_trained(self, folds):
         def press(event):
-            if event.rounds == 11:  # the path of RankSVM
+            if event.rounds == 11 and event.round == 3:  # the path of RankSVM
                 raise KeyboardInterrupt
 
         with pytest.warns(UserWarning, match="was interrupted") as caught:
-            ranker = quick().fit(DATA.train, valid=DATA.valid, callback=press)
+            ranker = quick(folds=folds).fit(DATA.train, valid=DATA.valid, callback=press)
         said = [str(warning.message).split(";")[0] for warning in caught]
         assert said == ["RankSVM was interrupted", "Blend was interrupted"]
         assert ranker.interrupted_

@@ -101,6 +101,8 @@ def test_all_rows_are_no_sample(kind):
     ranker, own = KINDS[kind]
     data = noisy(300)
     options = {"n_estimators": 3, "num_leaves": 5, "n_jobs": 1, **own}
+    if kind == "newton":
+        options["init"] = "zero"  # the bounds below are those of curvatures near 1/4
     plain = ranker(**options).fit(data).predict(data)
     early = ranker(goss=True, **options).fit(data).predict(data)  # rounds that see all rows
     assert np.allclose(early, plain, atol=2e-3 if kind == "newton" else 1e-6)

@@ -18,9 +18,8 @@ def test_leaves_of_one_binary_feature_by_hand():
     """Spec 2.7 (e): J = 2, one binary feature, three classes, one round."""
     X = np.array([[0.0]] * 5 + [[1.0]] * 5)
     y = np.array([0, 0, 0, 1, 2, 0, 1, 1, 2, 2])
-    ranker = McRank(n_estimators=1, num_leaves=2, learning_rate=0.3, min_samples_leaf=1).fit(
-        X, y, qid=[1] * 10
-    )
+    ranker = McRank(n_estimators=1, num_leaves=2, learning_rate=0.3, min_samples_leaf=1, init="zero")
+    ranker.fit(X, y, qid=[1] * 10)
     # All probabilities are 1/3: Σr = (rows of the class) - 5/3 and Σp(1-p) = 5 * 2/9 in both leaves.
     left, right = np.array([3, 1, 1]), np.array([1, 2, 2])
     for x, counts in ((0.0, left), (1.0, right)):

@@ -32,7 +32,7 @@ WEIGHTS = {
 @pytest.mark.parametrize("sequential", [False, True])
 def test_classification(sequential, weight, split):
     X, y, qid, ours, theirs = case(11)
-    ranker = McRank(sequential=sequential, split=split, **ours).fit(X, y, qid=qid, weight=weight)
+    ranker = McRank(init="zero", sequential=sequential, split=split, **ours).fit(X, y, qid=qid, weight=weight)
     scores = naive.classification(
         X, y, 4, ROUNDS, sequential=sequential, newton=split == "newton", weight=weight, **theirs
     )
@@ -49,7 +49,7 @@ def test_refreshing_probabilities_changes_the_model():
 def test_two_classes_need_one_tree(split):
     """Spec 2.7 (a): the one-tree form is two-tree Jacobi boosting."""
     X, y, qid, ours, theirs = case(12, n_grades=2)
-    ranker = McRank(split=split, **ours).fit(X, y, qid=qid)
+    ranker = McRank(init="zero", split=split, **ours).fit(X, y, qid=qid)
     assert ranker.forest_.n_trees == ROUNDS
     scores = naive.classification(X, y, 2, ROUNDS, newton=split == "newton", **theirs)
     assert np.abs(ranker.predict_proba(X).T - softmax(scores)).max() < 1e-6
@@ -59,7 +59,7 @@ def test_two_classes_need_one_tree(split):
 
 def test_two_classes_refreshed_inside_the_round_need_two():
     X, y, qid, ours, theirs = case(12, n_grades=2)
-    ranker = McRank(sequential=True, **ours).fit(X, y, qid=qid)
+    ranker = McRank(init="zero", sequential=True, **ours).fit(X, y, qid=qid)
     assert ranker.forest_.n_trees == 2 * ROUNDS
     scores = naive.classification(X, y, 2, ROUNDS, sequential=True, **theirs)
     assert np.abs(ranker.predict_proba(X).T - softmax(scores)).max() < 1e-6

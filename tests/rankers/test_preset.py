@@ -41,7 +41,9 @@ def test_options_beside_it_win_however_they_come(kind, monkeypatch):
 def test_the_file_has_the_options_not_the_word():
     data = noisy(100)
     one = mcrank.McRank(preset="paper", n_estimators=2).fit(data)
-    other = mcrank.McRank(n_estimators=2, **{n: v for n, v in PAPER.items() if n != "n_estimators"}).fit(data)
+    paper = mcrank.McRank.presets["paper"] | {"n_estimators": 2}
+    other = mcrank.McRank(**paper).fit(data)
+    assert (paper["init"], paper["calibrate"]) == ("zero", False)
     assert to_bytes(one) == to_bytes(other)
     assert "preset" not in one.options_
 

@@ -41,7 +41,7 @@ def settings(case):
 def test_class_probabilities(case):
     X, y, qid, unseen = split_rows(case)
     ours, theirs = settings(case)
-    ranker = McRank(**ours).fit(X, y, qid=qid)
+    ranker = McRank(init="zero", **ours).fit(X, y, qid=qid)
     twin = GradientBoostingClassifier(init="zero", **theirs).fit(X, y)
     assert np.array_equal(ranker.grades_, twin.classes_)
     assert np.abs(ranker.predict_proba(X) - twin.predict_proba(X)).max() < 1e-5
@@ -55,7 +55,7 @@ def test_class_probabilities_by_round():
     twin = GradientBoostingClassifier(init="zero", **theirs).fit(X, y)
     for rounds, wanted in enumerate(twin.staged_predict_proba(X), start=1):
         if rounds in (1, 2, 10, 100):
-            ranker = McRank(**(ours | {"n_estimators": rounds})).fit(X, y, qid=qid)
+            ranker = McRank(init="zero", **(ours | {"n_estimators": rounds})).fit(X, y, qid=qid)
             assert np.abs(ranker.predict_proba(X) - wanted).max() < 1e-7
 
 
@@ -98,5 +98,5 @@ def test_weighted_regression_and_classification():
     twin.fit(X, 2**y - 1 - start, sample_weight=weight)
     assert np.abs(ranker.predict(X) - start - twin.predict(X)).max() < 1e-5
     classes = GradientBoostingClassifier(init="zero", **theirs).fit(X, y, sample_weight=weight)
-    ranker = McRank(**ours).fit(X, y, qid=qid, weight=weight)
+    ranker = McRank(init="zero", **ours).fit(X, y, qid=qid, weight=weight)
     assert np.abs(ranker.predict_proba(X) - classes.predict_proba(X)).max() < 1e-5

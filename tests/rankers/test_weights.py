@@ -87,11 +87,11 @@ def test_query_weights_act_in_the_validation_mean():
     X, y, qid = case("mcrank")
     query_weight = np.where(np.arange(24) < 4, 5.0, 0.25)
     valid = Dataset(X, y, qid, query_weight=query_weight)
-    ranker = McRank(**QUICK).fit(
+    ranker = McRank(calibrate=False, **QUICK).fit(
         X[:, ::-1], y, qid=qid, valid=Dataset(X[:, ::-1], y, qid, query_weight=query_weight)
     )
     assert len(ranker.history_["ndcg@10"]) == 10
-    last = McRank(**QUICK).fit(X, y, qid=qid, valid=valid)
+    last = McRank(calibrate=False, **QUICK).fit(X, y, qid=qid, valid=valid)
     per_query = NDCG(k=10).on(valid).per_query(last.predict(X))
     assert max(last.history_["ndcg@10"]) == pytest.approx(
         np.average(per_query, weights=query_weight), abs=1e-12

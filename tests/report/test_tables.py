@@ -148,7 +148,8 @@ def test_a_flip_is_explained():
 def test_calibration_of_known_probabilities(comparison):
     found = comparison.calibrations
     assert set(found) == {"mcrank", "ordinal"}
-    for key, (reliable, by_position) in found.items():
+    for key, (grades, by_position) in found.items():
+        reliable = grades.reliability
         assert reliable.error == pytest.approx(np.mean([grade.error for grade in reliable.grades]))
         for column, grade in enumerate(reliable.grades):
             assert grade.counts.sum() == len(comparison.grades)

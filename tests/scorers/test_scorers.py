@@ -51,7 +51,7 @@ def test_threads_and_company_change_nothing(fitted):
 def test_state_is_options_scorer_and_head(fitted):
     _, ranker = fitted
     meta, arrays = ranker.state()
-    for name, array in ranker.scorer_.to_arrays().items():
+    for name, array in getattr(ranker, "learned_", ranker.scorer_).to_arrays().items():
         np.testing.assert_array_equal(arrays[name], array)
     again = type(ranker).from_state(json.loads(json.dumps(meta)), arrays)
     np.testing.assert_array_equal(again.predict(TEST), ranker.predict(TEST))

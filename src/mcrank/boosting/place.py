@@ -27,6 +27,9 @@ class Keeper(Protocol):
     def round(self, number: int, trees: Round, measured: dict[str, float]) -> None:
         """Take a round, new or there from the start, and what was measured after it."""
 
+    def finish(self, found: dict[str, Any]) -> None:
+        """Take what was found on validation data when all rounds were done."""
+
 
 @dataclass(frozen=True, eq=False)
 class Place:

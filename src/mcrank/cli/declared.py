@@ -65,7 +65,9 @@ class DeclaredCommand(click.Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the command's own parameters and those of the class."""
         chosen = ctx.meta.get(CHOSEN)
-        return [*super().get_params(ctx), *(declared_params(chosen) if chosen is not None else [])]
+        declared = [] if chosen is None else list(declared_params(chosen))
+        taken = {flag for param in declared for flag in param.opts}  # what a class declares, it means
+        return [*(p for p in super().get_params(ctx) if taken.isdisjoint(p.opts)), *declared]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the command's options, and those of the class in a section of their own."""

@@ -24,6 +24,12 @@ from mcrank.errors import MeasureError
 )  # fmt: skip
 @click.option("-q", "--per-query", is_flag=True, help="Also print the value of every query.")
 @click.option("--band", is_flag=True, help="Also print each mean under the worst and the best order of ties.")
+@click.option(
+    "--calibration",
+    is_flag=True,
+    help="Also tell how right probabilities of grades are; SCORES is a model with probabilities, or what "
+    "predict --proba wrote.",
+)
 @rows_options
 @jobs_option()
 @json_option
@@ -33,6 +39,7 @@ def command(
     measures: tuple[str, ...],
     per_query: bool,
     band: bool,
+    calibration: bool,
     complete: bool,
     judged_only: bool,
     n_jobs: int | None,
@@ -47,19 +54,21 @@ def command(
 
     for measure in measures:
         if prints_alone(measure):
-            if len(measures) > 1 or band or as_json:
+            if len(measures) > 1 or band or calibration or as_json:
                 raise MeasureError(
-                    f"{measure} has a form of its own: ask for it alone, without --band or --json."
+                    f"{measure} has a form of its own: ask for it alone, without --band, --calibration or "
+                    "--json."
                 )
             print_alone(measure, data, scores, per_query, {"complete": complete, "judged_only": judged_only})
             return
     wanted = [parse_measure(measure) for measure in measures]
 
-    from mcrank.cli.files import read_grades, read_scores_for, with_line
+    from mcrank.cli.files import read_calibration, read_grades, read_scores_for, with_line
     from mcrank.metrics.evaluate import evaluate
 
-    file, grades = read_grades(data, n_jobs)
-    values = read_scores_for(scores, grades)
+    found = read_calibration(scores, data, n_jobs) if calibration else None
+    file, grades = read_grades(data, n_jobs) if found is None else (data, found.rows)
+    values = read_scores_for(scores, grades) if found is None else found.scores
     options: dict[str, Any] = {
         "band": band,
         "complete": complete,
@@ -68,9 +77,12 @@ def command(
     }
     result = with_line(file, lambda: evaluate(values, grades, wanted, **options))
     if as_json:
-        print_json(result.to_dict(per_query=per_query))
+        told = {} if found is None else {"calibration": found.calibration.to_dict()}
+        print_json(result.to_dict(per_query=per_query) | told)
         return
     echo(str(result))
+    if found is not None:
+        echo(f"\n{found.calibration}")
     if per_query:
         echo("\n" + result.per_query_table())
 

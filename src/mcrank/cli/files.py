@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from mcrank.arrays import FloatArray
 from mcrank.cli.cache import read_telling, reading
 from mcrank.cli.inputs import STANDARD, as_called, local_file
 from mcrank.data.dataset import Dataset
@@ -14,7 +17,11 @@ from mcrank.data.scan import scan
 from mcrank.data.sources import open_text
 from mcrank.data.table_files import table_format
 from mcrank.data.trec import PREFERENCES, Qrels, Run
-from mcrank.errors import DataError, McrankError
+from mcrank.errors import DataError, McrankError, OptionError
+from mcrank.experiments.foreign import is_model
+
+if TYPE_CHECKING:
+    from mcrank.metrics.calibration import GradeCalibration
 
 
 def read_grades(path: str, n_jobs: int | None = None) -> tuple[str, Dataset | Grades | Qrels]:
@@ -77,6 +84,45 @@ def read_scores_for(path: str, data: Dataset | Grades | Qrels) -> Any:
     from mcrank.data.scores import read_scores
 
     return read_scores(path, len(data))
+
+
+class Calibrated(NamedTuple):
+    """Rows with their scores, and how right the probabilities are that these come from."""
+
+    rows: Dataset
+    scores: FloatArray
+    calibration: GradeCalibration
+
+
+def read_calibration(path: str, data: str, n_jobs: int | None) -> Calibrated:
+    """Take probabilities of grades from a model, or from what ``mcrank predict --proba`` wrote."""
+    from mcrank.cli.train import read_alike
+    from mcrank.data.scores import read_probabilities
+    from mcrank.metrics.calibration import calibration
+    from mcrank.models.file import load
+
+    if looks_like_qrels(local_file(data, table=True)):
+        raise DataError("--calibration needs rows with grades; TREC qrels have no rows for probabilities.")
+    file = local_file(path)
+    if is_model(file):
+        ranker = load(file)
+        if not hasattr(ranker, "predict_proba"):
+            raise OptionError(f"--calibration needs a ranker with probabilities; {ranker.name} has none.")
+        if n_jobs is not None:
+            ranker.set_params(n_jobs=n_jobs)
+        rows = read_alike(data, ranker, "error", n_jobs)
+        return Calibrated(rows, ranker.predict(rows), ranker.calibration(rows))
+    rows = read_telling(local_file(data, table=True), n_jobs=n_jobs)
+    probabilities, true = read_probabilities(file, rows.n_rows), rows.to_caller(rows.y)
+    grades = np.unique(true)
+    if len(grades) != probabilities.shape[1]:
+        grades = np.arange(float(probabilities.shape[1]))  # not all of them need be there
+    if not np.isin(true, grades).all():
+        raise DataError(
+            f"{path} has probabilities of {len(grades)} grades, and the data has others; give the model "
+            "instead, which knows its grades."
+        )
+    return Calibrated(rows, probabilities @ grades, calibration(probabilities, grades, true))
 
 
 def with_line(path: str, work: Callable[[], Any]) -> Any:

@@ -66,6 +66,12 @@ if TYPE_CHECKING:
     help="Boosted trees only: read the data into scratch files on disk (TMPDIR) and train from there with "
     "this much memory, such as 8GB. The model is the same.",
 )
+@click.option(
+    "--folds",
+    type=click.IntRange(2, 1000),
+    help="Cross-fitting: fit on all but one of so many parts of the queries in turn, keep the round that is "
+    "best on all held-out queries, average the fits; queries of --valid take part.",
+)
 @cluster_options(training=True)
 @unjudged_option
 @json_option
@@ -83,6 +89,7 @@ def command(
     memory: str | None,
     unjudged: Unjudged,
     as_json: bool,
+    folds: int | None = None,
     **declared: Any,
 ) -> None:
     """Train a ranker on DATA (LETOR text with qid, a table file, or bins kept by `mcrank bin`; - is standard
@@ -129,7 +136,9 @@ def command(
     begin["init_model"] = None if init_model is None else local_file(init_model)
     start = time.perf_counter()
     with TrainingProgress(ranker) as rounds:
-        trained = untrained.fit(train_data, valid=valid_data, callback=rounds, memory=most, **begin, **place)
+        trained = untrained.fit(
+            train_data, valid=valid_data, callback=rounds, memory=most, folds=folds, **begin, **place
+        )
     seconds = time.perf_counter() - start
     if out == STANDARD:
         write_all(to_bytes(trained))
@@ -144,7 +153,11 @@ def command(
         "queries": trained.provenance_["data"]["queries"],
         "rounds": trained.n_rounds_,
         "best round": best,
-        **({f"valid {measure}": watched[best - 1]} if 0 < best <= len(watched) else {}),
+        **(
+            {f"{'valid' if folds is None else 'held-out'} {measure}": watched[best - 1]}
+            if 0 < best <= len(watched)
+            else {}
+        ),
         "seconds": round(seconds, 2),
     }
     if as_json:

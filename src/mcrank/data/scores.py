@@ -49,6 +49,39 @@ def read_scores(path: str | os.PathLike[str], rows: int | None = None) -> FloatA
     return scores
 
 
+def read_probabilities(path: str | os.PathLike[str], rows: int) -> FloatArray:
+    """Read a file of probabilities, as ``mcrank predict --proba`` writes it: a line a row, a number a grade,
+    lowest grade first; each line adds up to 1.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from mcrank.data.scores import read_probabilities
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "proba.txt")
+    >>> _ = path.write_text("0.5\\t0.5\\n0.25\\t0.75\\n")
+    >>> read_probabilities(path, rows=2).tolist()
+    [[0.5, 0.5], [0.25, 0.75]]
+    """
+    where = Path(path)
+    with open_text(where) as text:
+        lines = text.read().rstrip("\n \t").split("\n")
+    found = []
+    for at, line in enumerate(lines, start=1):
+        row = [_score(word, f"{where}, line {at}") for word in line.split()]
+        found.append(row)
+        if len(row) != len(found[0]) or len(row) < 2:
+            raise DataError(
+                f"{where}, line {at} has {len(row)} numbers; it must have a probability for each grade."
+            )
+        if min(row) < 0 or abs(sum(row) - 1) > 1e-3:
+            raise DataError(
+                f"{where}, line {at} is no distribution: it has {min(row):g} and adds up to {sum(row):g}."
+            )
+    if len(found) != rows:
+        raise DataError(f"{where} has {len(found)} lines for {rows} rows; it must have one line per row.")
+    return np.array(found)
+
+
 def _quickly(lines: list[str]) -> FloatArray | None:
     """Convert good lines at once; None when some line needs a word said about it, or a closer look."""
     try:

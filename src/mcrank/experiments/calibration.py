@@ -1,7 +1,4 @@
-"""Are predicted grade probabilities right? Reliability of each grade, and expected relevance by position.
-
-A ranker that says "grade 2 with probability 0.3" is reliable when about 30% of such rows have grade 2.
-"""
+"""Are the probabilities of compared systems right? By grade, and by position of their rankings."""
 
 from __future__ import annotations
 
@@ -9,85 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from mcrank.arrays import FloatArray, IntArray
+from mcrank.metrics.calibration import GradeCalibration, calibration
 
 if TYPE_CHECKING:
     from mcrank.experiments.comparison import Comparison
-
-
-@dataclass(frozen=True, eq=False)
-class GradeReliability:
-    """One grade: mean predicted probability and observed share in each bin of probability that has rows."""
-
-    grade: float
-    predicted: FloatArray
-    observed: FloatArray
-    counts: IntArray
-    error: float
-
-
-@dataclass(frozen=True, eq=False)
-class Reliability:
-    """Every grade, and the expected calibration error: the mean of the grades' own.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mcrank.experiments.calibration import reliability
-    >>> sure = np.array([[1.0, 0.0], [0.0, 1.0]])
-    >>> reliability(sure, np.array([0.0, 1.0]), np.array([0.0, 1.0])).error
-    0.0
-    """
-
-    grades: tuple[GradeReliability, ...]
-    error: float
-
-
-def reliability(
-    probabilities: npt.NDArray[np.floating], columns: FloatArray, grades: FloatArray, bins: int = 10
-) -> Reliability:
-    """Compare predicted probabilities with what was observed.
-
-    Parameters
-    ----------
-    probabilities : ndarray of shape (rows, grades)
-        Predicted probability of each grade.
-    columns : ndarray of shape (grades,)
-        Grade each column stands for.
-    grades : ndarray of shape (rows,)
-        True grades.
-    bins : int
-        Bins of equal width between 0 and 1.
-
-    Returns
-    -------
-    Reliability
-        For each grade, bins with their mean prediction and observed share; its error is the mean of
-        ``|observed - predicted|`` over the bins, weighted by their rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mcrank.experiments.calibration import reliability
-    >>> always = np.tile([0.5, 0.5], (4, 1))
-    >>> found = reliability(always, np.array([0.0, 1.0]), np.array([0.0, 1.0, 1.0, 1.0]))
-    >>> found.error, found.grades[1].observed.tolist()
-    (0.25, [0.75])
-    """
-    found = []
-    for column, grade in enumerate(columns.tolist()):
-        predicted = probabilities[:, column].astype(np.float64)
-        place = np.minimum((predicted * bins).astype(np.int64), bins - 1)
-        counts = np.bincount(place, minlength=bins)
-        used = counts > 0
-        rows = counts[used]
-        mean = np.bincount(place, weights=predicted, minlength=bins)[used] / rows
-        hits = np.bincount(place, weights=(grades == grade).astype(np.float64), minlength=bins)[used] / rows
-        error = float((rows * np.abs(hits - mean)).sum() / max(len(predicted), 1))
-        found.append(GradeReliability(grade, mean, hits, rows, error))
-    return Reliability(tuple(found), float(np.mean([grade.error for grade in found])))
 
 
 def positions(scores: FloatArray, offsets: IntArray) -> IntArray:
@@ -143,7 +67,7 @@ def relevance_by_position(
 class Calibration(NamedTuple):
     """How right the probabilities of one system are: by grade, and by position of its ranking."""
 
-    reliability: Reliability
+    grades: GradeCalibration
     by_position: ByPosition
 
 
@@ -154,7 +78,7 @@ def calibrations(comparison: Comparison) -> dict[str, Calibration]:
         expected = probabilities.astype(np.float64) @ comparison.levels
         scores = comparison.scores[comparison.place(key)]
         found[key] = Calibration(
-            reliability(probabilities, comparison.levels, comparison.grades),
+            calibration(probabilities, comparison.levels, comparison.grades),
             relevance_by_position(expected, comparison.grades, scores, comparison.offsets),
         )
     return found

@@ -23,6 +23,7 @@ from mcrank.export.target import SCORERS, Consumed, ConsumerMissing, Exportable,
 from mcrank.options import option
 from mcrank.scorers.blend import FARTHEST
 from mcrank.scorers.forest.forest import Forest
+from mcrank.scorers.heads import STEP
 
 _DECLARATIONS = """/*
  * A model of mcrank @VERSION@ (ranker @RANKER@, SHA-256 of the model file @FINGERPRINT@).
@@ -179,6 +180,7 @@ class C(Target):
             "@ABOUT_GRADES@": _ABOUT_GRADES if grades else "",
             "@DECLARE_GRADES@": _DECLARE_GRADES if grades else "",
             "@BYTES@": max(stack_bytes(p, f, rows) for p, f in zip(parts, folded, strict=True)),
+            "@STEP@": STEP,
             "@VERSION@": model.version,
             "@RANKER@": model.ranker,
             "@FINGERPRINT@": model.fingerprint,

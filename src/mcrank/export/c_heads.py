@@ -21,7 +21,7 @@ static void softmax(const double *raw, int n, double *p)
     for (k = 0; k < n; k++) p[k] /= total;
 }
 """
-# Isotonic regression by the min-max formula, as in mcrank: boundaries are learned apart and may cross.
+# Isotonic regression by the min-max formula, and steps, as in mcrank: boundaries learned apart may cross.
 FALLING = """
 static void falling(double *v, int n)
 {
@@ -39,7 +39,7 @@ static void falling(double *v, int n)
             }
             least = most < least ? most : least;
         }
-        made[k] = k > 0 && made[k - 1] < least ? made[k - 1] : least;
+        made[k] = k > 0 && @STEP@ * made[k - 1] < least ? @STEP@ * made[k - 1] : least;
     }
     for (k = 0; k < n; k++) v[k] = made[k];
 }

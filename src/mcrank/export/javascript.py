@@ -18,6 +18,7 @@ from mcrank.export.parts import parts_of
 from mcrank.export.target import SCORERS, Consumed, ConsumerMissing, Exportable, Target
 from mcrank.export.templates import filled
 from mcrank.options import option
+from mcrank.scorers.heads import STEP
 
 _CODE = """// A model of mcrank @VERSION@ (ranker @RANKER@).
 //
@@ -171,7 +172,7 @@ function probabilitiesOf(head, outputs) {
   return powers.map((power) => power / total);
 }
 
-// The nearest values that do not rise: boundaries are learned apart and may cross.
+// The nearest values that do not rise, and steps between them: boundaries are learned apart and may cross.
 function falling(values) {
   const n = values.length;
   if (n === 1) return values;
@@ -179,7 +180,7 @@ function falling(values) {
   for (const v of values) sums.push(sums[sums.length - 1] + v);
   const made = [];
   for (let k = 0; k < n; k++) {
-    let least = k > 0 ? made[k - 1] : 1;
+    let least = k > 0 ? @STEP@ * made[k - 1] : 1;
     for (let i = 0; i <= k; i++) {
       let most = 0;
       for (let j = k; j < n; j++) most = Math.max(most, (sums[j + 1] - sums[i]) / (j + 1 - i));
@@ -248,6 +249,7 @@ class JavaScript(Target):
         """Return the source."""
         exports = "export { %s };" if self.module == "es" else "module.exports = { %s };"
         words = {
+            "STEP": STEP,
             "VERSION": model.version,
             "RANKER": model.ranker,
             "OUTPUTS": model.scorer.n_outputs,

@@ -15,7 +15,7 @@ from mcrank.losses.abc import class_scores
 from mcrank.scorers.base import Scorer
 from mcrank.scorers.blend import FARTHEST, WeightedSum
 from mcrank.scorers.forest.forest import NODE_DTYPES, Forest, ForestBuilder
-from mcrank.scorers.heads import LARGEST_LOG, Head
+from mcrank.scorers.heads import LARGEST_LOG, STEP, Head
 from mcrank.scorers.linear import Linear
 from mcrank.scorers.net import Net
 from mcrank.scorers.scaling import Scaling
@@ -138,7 +138,7 @@ def _add_softmax(graph: Graph, head: Head, raw: str) -> str:
 
 
 def _add_falling(graph: Graph, above: str, n: int) -> str:
-    """Isotonic regression of each row, by the formula of `mcrank.scorers.heads.falling`."""
+    """Isotonic regression of each row, and steps, as `mcrank.scorers.heads.Head.proba` has them."""
     if n == 1:
         return above
     mean = np.zeros((n, n, n))  # of what, first entry, last entry
@@ -154,6 +154,7 @@ def _add_falling(graph: Graph, above: str, n: int) -> str:
         entry = graph.reduce("ReduceMin", graph.reduce("ReduceMax", around, 2), 1)
         lowest = graph.add("Min", lowest, graph.add("Max", entry, graph.constant(0.0)))
         entries.append(graph.add("Unsqueeze", lowest, graph.numbers(1)))
+        lowest = graph.add("Mul", lowest, graph.constant(STEP))
     return graph.add("Concat", *entries, axis=1)
 
 

@@ -17,6 +17,7 @@ from mcrank.export.arrays import part_arrays
 from mcrank.export.parts import parts_of
 from mcrank.export.target import SCORERS, Consumed, Exportable, Target
 from mcrank.export.templates import filled
+from mcrank.scorers.heads import STEP
 
 _CODE = '''"""A model of mcrank @VERSION@ (ranker @RANKER@).
 
@@ -192,7 +193,7 @@ def _probabilities(head, outputs):
 
 
 def _falling(values):
-    """Return the nearest values that do not rise: boundaries are learned apart and may cross."""
+    """Return the nearest values that fall, by steps: boundaries are learned apart and may cross."""
     n, sums = len(values), [0.0]
     if n == 1:
         return values
@@ -201,7 +202,7 @@ def _falling(values):
     made = []
     for k in range(n):
         largest = [max((sums[j + 1] - sums[i]) / (j + 1 - i) for j in range(k, n)) for i in range(k + 1)]
-        made.append(min(max(min(largest), 0.0), *made[-1:], 1.0))
+        made.append(min(max(min(largest), 0.0), *(@STEP@ * m for m in made[-1:]), 1.0))
     return made
 
 
@@ -241,6 +242,7 @@ class Python(Target):
     def content(self, model: Exportable) -> bytes:
         """Return the source."""
         words = {
+            "STEP": STEP,
             "VERSION": model.version,
             "RANKER": model.ranker,
             "OUTPUTS": model.scorer.n_outputs,

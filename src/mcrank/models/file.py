@@ -14,16 +14,24 @@ if TYPE_CHECKING:
 
     from mcrank.data.dataset import Dataset
     from mcrank.data.scan import Scan
+    from mcrank.metrics.calibration import GradeCalibration
     from mcrank.rankers.base import Ranker
 
     class LoadedRanker(Ranker):
         """A ranker of a class that only its file knows: type checkers let it be asked for probabilities."""
 
-        def predict(self, X: Dataset | Scan | npt.ArrayLike, relevance: Any = "grade") -> FloatArray:
+        def predict(
+            self, X: Dataset | Scan | npt.ArrayLike, relevance: Any = "grade", *, rounds: int | None = None
+        ) -> FloatArray:
             """Return one score per row; ``relevance`` is for rankers with probabilities."""
 
-        def predict_proba(self, X: Dataset | Scan | npt.ArrayLike) -> FloatArray:
+        def predict_proba(
+            self, X: Dataset | Scan | npt.ArrayLike, *, rounds: int | None = None
+        ) -> FloatArray:
             """Return the probability of each grade; rankers without probabilities have no such method."""
+
+        def calibration(self, X: Dataset | npt.ArrayLike) -> GradeCalibration:
+            """Tell how right those probabilities are."""
 
 
 R = TypeVar("R", bound="Ranker")

@@ -16,7 +16,7 @@ from mcrank.metrics.prepared import PreparedMeasure
 from mcrank.options import Options, option
 from mcrank.ranges import ROUNDS, OneOf
 from mcrank.rankers.base import Card, Trained, stopping_option
-from mcrank.rankers.linear import LinearRanker
+from mcrank.rankers.linear import LinearRanker, scaling_of
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.linear import Linear
 from mcrank.scorers.scaling import SCALINGS, Scaling
@@ -96,7 +96,7 @@ class AdaRank(LinearRanker):
     early_stopping_rounds: int | None = stopping_option()
 
     def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
-        scaling = Scaling.fit(data.X, options["scaling"])
+        scaling = scaling_of(data, options)
         kept = np.zeros(data.n_features)
         rounds = Rounds(
             valid, options["measure"], options["n_estimators"], callback, options["early_stopping_rounds"]

@@ -115,6 +115,9 @@ class Ranker(Explainable):
         Rounds trained.
     history_ : dict of list
         Value of each measure on the validation data after each round.
+    oof_scores_ : ndarray of shape (rows,)
+        Only of a fit with ``folds``: the score of each row (of ``X``, then of ``valid``, in the caller's
+        order) by the fit that has not seen its query. Not in the model file.
     interrupted_ : bool
         Whether Ctrl-C ended training (False in a ranker that was loaded).
     feature_names_ : tuple of str
@@ -179,6 +182,7 @@ class Ranker(Explainable):
         regroup: bool = False,
         journal: str | os.PathLike[str] | None = None,
         resume: bool = False,
+        folds: int | None = None,
     ) -> Self:
         """Train on rows grouped by query.
 
@@ -222,6 +226,11 @@ class Ranker(Explainable):
             With a cluster: keep every round in this file.
         resume : bool
             Go on from what the journal has.
+        folds : int, optional
+            Cross-fitting: cut the queries into so many parts (by their ids), fit on all but one part in turn,
+            keep the round that is best on all held-out queries together, and average the fits into one
+            model. Queries of ``valid`` take part like all others. `oof_scores_` has the scores of all rows
+            by the fit that has not seen them.
 
         Returns
         -------
@@ -229,6 +238,10 @@ class Ranker(Explainable):
             Itself, fitted.
         """
         given = Given(y, qid, weight, query_weight, sample_weight, group, groups)
+        if folds is not None and (cluster is not None or memory is not None or isinstance(X, Scan)):
+            raise OptionError(
+                f"{type(self).__name__}.fit got folds, which is for a Dataset in memory on one machine."
+            )
         if cluster is not None:
             if memory is not None:
                 raise OptionError(f"memory of {type(self).__name__}.fit is for one machine, not a cluster.")
@@ -269,8 +282,11 @@ class Ranker(Explainable):
             callback = Lines(name, options["verbose"], callback)
         # A twin is trained and taken over when it is done, so that a failed fit leaves this ranker as it was.
         twin = type(self)(**self.get_params())
-        trained = twin._fit(data, watched, options, callback)
-        return self._adopt(twin, trained, options, data, provenance(data), beginning)
+        if folds is None:
+            trained, found = twin._fit(data, watched, options, callback), provenance(data)
+        else:
+            trained, found = twin._cross_fit(data, watched, folds, options, callback)
+        return self._adopt(twin, trained, options, data, found, beginning)
 
     def _adopt(
         self,
@@ -298,6 +314,35 @@ class Ranker(Explainable):
         vars(self).update(vars(twin))
         return self
 
+    def _cross_fit(
+        self, data: Dataset, valid: Dataset | None, folds: int, options: Options, callback: Callback
+    ) -> tuple[Trained, dict[str, Any]]:
+        """Fit on parts of the queries in turn; return the mean of the fits, and where it comes from."""
+        from mcrank.rankers.cross_fitting import cross_fit
+
+        return cross_fit(self, data, valid, folds, options, callback)
+
+    def _agreed(self, data: Dataset, options: Options) -> Options:
+        """Return what fits on parts of this data must agree in, so that they have a mean."""
+        return {}
+
+    def _joined(
+        self,
+        twins: list[Self],
+        trained: list[Trained],
+        joined: Trained,
+        data: Dataset,
+        raw: FloatArray,
+        options: Options,
+    ) -> tuple[Trained, FloatArray]:
+        """Return the mean of what was trained on parts, and raw outputs of held-out rows as it has them."""
+        from mcrank.rankers.average import average
+
+        for name, value in vars(twins[0]).items():
+            if name.endswith("_"):
+                setattr(self, name, value)
+        return joined._replace(scorer=average([t.scorer for t in trained], joined.rounds.best_round)), raw
+
     def _beginning(
         self, data: Dataset, options: Options, init_model: Any, init_score: Any, valid_init_score: Any
     ) -> Beginning | None:
@@ -321,15 +366,20 @@ class Ranker(Explainable):
     def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
         """Train; ``options`` are checked, with the measure parsed and ``n_jobs`` a number."""
 
-    def predict(self, X: Dataset | Scan | npt.ArrayLike) -> FloatArray:
+    def predict(self, X: Dataset | Scan | npt.ArrayLike, *, rounds: int | None = None) -> FloatArray:
         """Return one score per row, in the caller's row order; within a query, higher ranks first.
 
-        A `Scan` is read and scored in batches.
+        Parameters
+        ----------
+        X : Dataset, Scan or array-like of shape (rows, features)
+            What to score; a `Scan` is read and scored in batches.
+        rounds : int, optional
+            Rankers of trees only: score with the first so many of the rounds kept.
         """
-        raw = self._raw(X, "predict")
+        raw = self._raw(X, "predict", rounds)
         return self.head_.rank(raw)
 
-    def _raw(self, X: Dataset | Scan | npt.ArrayLike, what: str) -> FloatArray:
+    def _raw(self, X: Dataset | Scan | npt.ArrayLike, what: str, rounds: int | None = None) -> FloatArray:
         """Raw outputs (outputs x rows) in the caller's row order."""
         n_jobs = self._threads()
         if isinstance(X, Scan):
@@ -337,12 +387,19 @@ class Ranker(Explainable):
             X = X.choosing(self.feature_names_) if self._named else X
             if not self.scorer_.by_query:
                 batches = X.to_score(self.n_features_in_, n_jobs)
-                return np.concatenate([self._raw(data, what) for data in batches], axis=1)
+                return np.concatenate([self._raw(data, what, rounds) for data in batches], axis=1)
             X = spilled(X, n_jobs, purpose="score")  # rows of a query may lie in several batches
         features = self._features(X, what)
+        scorer = self.scorer_ if rounds is None else self._first_rounds(rounds, what)
         if not isinstance(X, Dataset):
-            return self.scorer_.raw(features, n_jobs)
-        return X.to_caller(self.scorer_.raw(features, n_jobs, X.offsets).T).T
+            return scorer.raw(features, n_jobs)
+        return X.to_caller(scorer.raw(features, n_jobs, X.offsets).T).T
+
+    def _first_rounds(self, rounds: int, what: str) -> Scorer:
+        """Return the scorer as it was after some rounds, where it is one that grows."""
+        raise OptionError(
+            f"{type(self).__name__}.{what} got rounds, which only rankers of boosted trees keep apart."
+        )
 
     def _threads(self) -> int:
         return self.declared_options["n_jobs"].check(self.n_jobs, type(self).__name__) or available_cores()

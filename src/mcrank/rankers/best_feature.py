@@ -10,10 +10,10 @@ from mcrank.data.dataset import Dataset
 from mcrank.errors import MeasureError
 from mcrank.options import Options, option
 from mcrank.rankers.base import Card, Trained
-from mcrank.rankers.linear import LinearRanker
+from mcrank.rankers.linear import LinearRanker, scaling_of
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.linear import Linear
-from mcrank.scorers.scaling import SCALINGS, Scaling
+from mcrank.scorers.scaling import SCALINGS
 from mcrank.training.one_feature import feature_values
 
 
@@ -49,7 +49,7 @@ class BestFeature(LinearRanker):
 
     def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
         prepared = options["measure"].on(data)
-        scaling = Scaling.fit(data.X, options["scaling"])
+        scaling = scaling_of(data, options)
         weights = np.zeros(data.n_features)
         values = feature_values(data, prepared, scaling, True, options["n_jobs"])
         candidates = np.flatnonzero(scaling.factor > 0.0)

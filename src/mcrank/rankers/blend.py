@@ -4,7 +4,6 @@ nets and McRank-type classifiers.
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -19,20 +18,24 @@ from mcrank.errors import DataError, ModelFileError, OptionError
 from mcrank.options import Options, fitted, option
 from mcrank.ranges import Between
 from mcrank.rankers.base import Card, Ranker, Trained
+from mcrank.rankers.cross_fitting import Pooled
+from mcrank.rankers.provenance import provenance
 from mcrank.rankers.registry import RANKERS, from_bytes, from_file, ranker_class, to_bytes
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.blend import STANDARDS, Member, Standard, WeightedSum
 from mcrank.training.mixing import mixing_weights
 
-DEFAULT = "lambdamart,mcrank,ordinal,regression,ranknet,ranksvm,coordinate-ascent"
+DEFAULT = "mcrank,ordinal,lambdamart,ranksvm"
+PATIENCE = 50  # early_stopping_rounds of members named by a text
 
 
 class Blend(Ranker):
     """Weighted sum of the standardised scores of several rankers.
 
-    With validation data, members are trained on the training data (fitted ones are taken as they are) and
-    weighted on the validation data. Without, the queries are cut into `folds`: for each, members are trained
-    on the others, so that all rows are scored by members that have not seen them, and all members are kept.
+    Members are cross-fitted (``fit(..., folds=)``): their weights are found on the scores of all rows by fits
+    that have not seen them, and queries of validation data take part like others. With ``folds=None``, or
+    where a member is fitted already, members are trained on the training data and weighted on the validation
+    data. Members named by a text stop early.
 
     Attributes
     ----------
@@ -75,8 +78,11 @@ class Blend(Ranker):
         choices=STANDARDS,
         help="scores of each member have variance 1 over all rows, or in each query (which needs a Dataset)",
     )
-    folds: int = option(
-        default=5, low=2, high=1000, help="parts of the queries held out in turn, without validation data"
+    folds: int | None = option(
+        default=4,
+        low=2,
+        high=1000,
+        help="parts of the queries held out in turn; None: members are weighted on validation data",
     )
     random_state: int = option(default=0, low=0, high=2**63 - 1, help="seed of folds, ascent and members")
     members_: list[Ranker] = fitted()
@@ -94,17 +100,26 @@ class Blend(Ranker):
 
     def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
         kinds = [_member(entry, options) for entry in _entries(options["members"])]
-        _check_members(kinds, data, valid)
+        _check_members(kinds, data, valid, options["folds"])
         options["members"] = ",".join(kind.name for kind in kinds)  # what a model file can say
-        held_out = data if valid is None else valid
+        pooled = None
+        if options["folds"] is not None and not any(kind.__sklearn_is_fitted__() for kind in kinds):
+            queries = data.n_queries + (0 if valid is None else valid.n_queries)
+            pooled = Pooled(data, valid, min(options["folds"], queries), "Blend.fit")
+        held_out = pooled.data if pooled is not None else data if valid is None else valid
         rounds = Rounds(held_out, options["measure"], len(kinds) + 1)
         stop = _Stop(callback)
-        trained: list[list[Ranker]] = []
+        trained: list[Ranker] = []
         columns: list[FloatArray] = []
         with rounds.until_interrupted():
             for kind in kinds:
-                rankers, scores = _train(kind, data, valid, options, stop)
-                trained.append(rankers)
+                ranker = stop.fit(kind, data, valid, None if pooled is None else pooled.count)
+                scores = (
+                    held_out.to_grouped(ranker.predict(held_out))
+                    if pooled is None
+                    else pooled.to_grouped(ranker.oof_scores_)
+                )
+                trained.append(ranker)
                 columns.append(scores)
                 rounds.after(scores)
                 if stop.asked:
@@ -115,14 +130,18 @@ class Blend(Ranker):
         scaled = standard.apply(scores_of, held_out.offsets)
         weights = mixing_weights(scaled, held_out, options)
         rounds.after(np.einsum("m,mr->r", weights, scaled))
-        parts = [len(rankers) for rankers in trained[: len(weights)]]
-        self.members_ = [ranker for rankers in trained[: len(weights)] for ranker in rankers]
+        self.members_ = trained[: len(weights)]
         # The last round is the blend itself; those before it are what its members reach alone.
         rounds.best_round = rounds.n_rounds
         own = data.feature_names if data.named else None
         members = tuple(_as_member(ranker, own, to_bytes(ranker)) for ranker in self.members_)
-        weights = np.repeat(weights / parts, parts)
-        return Trained(WeightedSum(members, weights, standard.repeat(parts), data.n_features), rounds)
+        return Trained(WeightedSum(members, weights, standard, data.n_features), rounds)
+
+    def _cross_fit(
+        self, data: Dataset, valid: Dataset | None, folds: int, options: Options, callback: Callback
+    ) -> tuple[Trained, dict[str, Any]]:
+        options["folds"] = self.declared_options["folds"].check(folds, "Blend.fit")
+        return self._fit(data, valid, options, callback), provenance(data)
 
     def _scorer_of(self, arrays: Arrays) -> WeightedSum:
         if not isinstance(self.options_["members"], str):
@@ -172,9 +191,13 @@ class _Stop:
             self.asked = True
         return self.asked
 
-    def fit(self, ranker: Ranker, data: Dataset, valid: Dataset) -> Ranker:
-        """Train a member. One that Ctrl-C has ended keeps its rounds and warns: that ends the blend too."""
-        ranker.fit(data, valid=valid, callback=self)
+    def fit(self, ranker: Ranker, data: Dataset, valid: Dataset | None, folds: int | None) -> Ranker:
+        """Train a member, if it is not fitted. One that Ctrl-C has ended keeps its rounds and warns: that
+        ends the blend too.
+        """
+        if ranker.__sklearn_is_fitted__():
+            return ranker
+        ranker.fit(data, valid=valid, callback=self, folds=folds)
         self.interrupted |= ranker.interrupted_
         self.asked |= self.interrupted
         return ranker
@@ -207,6 +230,7 @@ def _member(entry: Any, options: dict[str, Any]) -> Ranker:
     elif isinstance(entry, str):
         kind = ranker_class(entry)
         common = {name: options[name] for name in ("measure", "n_jobs", "random_state")}
+        common["early_stopping_rounds"] = PATIENCE
         ranker = kind(**{name: value for name, value in common.items() if name in kind.declared_options})
     else:
         raise OptionError(f"members of Blend names the file {os.fspath(entry)!r}, which does not exist.")
@@ -215,7 +239,7 @@ def _member(entry: Any, options: dict[str, Any]) -> Ranker:
     return ranker
 
 
-def _check_members(kinds: list[Ranker], data: Dataset, valid: Dataset | None) -> None:
+def _check_members(kinds: list[Ranker], data: Dataset, valid: Dataset | None, folds: int | None) -> None:
     for kind in kinds:
         if not kind.__sklearn_is_fitted__():
             continue
@@ -231,24 +255,7 @@ def _check_members(kinds: list[Ranker], data: Dataset, valid: Dataset | None) ->
                 f"members of Blend has a {type(kind).__name__} of {kind.n_features_in_} features, the "
                 f"training data {data.n_features}."
             )
+    if valid is None and folds is None:
+        raise OptionError("folds of Blend is None, and there is no valid to weigh members on; give one.")
     if valid is None and data.n_queries < 2:
         raise DataError("The training data of Blend has one query, which cannot be cut in folds; give valid.")
-
-
-def _train(
-    kind: Ranker, data: Dataset, valid: Dataset | None, options: dict[str, Any], stop: _Stop
-) -> tuple[list[Ranker], FloatArray]:
-    """Return one member (or one for each fold) and its scores of held-out rows, in grouped order."""
-    if valid is not None:
-        ranker = kind if kind.__sklearn_is_fitted__() else stop.fit(kind, data, valid)
-        return [ranker], valid.to_grouped(ranker.predict(valid))
-    stream = np.random.default_rng(options["random_state"])
-    fold = stream.permutation(np.arange(data.n_queries) % min(options["folds"], data.n_queries))
-    rankers: list[Ranker] = []
-    scores = np.empty(data.n_rows)
-    for number in range(fold.max() + 1):
-        out = data.select(fold == number)
-        ranker = stop.fit(copy.copy(kind), data.select(fold != number), out)
-        scores[np.repeat(fold == number, data.sizes)] = ranker.predict(out)
-        rankers.append(ranker)
-    return rankers, scores

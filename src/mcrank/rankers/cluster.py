@@ -140,7 +140,8 @@ class Conduct:
                 rounds.tell({})
         else:
             forest = self._forest(opening, whole.features, rounds.best_round)
-        return self.twin._trained(Boosted(forest, opening.bins, rounds), opening.head)
+        trained = self.twin._trained(Boosted(forest, opening.bins, rounds), opening.head)
+        return self.twin._finished(trained, self.journal.closing)
 
     def _forest(self, opening: Opening, features: int, rounds: int) -> Forest:
         entries = self.journal.rounds[:rounds]

@@ -13,10 +13,9 @@ from mcrank.data.dataset import Dataset
 from mcrank.options import Options, option
 from mcrank.ranges import Between, OneOf
 from mcrank.rankers.base import Card, Trained, pairs_option
-from mcrank.rankers.linear import LinearRanker
+from mcrank.rankers.linear import LinearRanker, scaling_of
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.linear import Linear
-from mcrank.scorers.scaling import Scaling
 from mcrank.threads import InOrder
 from mcrank.training.ascent import MOST_PAIRS, ascend, line_search
 
@@ -66,7 +65,7 @@ class CoordinateAscent(LinearRanker):
     max_pairs: int = pairs_option(MOST_PAIRS, "pairs of rows the exact search compares along a line")
 
     def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
-        scaling = Scaling.fit(data.X, options["scaling"])
+        scaling = scaling_of(data, options)
         search = line_search(
             options["measure"], data, options["search"], options["doublings"], options["max_pairs"],
             type(self).__name__,

@@ -27,3 +27,21 @@ def checked_edges(edges: Array, offsets: Array, n_features: int) -> tuple[Featur
     if not (np.diff(edges)[inside] > 0).all():
         raise ModelFileError("bin_edges of a feature must rise.")
     return edges, offsets
+
+
+def all_edges(found: list[tuple[FeatureArray, IntArray]]) -> tuple[FeatureArray, IntArray]:
+    """Return edges of every feature that any of several fits cut at.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.rankers.edges import all_edges
+    >>> edges = [(np.array([1.0, 3.0]), np.array([0, 2])), (np.array([2.0, 3.0]), np.array([0, 2]))]
+    >>> all_edges(edges)[0].tolist()
+    [1.0, 2.0, 3.0]
+    """
+    columns = [
+        np.unique(np.concatenate([edges[offsets[f] : offsets[f + 1]] for edges, offsets in found]))
+        for f in range(len(found[0][1]) - 1)
+    ]
+    return np.concatenate(columns), np.cumsum([0, *map(len, columns)], dtype=np.int64)

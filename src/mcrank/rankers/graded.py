@@ -4,6 +4,8 @@ predicting.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,7 +13,11 @@ from mcrank.arrays import FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.data.scan import Scan
 from mcrank.rankers.base import Ranker
+from mcrank.rankers.inputs import Given, as_dataset
 from mcrank.scorers.heads import Relevance
+
+if TYPE_CHECKING:
+    from mcrank.metrics.calibration import GradeCalibration
 
 
 class GradedRanker(Ranker):
@@ -38,7 +44,9 @@ class GradedRanker(Ranker):
         """Grades seen in training, ascending."""
         return self.grades_
 
-    def predict(self, X: Dataset | Scan | npt.ArrayLike, relevance: Relevance = "grade") -> FloatArray:
+    def predict(
+        self, X: Dataset | Scan | npt.ArrayLike, relevance: Relevance = "grade", *, rounds: int | None = None
+    ) -> FloatArray:
         """Return the Expected Relevance of each row, in the caller's row order.
 
         Parameters
@@ -48,14 +56,58 @@ class GradedRanker(Ranker):
         relevance : {"grade", "gain"} or sequence of numbers
             T of the paper: the grades themselves, 2^grade - 1 (the choice that is optimal for DCG if the
             probabilities are right), or one number per grade of `grades_`, not falling.
+        rounds : int, optional
+            Score with the first so many of the rounds kept.
         """
         self._check_fitted()
         values = self.head_.worth(relevance, f"{type(self).__name__}.predict")
-        return self.head_.expected(self._raw(X, "predict"), values)
+        return self.head_.expected(self._raw(X, "predict", rounds), values)
 
-    def predict_proba(self, X: Dataset | Scan | npt.ArrayLike) -> FloatArray:
+    def predict_proba(self, X: Dataset | Scan | npt.ArrayLike, *, rounds: int | None = None) -> FloatArray:
         """Return the probability of each grade (rows x grades); every row is a distribution over
-        `grades_`.
+        `grades_`. ``rounds`` as in `predict`.
         """
-        raw = self._raw(X, "predict_proba")
+        raw = self._raw(X, "predict_proba", rounds)
         return np.ascontiguousarray(np.transpose(self.head_.proba(raw)))  # type: ignore[arg-type]
+
+    def calibration(
+        self,
+        X: Dataset | npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
+        qid: npt.ArrayLike | None = None,
+    ) -> GradeCalibration:
+        """Tell how right `predict_proba` is on rows with grades, best ones that training has not seen.
+
+        Parameters
+        ----------
+        X : Dataset or array-like of shape (rows, features)
+            A `Dataset`, or a matrix with ``y`` beside it.
+        y : array-like of shape (rows,)
+            Grades, when ``X`` is a matrix.
+        qid : array-like of shape (rows,), optional
+            Query ids; calibration is a matter of rows, so they may be left out.
+
+        Returns
+        -------
+        GradeCalibration
+            Calibration errors, reliability curves with intervals, log loss and Brier score beside those of a
+            constant guess; ``str`` shows them, ``to_dict`` gives JSON.
+
+        Examples
+        --------
+        >>> import mcrank
+        >>> train, valid, test = mcrank.make_artificial(n_train=40, n_valid=20, n_test=20, seed=1)
+        >>> ranker = mcrank.McRank(n_estimators=20, num_leaves=6).fit(train, valid=valid)
+        >>> found = ranker.calibration(test)
+        >>> found.log_loss < found.constant_log_loss, found.top.error < 0.1
+        (True, True)
+        """
+        from mcrank.metrics.calibration import calibration
+
+        self._check_fitted()
+        where = f"{type(self).__name__}.calibration"
+        given, wanted = Given(y, qid), self.feature_names_ if self._named else None
+        if not isinstance(X, Dataset) and not given.names_queries:
+            given = given._replace(qid=np.zeros(len(np.asarray(y)), dtype=np.int64))
+        data = as_dataset(X, given, where, wanted=wanted, texts=self.categories_)
+        return calibration(self.predict_proba(data), self.grades_, data.to_caller(data.y))

@@ -89,7 +89,9 @@ Train with that library and import again, or train a ranker of mcrank.
     def _fit(self, *args: Any) -> NoReturn:
         self.fit()
 
-    def predict(self, X: Dataset | Scan | npt.ArrayLike, relevance: Relevance = "grade") -> FloatArray:
+    def predict(
+        self, X: Dataset | Scan | npt.ArrayLike, relevance: Relevance = "grade", *, rounds: int | None = None
+    ) -> FloatArray:
         """Return one score per row, in the caller's row order; within a query, higher ranks first.
 
         Parameters
@@ -98,12 +100,14 @@ Train with that library and import again, or train a ranker of mcrank.
             What to score.
         relevance : {"grade", "gain"} or sequence of numbers
             What each grade is worth, for models of classes; see `mcrank.McRank.predict`.
+        rounds : int, optional
+            Not for imported models, which need not know their rounds.
         """
         self._check_fitted()
         if self.head_.values is not None:
-            return super().predict(X, relevance)
+            return super().predict(X, relevance, rounds=rounds)
         if isinstance(relevance, str) and relevance == "grade":
-            return self.head_.rank(self._raw(X, "predict"))
+            return self.head_.rank(self._raw(X, "predict", rounds))
         raise OptionError(
             f"relevance of ImportedRanker.predict is for models of classes; this one "
             f"({self.source_.get('objective', 'without an objective')}) has one score, got {relevance!r}."
@@ -114,7 +118,7 @@ Train with that library and import again, or train a ranker of mcrank.
         return np.ascontiguousarray(self._raw(X, "predict_raw").T)
 
     @property
-    def predict_proba(self) -> Callable[[Dataset | Scan | npt.ArrayLike], FloatArray]:
+    def predict_proba(self) -> Callable[..., FloatArray]:
         """Return the probability of each grade (rows x grades); only models of classes have it."""
         if self.__sklearn_is_fitted__() and self.head_.values is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute 'predict_proba'")

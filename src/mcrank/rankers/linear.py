@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mcrank.arrays import Arrays, FloatArray
-from mcrank.options import fitted, option
+from mcrank.data.dataset import Dataset
+from mcrank.options import Options, fitted, option
 from mcrank.ranges import OneOf
 from mcrank.rankers.base import Ranker
 from mcrank.scorers.linear import Linear
@@ -22,10 +23,19 @@ def scaling_option(default: str) -> Any:
     )
 
 
+def scaling_of(data: Dataset, options: Options) -> Scaling:
+    """Return the scaling of the features: that of this data, or what fits on parts of it agreed in."""
+    agreed: Scaling | None = options.get("agreed_scaling")
+    return Scaling.fit(data.X, options["scaling"]) if agreed is None else agreed
+
+
 class WeightedRanker(Ranker):
     """A ranker whose scorer has weights, of scaled features."""
 
     scorer_: Any = fitted()
+
+    def _agreed(self, data: Dataset, options: Options) -> Options:
+        return {"agreed_scaling": Scaling.fit(data.X, options["scaling"])}
 
     @property
     def weights_(self) -> FloatArray:

@@ -7,24 +7,28 @@ probability times T(grade). T is chosen when predicting: the model knows only pr
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from mcrank.arrays import FloatArray, RowArray
+from mcrank.arrays import Arrays, FloatArray, RowArray
 from mcrank.boosting.place import place_of
 from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError, OptionError
 from mcrank.losses.base import Loss
 from mcrank.losses.multiclass import MulticlassLoss
 from mcrank.losses.ordinal import OrdinalLoss
-from mcrank.options import Options, option
+from mcrank.options import Options, fitted, option
 from mcrank.ranges import OneOf
-from mcrank.rankers.base import Card
+from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.graded import GradedRanker
 from mcrank.rankers.presets import PAPER, preset_option
 from mcrank.rankers.trees import TreeRanker
+from mcrank.rounds import Callback
+from mcrank.scorers.correction import Correction, count
+from mcrank.scorers.forest.forest import Forest
 from mcrank.scorers.heads import Head
+from mcrank.training.correcting import fit_correction, harmless
 from mcrank.training.weights import relative_weight
 
 if TYPE_CHECKING:
@@ -33,24 +37,44 @@ if TYPE_CHECKING:
     from mcrank.rankers.stored import Stored
 
 
-class GradeRanker(TreeRanker, GradedRanker):
-    """What both kinds share: grades mapped to classes, a loss over classes, and a head of grades."""
-
-    presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": PAPER | {"init": "zero"}}
-
-    preset: str | None = preset_option()
-    init: str = option(
-        default="zero",
+def _init_option(default: str) -> Any:
+    return option(
+        default=default,
         choices=("zero", "prior"),
         search=OneOf("zero", "prior"),
         help="start from score 0, as the paper, or from the shares of the grades, ahead in early rounds",
     )
+
+
+class GradeRanker(TreeRanker, GradedRanker):
+    """What both kinds share: grades mapped to classes, a loss over classes, and a head of grades.
+
+    Attributes
+    ----------
+    correction_ : Correction or None
+        What ``calibrate`` found on held-out queries: one slope, and a shift for each grade or boundary.
+    learned_ : Forest
+        The trees as boosting left them; `forest_`, which scores, is the same forest corrected.
+    """
+
+    presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": PAPER | {"init": "zero", "calibrate": False}}
+
+    preset: str | None = preset_option()
+    calibrate: bool = option(
+        default=True,
+        tacit=True,
+        help="correct the probabilities of the round that is kept on held-out queries, where there are any",
+    )
+    init: str = _init_option("zero")
     multi_output: str = option(
         default="output",
         choices=("output", "tree"),
         tacit=True,
         help="each output its own tree a round, or one structure for all, by the sum of their gains",
     )
+
+    learned_: Forest = fitted()
+    correction_: Correction | None = fitted()
 
     def _check_together(self, options: Options) -> None:
         super()._check_together(options)
@@ -71,7 +95,9 @@ class GradeRanker(TreeRanker, GradedRanker):
         """Return the kind of head for so many grades."""
 
     def _head(self, data: Dataset, options: Options) -> Head:
-        grades = np.unique(np.concatenate(place_of(options).sums.gather(np.unique(data.y))))
+        grades = options.get("grades")
+        if grades is None:
+            grades = np.unique(np.concatenate(place_of(options).sums.gather(np.unique(data.y))))
         return Head(self._kind(len(grades), options), grades)
 
     def _head_of(self, meta: dict[str, Any]) -> Head:
@@ -89,19 +115,16 @@ class GradeRanker(TreeRanker, GradedRanker):
         return model.head_
 
     def _loss(self, data: Dataset, options: Options) -> Loss | None:
-        grades = self.grades_
-        classes = np.minimum(np.searchsorted(grades, data.y), len(grades) - 1)
-        new = grades[classes] != data.y
-        if new.any():
+        grades, classes = self.grades_, self._codes(data.y)
+        if (classes < 0).any():
             raise DataError(
-                f"y of {type(self).__name__} has grade {data.y[np.argmax(new)]:g}, which the trees it starts "
-                f"from do not know; they have {', '.join(f'{grade:g}' for grade in grades)}."
+                f"y of {type(self).__name__} has grade {data.y[np.argmin(classes)]:g}, which the trees it "
+                f"starts from do not know; they have {', '.join(f'{grade:g}' for grade in grades)}."
             )
         if len(grades) == 1:
             return None
-        loss = self._class_loss(
-            classes.astype(np.int32), len(grades), relative_weight(data, place_of(options).sums), options
-        )
+        weight = relative_weight(data, place_of(options).sums)
+        loss = self._class_loss(classes, len(grades), weight, options)
         if options["init"] == "prior":
             loss.start_from_prior()
         return loss
@@ -111,6 +134,77 @@ class GradeRanker(TreeRanker, GradedRanker):
         self, classes: RowArray, n_classes: int, weight: FloatArray | None, options: Options
     ) -> ClassLoss | AdaptiveLoss:
         """Return the loss on class codes."""
+
+    def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
+        trained = super()._fit(data, valid, options, callback)
+        alone = valid is None or "part" in options  # of one part, all parts together are corrected
+        raw = None if valid is None or alone else trained.scorer.raw(valid.X, options["n_jobs"])
+        return self._correct(trained, raw, data if valid is None else valid, options)
+
+    def _correct(
+        self, trained: Trained, raw: FloatArray | None, held_out: Dataset, options: Options
+    ) -> Trained:
+        """Return what was trained, corrected on raw outputs of held-out rows, if there are any."""
+        beginning = options.get("beginning")
+        # Scores to start from are no part of the model, which could not correct them.
+        alone = beginning is None or beginning.init_score is None
+        self.correction_ = None
+        if raw is not None and options["calibrate"] and alone and count(trained.head):
+            place = place_of(options)
+            weight, sums = relative_weight(held_out, place.valid_sums), place.valid_sums
+            codes = self._codes(held_out.y)
+            found = fit_correction(raw, codes, trained.head, weight, held_out.offsets, sums)
+            prepared = options["measure"].on(held_out)
+            self.correction_ = harmless(found, raw, trained.head, prepared, sums)
+            if place.keeper is not None and self.correction_ is not None:
+                place.keeper.finish(self.correction_.to_json())
+        return trained._replace(scorer=self._corrected(trained.scorer))
+
+    def _finished(self, trained: Trained, found: dict[str, Any] | None) -> Trained:
+        self.head_ = trained.head
+        self.correction_ = Correction.from_json(found, trained.head) if found else None
+        return trained._replace(scorer=self._corrected(trained.scorer))
+
+    def _agreed(self, data: Dataset, options: Options) -> Options:
+        return {"grades": np.unique(data.y)}
+
+    def _joined(
+        self,
+        twins: list[Self],
+        trained: list[Trained],
+        joined: Trained,
+        data: Dataset,
+        raw: FloatArray,
+        options: Options,
+    ) -> tuple[Trained, FloatArray]:
+        joined, raw = super()._joined(twins, trained, joined, data, raw, options)
+        self.head_ = joined.head
+        joined = self._correct(joined, raw, data, options)
+        return joined, raw if self.correction_ is None else self.correction_.applied(raw, joined.head)
+
+    def _codes(self, grades: FloatArray) -> RowArray:
+        """Number of each grade in `grades_`; -1 where it is none of them."""
+        known = self.grades_
+        classes = np.minimum(np.searchsorted(known, grades), len(known) - 1)
+        return np.where(known[classes] == grades, classes, -1).astype(np.int32)
+
+    def _corrected(self, learned: Any) -> Forest:
+        """Keep the forest as it was learned, and return it corrected."""
+        self.learned_ = learned
+        return learned if self.correction_ is None else self.correction_.of(learned, self.head_)
+
+    def _own_state(self) -> tuple[dict[str, Any], Arrays]:
+        meta, arrays = super()._own_state()
+        said = {} if self.correction_ is None else {"correction": self.correction_.to_json()}
+        return meta | said, arrays | self.learned_.to_arrays()
+
+    def _restore(self, meta: dict[str, Any], arrays: Arrays) -> None:
+        super()._restore(meta, arrays)
+        said = meta.get("correction")
+        self.correction_ = None if said is None else Correction.from_json(said, self.head_)
+
+    def _scorer_of(self, arrays: Arrays) -> Forest:
+        return self._corrected(super()._scorer_of(arrays))
 
 
 class McRank(GradeRanker):
@@ -140,6 +234,7 @@ class McRank(GradeRanker):
         "paper": GradeRanker.presets["paper"] | {"sequential": False, "base_class": "none"}
     }
 
+    init: str = _init_option("prior")
     sequential: bool = option(
         default=False, help="refresh probabilities before each class tree, as Algorithm 1 is printed"
     )

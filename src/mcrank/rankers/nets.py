@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from mcrank.arrays import Arrays, IntArray
+from mcrank.arrays import Arrays, FloatArray, IntArray
 from mcrank.data.dataset import Dataset
 from mcrank.errors import OptionError
 from mcrank.losses.lambdas import MOST_PAIRS, LambdaLoss
@@ -20,10 +20,9 @@ from mcrank.metrics.measure import Measure
 from mcrank.options import Options, fitted, option
 from mcrank.ranges import ROUNDS, Between, OneOf
 from mcrank.rankers.base import Card, Trained, pairs_option, stopping_option
-from mcrank.rankers.linear import WeightedRanker, scaling_option
+from mcrank.rankers.linear import WeightedRanker, scaling_of, scaling_option
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.net import ACTIVATIONS, Net, layer_sizes, n_weights
-from mcrank.scorers.scaling import Scaling
 from mcrank.training.descent import OPTIMIZERS, Descent
 from mcrank.training.weights import relative_weight
 
@@ -103,7 +102,7 @@ class NetRanker(WeightedRanker):
 
     def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
         sizes = self._sizes(options, data.n_features)
-        scaling = Scaling.fit(data.X, options["scaling"])
+        scaling = scaling_of(data, options)
         net = Net(sizes, options["activation"], np.zeros(n_weights(sizes)), scaling)
         loss = self._loss(data, options)
         if loss is None:
@@ -153,6 +152,14 @@ class NetRanker(WeightedRanker):
                     kept[-1] = net
             if stop:
                 return
+
+    def _joined(
+        self, twins: list[Self], trained: list[Trained], joined: Trained, data: Dataset, *rest: Any
+    ) -> tuple[Trained, FloatArray]:
+        joined, raw = super()._joined(twins, trained, joined, data, *rest)
+        # Nets side by side are one wider net, and a model file says its own width.
+        rest[-1]["hidden"] = ",".join(map(str, joined.scorer.sizes[1:-1]))  # type: ignore[attr-defined]
+        return joined, raw
 
     def _sizes(self, options: dict[str, Any], n_features: int) -> IntArray:
         return layer_sizes(n_features, options["hidden"], f"hidden of {type(self).__name__}")

@@ -14,7 +14,7 @@ from mcrank.errors import ModelFileError
 from mcrank.options import Options, fitted, option
 from mcrank.ranges import Between, OneOf
 from mcrank.rankers.base import Card, Trained
-from mcrank.rankers.linear import LinearRanker
+from mcrank.rankers.linear import LinearRanker, scaling_of
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.linear import Linear
 from mcrank.scorers.scaling import Scaling
@@ -74,7 +74,7 @@ class RankSVM(LinearRanker):
     C_: float = fitted()
 
     def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
-        scaling = Scaling.fit(data.X, options["scaling"])
+        scaling = scaling_of(data, options)
         paired = PairedRows.of(data, options["pairs"] == "query")
         problem = None if paired is None else Problem(data, scaling, paired)
         path = (options["C"],) if options["C"] is not None else PATH

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -22,6 +22,7 @@ from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError, OptionError
 from mcrank.losses.base import Loss
 from mcrank.options import Option
+from mcrank.rankers.average import fold_of
 from mcrank.rankers.inputs import Given, as_dataset
 from mcrank.rankers.provenance import provenance
 from mcrank.rankers.registry import from_file
@@ -50,6 +51,13 @@ def forest_of(model: Any, where: str) -> Stored:
     return model
 
 
+def learned_forest(model: Stored) -> Forest:
+    """Return the trees of a model as boosting left them, before any correction."""
+    found: Any = getattr(model, "learned_", model.scorer_)
+    forest: Forest = found
+    return forest
+
+
 @dataclass(frozen=True, eq=False)
 class Beginning:
     """What a call of `fit` begins with; ``owner`` is the class that is fitted, for messages.
@@ -62,6 +70,7 @@ class Beginning:
     in_all: bool
     init_score: Any
     valid_init_score: Any
+    part: tuple[int, int] | None = None  # of so many fits of a cross-fitting, which one begins
 
     def forest(self, categories: Categories) -> Forest | None:
         """Trees to go on from, with the codes of these categories: what was unknown to them goes the way of
@@ -69,8 +78,21 @@ class Beginning:
         """
         if self.model is None:
             return None
-        forest: Forest = self.model.scorer_  # type: ignore[assignment]
+        forest = learned_forest(self.model)
+        if self.part is not None:
+            forest = fold_of(forest, *self.part, self.model.best_round_)
         return with_categories(forest, self.model.categories_, categories)
+
+    def check_folds(self, folds: Any) -> None:
+        """Raise `OptionError` where a cross-fitting cannot begin with this."""
+        if self.init_score is not None or self.valid_init_score is not None:
+            raise OptionError(f"{self.owner}.fit got folds and init_score, which do not go together.")
+        told = {} if self.model is None else self.model.provenance_.get("cross_fitting", {})
+        if told.get("folds") != folds:
+            raise OptionError(
+                f"init_model of {self.owner}.fit with folds={folds} must be fitted with as many folds, got "
+                f"{told.get('folds', 'none')}."
+            )
 
     def align(self, data: Dataset) -> Dataset:
         """Return the training data with the columns of the model."""
@@ -100,6 +122,8 @@ class Beginning:
     def on(self, data: Dataset, valid: Dataset | None, loss: Loss) -> Start:
         """Return the start of boosting on this data with this loss."""
         forest, per_round = self.forest(data.categories), loss.trees_per_round
+        if forest is not None and self.part is not None:
+            forest = replace(forest, base=loss.base)  # what the fit on this part began with
         if forest is not None and self.model is not None:
             rounds = self.model.best_round_
             outputs = np.tile(np.arange(per_round), rounds)
@@ -156,8 +180,8 @@ def refitted(ranker: R, X: Any, given: Given, decay: Any, init_score: Any = None
     twin.provenance_ = ranker.provenance_ | {"refit_data": provenance(data)["data"] | {"decay": decay}}
     loss = ranker._loss(data, options)
     if loss is not None:
-        twin.scorer_ = refit_leaves(
-            ranker.scorer_,
+        fresh = refit_leaves(
+            learned_forest(ranker),
             data.X,
             loss,
             lambda task, items: run_all(task, items, n_jobs),
@@ -169,6 +193,7 @@ def refitted(ranker: R, X: Any, given: Given, decay: Any, init_score: Any = None
             sequential=options.get("sequential", False),
             limits=LimitOptions(l1=options["l1"], l2=options["l2"]),
         )
+        twin.scorer_ = twin._corrected(fresh)
     return twin
 
 

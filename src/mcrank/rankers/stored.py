@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 import mcrank
-from mcrank.arrays import Arrays
+from mcrank.arrays import Arrays, FloatArray
 from mcrank.data.alignment import aligned, names_look_made_up
 from mcrank.data.categories import Categories, checked_names
 from mcrank.data.checks import check_names
@@ -53,6 +53,7 @@ class Stored(Optioned, Estimator, ABC):
     n_features_in_: int = fitted()
     categories_: dict[int, tuple[str, ...]] = fitted()
     interrupted_: bool = fitted()
+    oof_scores_: FloatArray = fitted()
     provenance_: dict[str, Any] = fitted()
     options_: dict[str, Any] = fitted()
 

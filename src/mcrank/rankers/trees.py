@@ -1,4 +1,4 @@
-"""Rankers whose scorer is a forest: boosted trees with the options of the engine, or stumps."""
+"""Rankers of boosted trees, with the options of the engine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from mcrank.arrays import Arrays, FeatureArray, IntArray
+from mcrank.arrays import Arrays, FeatureArray, FloatArray, IntArray
 from mcrank.boosting.boost import Boosted, BoostOptions, Validation, boost
 from mcrank.boosting.cuts import BINNINGS
 from mcrank.boosting.limits import LimitOptions
@@ -20,7 +20,7 @@ from mcrank.losses.base import Loss
 from mcrank.losses.quantize import MOST_ROWS
 from mcrank.options import Options, fitted, option
 from mcrank.ranges import ROUNDS, Between, OneOf
-from mcrank.rankers.base import Ranker, Trained, stopping_option
+from mcrank.rankers.base import Trained, stopping_option
 from mcrank.rankers.constraints import (
     SUBSET_OPTIONS,
     categorical_option,
@@ -34,11 +34,11 @@ from mcrank.rankers.constraints import (
     subset_option,
     together,
 )
-from mcrank.rankers.edges import checked_edges
+from mcrank.rankers.edges import all_edges, checked_edges
+from mcrank.rankers.forests import ForestRanker
 from mcrank.rankers.inputs import Given
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.forest.forest import Forest, ForestBuilder
-from mcrank.scorers.forest.sets import checked_sets
 from mcrank.scorers.heads import Head
 from mcrank.sums import count_all
 
@@ -58,26 +58,6 @@ def _limits(options: Options, data: Dataset) -> LimitOptions:
         monotone=orders(options["monotone"], names),
         interaction=together(options["interaction"], names),
     )
-
-
-class ForestRanker(Ranker):
-    """A ranker that scores with a forest; a subclass writes ``_fit``.
-
-    Attributes
-    ----------
-    forest_ : Forest
-        The trees kept.
-    """
-
-    scorer_: Forest = fitted()
-
-    @property
-    def forest_(self) -> Forest:
-        """The trees kept."""
-        return self.scorer_
-
-    def _scorer_of(self, arrays: Arrays) -> Forest:
-        return checked_sets(Forest.from_arrays(arrays), self.categories_, self.feature_names_)
 
 
 class TreeRanker(ForestRanker):
@@ -395,6 +375,18 @@ class TreeRanker(ForestRanker):
             np.zeros(boosted.forest.n_features + 1, dtype=np.int64) if bins is None else bins.offsets
         )
         return Trained(boosted.forest, boosted.rounds, head)
+
+    def _corrected(self, learned: Forest) -> Forest:
+        return learned
+
+    def _finished(self, trained: Trained, found: dict[str, Any] | None) -> Trained:
+        """Return what was trained elsewhere, with what was found when it was done."""
+        return trained
+
+    def _joined(self, twins: list[Self], *rest: Any) -> tuple[Trained, FloatArray]:
+        joined = super()._joined(twins, *rest)
+        self.bin_edges_, self.bin_offsets_ = all_edges([(t.bin_edges_, t.bin_offsets_) for t in twins])
+        return joined
 
     def _own_state(self) -> tuple[dict[str, Any], Arrays]:
         return {}, {"bin_edges": self.bin_edges_, "bin_offsets": self.bin_offsets_}

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mcrank.arrays import FloatArray, IntArray
-from mcrank.experiments.calibration import GradeReliability
 from mcrank.experiments.cutoffs import CUTOFFS
 from mcrank.experiments.names import shortened
+from mcrank.metrics.calibration import GradeReliability
 from mcrank.report.panels import Bars, Columns, Figure, Intervals, Line, Lines, Panel, Shares
 from mcrank.stats.paired import differences
 from mcrank.stats.two import known_to_all
@@ -202,15 +202,15 @@ def reliability_figure(comparison: Comparison) -> Figure:
     """Reliability diagrams, one a system, a line a grade."""
     panels = [
         Lines(
-            f"{key}: expected calibration error {reliable.error:.4f}",
+            f"{key}: calibration error {found.reliability.error:.4f}, top label {found.top.error:.4f}",
             "predicted probability",
             "observed share",
-            [_reliability_line(one, number) for number, one in enumerate(reliable.grades)],
+            [_reliability_line(one, number) for number, one in enumerate(found.reliability.grades)],
             x_range=(0.0, 1.0),
             y_range=(0.0, 1.0),
             diagonal=True,
         )
-        for key, (reliable, _) in comparison.calibrations.items()
+        for key, (found, _) in comparison.calibrations.items()
     ]
     text = (
         "Observed share of each grade against its predicted probability, in ten bins; right on the diagonal. "

@@ -172,17 +172,42 @@ def choice_table(comparison: Comparison) -> Table:
 
 
 def calibration_table(comparison: Comparison) -> Table:
-    """Expected calibration error of every system that predicts probabilities, and of each grade."""
-    rows: list[list[Cell]] = []
-    for key, (reliable, _) in comparison.calibrations.items():
-        rows.append([Cell(key, key), Cell("mean of grades", "mean"), number(reliable.error)])
-        rows += [
-            [Cell(key, key), Cell(f"grade {g.grade:g}", g.grade), number(g.error)] for g in reliable.grades
+    """Calibration errors and proper scores of every system that predicts probabilities."""
+    rows: list[list[Cell]] = [
+        [
+            Cell(key, key),
+            *(number(error) for error in (found.top.error, found.reliability.error, found.expected.error)),
+            *(number(value) for value in (found.log_loss, found.constant_log_loss)),
+            *(number(value) for value in (found.brier, found.constant_brier)),
+            *(number(value) for value in (found.mean_expected, found.mean_grade)),
         ]
-    columns = [Column("system", numeric=False), Column("grade", numeric=False), Column("calibration error")]
-    return Table(
-        "calibration", "Expected calibration error of the predicted grade probabilities.", columns, rows
-    )
+        for key, (found, _) in comparison.calibrations.items()
+    ]
+    columns = [Column("system", numeric=False), Column("top-label error"), Column("class-wise error"),
+               Column("expected-grade error"), Column("log loss"), Column("of the constant guess"),
+               Column("Brier score"), Column("of the constant guess"), Column("mean expected grade"),
+               Column("mean grade")]  # fmt: skip
+    text = "How right the predicted probabilities of grades are; the constant guess knows the true shares."
+    return Table("calibration", text, columns, rows)
+
+
+def reliability_table(comparison: Comparison) -> Table:
+    """Reliability curve of each grade, with 95% intervals."""
+    rows: list[list[Cell]] = [
+        [
+            Cell(key, key),
+            Cell(f"{one.grade:g}", one.grade),
+            *(number(float(v[at])) for v in (one.predicted, one.observed, one.low, one.high)),
+            whole(one.counts[at]),
+        ]
+        for key, (found, _) in comparison.calibrations.items()
+        for one in found.reliability.grades
+        for at in range(len(one.counts))
+    ]
+    columns = [Column("system", numeric=False), Column("grade", numeric=False), Column("predicted"),
+               Column("observed"), Column("from"), Column("to"), Column("rows")]  # fmt: skip
+    text = "Predicted probability and observed share of each grade, in ten bins, with 95% intervals."
+    return Table("reliability", text, columns, rows)
 
 
 def position_table(comparison: Comparison) -> Table:
@@ -228,6 +253,7 @@ def all_tables(comparison: Comparison, times: bool = True) -> list[Table]:
         dialect_table(comparison),
         choice_table(comparison),
         calibration_table(comparison),
+        reliability_table(comparison),
         position_table(comparison),
         importance_table(comparison),
     )

@@ -243,6 +243,7 @@ def _detail_tables(comparison: Comparison) -> list[Table]:
         comparison_tables.cutoff_table(comparison),
         comparison_tables.choice_table(comparison),
         comparison_tables.calibration_table(comparison),
+        comparison_tables.reliability_table(comparison),
         comparison_tables.position_table(comparison),
     ]
 

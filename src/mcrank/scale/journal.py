@@ -70,6 +70,11 @@ def pack_round(number: int, entry: Entry) -> bytes:
     return pack({"round": number, "measured": entry.measured}, arrays, JOURNAL)
 
 
+def pack_closing(found: dict[str, Any]) -> bytes:
+    """Return what was found when all rounds were done, as bytes."""
+    return pack({"closing": found}, {}, JOURNAL)
+
+
 def _opening(header: Mapping[str, Any], arrays: Arrays) -> Opening:
     bins = Bins(*(arrays[f"bins_{name}"] for name in _BINS)) if "bins_edges" in arrays else None
     head = Head(header["head"], arrays.get("head_values"))
@@ -107,6 +112,9 @@ class Journal:
         What was decided before the first round, once it is.
     rounds : list of Entry
         Rounds done.
+    closing : dict or None
+        What was found on validation data when all rounds were done; never kept in the file, as more rounds
+        find it anew.
 
     Examples
     --------
@@ -118,6 +126,7 @@ class Journal:
     def __init__(self, path: str | os.PathLike[str] | None = None, *, resume: bool = False) -> None:
         self.opening: Opening | None = None
         self.rounds: list[Entry] = []
+        self.closing: dict[str, Any] | None = None
         self._path = None if path is None else Path(path)
         self._identity: bytes | None = None
         if self._path is None:
@@ -146,6 +155,9 @@ class Journal:
     def take(self, content: bytes) -> int:
         """Take an opening (0) or a round, packed; return its number, or -1 where it is known already."""
         header, arrays = unpack(content, "a record of the training", JOURNAL)
+        if "closing" in header:
+            self.closing = dict(header["closing"])
+            return -1
         if "opening" in header:
             opening = _opening(header["opening"], arrays)
             if self.opening is not None:

@@ -253,7 +253,7 @@ class Run:
         """Wait for what is still on its way: what is told and what is returned take different ways."""
         deadline = time.monotonic() + _RETURN
         self._take(records)
-        while self.journal.opening is None or len(self.journal.rounds) < rounds:
+        while self.journal.closing is None or len(self.journal.rounds) < rounds:
             if self._enough or time.monotonic() > deadline:
                 break
             time.sleep(_BEAT)

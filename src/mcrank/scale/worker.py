@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from mcrank.boosting.sampling import query_keys
 from mcrank.data.dataset import Dataset, restore
 from mcrank.data.fingerprint import fingerprint, summed
 from mcrank.errors import DataError
-from mcrank.scale.journal import Entry, Opening, pack_opening, pack_round
+from mcrank.scale.journal import Entry, Opening, pack_closing, pack_opening, pack_round
 from mcrank.scorers.heads import Head
 from mcrank.sums import ALONE, Sums
 
@@ -129,6 +129,7 @@ class Telling:
     known: int  # rounds that the other side has
     check: Callable[[], None]
     last: int = 0
+    found: dict[str, Any] = field(default_factory=dict)
 
     def begin(self, head: Head, base: FloatArray, per_round: int, bins: Bins | None) -> None:
         """Send what is decided before the first round."""
@@ -141,6 +142,15 @@ class Telling:
         self.last = number
         if self.tell is not None and number > self.known:
             self.tell(pack_round(number, Entry(trees, measured)))
+
+    def finish(self, found: dict[str, Any]) -> None:
+        """Take what was found when all rounds were done; `end` sends it."""
+        self.found = found
+
+    def end(self) -> None:
+        """Send the last word: there will be no other."""
+        if self.tell is not None:
+            self.tell(pack_closing(self.found))
 
 
 @dataclass(frozen=True)
@@ -196,6 +206,7 @@ def train_place(
         keeper,
     )
     orders.job(data, valid, place, orders.n_jobs)
+    keeper.end()
     return keeper.last
 
 

@@ -44,10 +44,6 @@ class Standard:
         shift = clipped.mean(axis=1)
         return cls(kind, shift, _factor(((clipped - shift[:, None]) ** 2).mean(axis=1), clipped, axis=1))
 
-    def repeat(self, times: list[int]) -> Standard:
-        """Return the same with each ranker so many times."""
-        return Standard(self.kind, np.repeat(self.shift, times), np.repeat(self.factor, times))
-
     def scale(self, scores: FloatArray, offsets: IntArray | None) -> tuple[FloatArray, FloatArray]:
         """Return shift and factor of scores (rankers x rows): one a ranker, or one a row; ``offsets`` tell
         the queries.

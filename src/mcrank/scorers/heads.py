@@ -130,7 +130,10 @@ class Head:
         if len(above) == 1:
             return np.concatenate([1 - above, above])
         ones, zeros = np.ones((1, raw.shape[1])), np.zeros((1, raw.shape[1]))
-        return -np.diff(np.concatenate([ones, falling(above), zeros]), axis=0)
+        above = falling(above)
+        for k in range(1, len(above)):
+            above[k] = np.minimum(above[k], STEP * above[k - 1])
+        return -np.diff(np.concatenate([ones, above, zeros]), axis=0)
 
     def _above(self, raw: FloatArray) -> FloatArray:
         """Pr(y > grade k) for k = 0..K-2 (boundaries x rows)."""
@@ -153,6 +156,9 @@ class Head:
         return np.asarray(powers / powers.sum(axis=0))
 
 
+# Of the rows above a boundary between grades at most this share is above the next: boundaries learned apart
+# may meet, and no grade is called impossible for that.
+STEP = 0.95
 GRADELESS = ("identity", "exp")
 LARGEST_LOG = np.log(np.finfo(np.float64).max)
 # Raw outputs of each kind, of so many grades.

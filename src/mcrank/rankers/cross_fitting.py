@@ -1,0 +1,169 @@
+"""Cross-fitting: a ranker is fitted on all queries but one part, for each part in turn, and the mean is kept.
+
+All fits go on in step (`mcrank.rankers.pool.Pool`): after each round the rows that each of them held out are
+measured together, so that one common round is chosen on all queries. The scores of rows by the fit that has
+not seen them tell what the ranker is worth, and correct its probabilities.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mcrank.arrays import FloatArray, IntArray
+from mcrank.data.dataset import Dataset
+from mcrank.data.folds import parts_by_id
+from mcrank.errors import DataError
+from mcrank.options import Option, Options
+from mcrank.rankers.pool import Abandoned, Pool
+from mcrank.rankers.provenance import provenance
+from mcrank.rounds import Callback, Rounds
+
+if TYPE_CHECKING:
+    from mcrank.rankers.base import Ranker, Trained
+
+
+class Pooled:
+    """Training and validation queries as one data set, and the part that each of them is in.
+
+    Validation queries are queries like others here: every query is held out once anyway.
+    """
+
+    def __init__(self, data: Dataset, valid: Dataset | None, folds: Any, where: str) -> None:
+        count: int = Option(4, "", "folds", int, low=2, high=1000).check(folds, where)
+        both = data if valid is None else _joined(data, valid)
+        if both.n_queries < count:
+            raise DataError(f"folds={count} of {where} needs as many queries, got {both.n_queries}.")
+        self.data, self.count = both, count
+        self.part = parts_by_id(both, count)
+        self.rows: IntArray = np.repeat(self.part, both.sizes)
+        self._given = (data,) if valid is None else (data, valid)
+
+    def fold(self, number: int) -> tuple[Dataset, Dataset]:
+        """Return what one fit is trained on, and what it holds out."""
+        return self.data.select(self.part != number), self.data.select(self.part == number)
+
+    def to_grouped(self, values: FloatArray) -> FloatArray:
+        """Bring values of rows from the caller's order, as `to_caller` has them, to that of `data`."""
+        cut = self._given[0].n_rows
+        parts = (values[:cut], values[cut:])
+        return np.concatenate([d.to_grouped(v) for d, v in zip(self._given, parts, strict=False)])
+
+    def to_caller(self, values: FloatArray) -> FloatArray:
+        """Bring values of rows to the caller's order: rows of the training data, then of validation data."""
+        cut = self._given[0].n_rows
+        parts = (values[:cut], values[cut:])
+        return np.concatenate([d.to_caller(v) for d, v in zip(self._given, parts, strict=False)])
+
+
+def _joined(data: Dataset, valid: Dataset) -> Dataset:
+    """One data set of both; queries of the same id in both stay two queries."""
+    shared = set(data.qids.tolist()) & set(valid.qids.tolist())
+    if not shared and data.qids.dtype.kind == valid.qids.dtype.kind:
+        return Dataset.merge([data, valid])
+    ids = [np.repeat([f"{name}\0{q}" for q in part.qids.tolist()], part.sizes)
+           for name, part in (("train", data), ("valid", valid))]  # fmt: skip
+    apart = [
+        Dataset(
+            part.X,
+            part.y,
+            qid,
+            part.weight,
+            part.query_weight,
+            feature_names=data.feature_names,
+            doc_ids=part.doc_ids,
+        )
+        for part, qid in zip((data, valid), ids, strict=True)
+    ]
+    return Dataset.merge(apart)
+
+
+def fit_parts(
+    ranker: Ranker, pooled: Pooled, options: Options, callback: Callback
+) -> tuple[list[Ranker], list[Trained], Pool]:
+    """Fit a twin of the ranker on all queries but those of each part, in step."""
+    n_jobs: int = options["n_jobs"]
+    pool = Pool(pooled.data, pooled.rows, options["measure"], callback, n_jobs)
+    own = options | {"n_jobs": max(1, n_jobs // pooled.count)}
+    twins = [type(ranker)(**ranker.get_params()) for _ in range(pooled.count)]
+
+    def fit(number: int) -> Trained:
+        with pool.seat(number):
+            return twins[number]._fit(*pooled.fold(number), _of_part(own, number, pooled.count), None)
+
+    trained = _side_by_side(fit, pooled.count, pool)
+    return twins, trained, pool
+
+
+def _of_part(options: Options, number: int, count: int) -> Options:
+    """Return the options of one fit; one that goes on from a model does so from its own trees in it."""
+    beginning = options.get("beginning")
+    told: Options = options | {"part": (number, count)}
+    return told if beginning is None else told | {"beginning": replace(beginning, part=(number, count))}
+
+
+def common_rounds(trained: list[Trained], pool: Pool) -> Rounds:
+    """Return the rounds that all fits went through together."""
+    rounds = Rounds(None, None, 0)
+    rounds.n_rounds = max(one.rounds.n_rounds for one in trained)
+    rounds.best_round = max(one.rounds.best_round for one in trained)
+    rounds.history = {pool.name: pool.history[: rounds.n_rounds]} if rounds.n_rounds else {}
+    rounds.interrupted = any(one.rounds.interrupted for one in trained)
+    return rounds
+
+
+def _side_by_side(fit: Callable[[int], Trained], count: int, pool: Pool) -> list[Trained]:
+    """Run all fits, each on a thread of its own, as they wait for one another; Ctrl-C ends them all."""
+    found: list[Trained | None] = [None] * count
+    errors: list[BaseException | None] = [None] * count
+
+    def work(number: int) -> None:
+        try:
+            found[number] = fit(number)
+        except BaseException as error:
+            errors[number] = error
+
+    threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    try:
+        pool.preside()
+    finally:
+        for thread in threads:
+            thread.join()
+    told = [error for error in errors if error is not None]
+    if told:
+        raise next((error for error in told if not isinstance(error, Abandoned)), told[0])
+    return [one for one in found if one is not None]
+
+
+def held_out_raw(pooled: Pooled, trained: list[Trained], n_jobs: int) -> FloatArray:
+    """Raw outputs (outputs x rows, grouped order) of every row by the fit that has not seen it."""
+    raw = np.empty((trained[0].head.n_outputs, pooled.data.n_rows))
+    for number, one in enumerate(trained):
+        out = pooled.data.select(pooled.part == number)
+        raw[:, pooled.rows == number] = one.scorer.raw(out.X, n_jobs, out.offsets)
+    return raw
+
+
+def cross_fit(
+    ranker: Ranker, data: Dataset, valid: Dataset | None, folds: Any, options: Options, callback: Callback
+) -> tuple[Trained, dict[str, Any]]:
+    """Fit on parts of the queries in turn; return the mean of the fits, and where it comes from."""
+    from mcrank.rankers.base import Trained
+
+    beginning = options.get("beginning")
+    pooled = Pooled(data, valid, folds, f"{type(ranker).__name__}.fit")
+    if beginning is not None:
+        beginning.check_folds(folds)
+    options |= ranker._agreed(pooled.data, options)
+    twins, trained, pool = fit_parts(ranker, pooled, options, callback)
+    joined = Trained(trained[0].scorer, common_rounds(trained, pool), trained[0].head)
+    raw = held_out_raw(pooled, trained, options["n_jobs"])
+    joined, raw = ranker._joined(twins, trained, joined, pooled.data, raw, options)
+    ranker.oof_scores_ = pooled.to_caller(joined.head.rank(raw))
+    return joined, provenance(pooled.data) | {"cross_fitting": {"folds": pooled.count}}

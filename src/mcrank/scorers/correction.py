@@ -1,0 +1,97 @@
+"""Corrections of raw outputs that make probabilities of grades honest: one slope, and a shift for each grade.
+
+A correction is a straight line, so it goes into the leaves and the base of a forest, and the head stays what
+it is: whatever scores, explains or exports a corrected forest needs to know nothing of it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mcrank.arrays import FloatArray
+from mcrank.errors import ModelFileError
+from mcrank.scorers.forest.forest import Forest
+from mcrank.scorers.heads import Head
+
+LARGEST = 1e6  # of a slope or a shift: no held-out rows ask for more
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """Raw outputs times ``slope``, plus one of ``shifts`` for each grade (of a cumulative head: boundary).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.scorers.correction import Correction
+    >>> from mcrank.scorers.forest.forest import ForestBuilder
+    >>> from mcrank.scorers.heads import Head
+    >>> forest = ForestBuilder(n_features=1, base=[1.0]).build()
+    >>> Correction(2.0, np.array([0.5])).of(forest, Head("cumulative", np.array([0.0, 1.0]))).base.tolist()
+    [2.5]
+    """
+
+    slope: float
+    shifts: FloatArray
+
+    def of(self, forest: Forest, head: Head) -> Forest:
+        """Return the forest whose raw outputs are those of another, corrected."""
+        with np.errstate(over="ignore"):
+            value, base = forest.value * self.slope, forest.base * self.slope + self._spread(head)
+            reach = float(np.abs(value).sum() + np.abs(base).sum())
+        if not math.isfinite(reach):
+            raise ModelFileError("its correction makes leaves so large that their sums are not finite.")
+        return replace(forest, value=value, base=base)
+
+    def applied(self, raw: FloatArray, head: Head) -> FloatArray:
+        """Return raw outputs (outputs x rows) corrected."""
+        return np.asarray(raw * self.slope + self._spread(head)[:, None])
+
+    def _spread(self, head: Head) -> FloatArray:
+        """Shift of each raw output."""
+        if head.kind != "base-pairs":
+            return self.shifts
+        # A class gets what its K - 1 pairs add, less what the others take: K times one of them, as Σ = 0.
+        centred = self.shifts - self.shifts.mean()
+        return np.repeat(centred / len(centred), len(centred) - 1)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the header of a model file says."""
+        return {"shifts": self.shifts.tolist(), "slope": self.slope}
+
+    @classmethod
+    def from_json(cls, said: Any, head: Head) -> Correction:
+        """Return what `to_json` described, for outputs with this head; anything else is a
+        `ModelFileError`.
+        """
+        wanted = count(head)
+        numbers = [said["slope"], *said["shifts"]] if isinstance(said, dict) else []
+        fits = (
+            len(numbers) == 1 + wanted
+            and all(type(number) is float and abs(number) <= LARGEST for number in numbers)
+            and numbers[0] > 0
+        )
+        if wanted == 0 or not fits:
+            raise ModelFileError(
+                f"correction must be a slope above 0 and {wanted} shifts, none beyond {LARGEST:g}."
+            )
+        return cls(numbers[0], np.array(numbers[1:]))
+
+
+def count(head: Head) -> int:
+    """Shifts that a head takes: one for each grade, or boundary between grades; none without any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.scorers.correction import count
+    >>> from mcrank.scorers.heads import Head
+    >>> [count(Head(kind, np.arange(3.0))) for kind in ("softmax", "cumulative", "base-pairs")]
+    [3, 2, 3]
+    """
+    grades = 0 if head.values is None else len(head.values)
+    return 0 if grades < 2 else grades - (head.kind == "cumulative")

@@ -1,0 +1,234 @@
+"""The correction of raw outputs that held-out rows ask for: least log loss, and a light pull to no change.
+
+Both log losses here (of grades, or of each boundary between them) are convex in slope and shifts, so Newton's
+steps find the one minimum. All sums are exact ones: the order of the rows changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mcrank.arrays import BoolArray, FloatArray, IntArray, RowArray
+from mcrank.metrics.prepared import PreparedMeasure
+from mcrank.scorers.correction import LARGEST, Correction
+from mcrank.scorers.heads import Head, sigmoid
+from mcrank.sums import ALONE, Sums, count_all, exact_sum
+
+PULL = 1.0  # against a change of all outputs by 1: as much as one row that is sure of it
+LEAST_SLOPE = 0.05  # a slope below would turn the ranking round, or make all rows equal
+GRID = 2.0**-20
+HARM = 0.005
+_EQUAL = 1e-12  # variance of outputs that do not vary
+_STEPS = 100
+_HALVINGS = 40
+
+
+class _Problem(NamedTuple):
+    """Outputs as the loss takes them (columns x rows), class codes, weights, and what the loss is."""
+
+    outputs: FloatArray  # less their means
+    means: FloatArray
+    classes: RowArray
+    weight: FloatArray
+    cumulative: bool
+    spread: float  # variance of the outputs
+    sums: Sums
+
+    def sum(self, values: FloatArray) -> float:
+        """Everybody's sum of one value a row, whatever the order of the rows."""
+        return exact_sum(values, self.sums)
+
+    def logits(self, at: FloatArray) -> FloatArray:
+        """Outputs with a slope about their means, and shifts, ``at``."""
+        return np.asarray(at[0] * self.outputs + (self.means + at[1:])[:, None])
+
+    def value(self, at: FloatArray) -> float:
+        """The loss with slope and shifts ``at``, and the pull."""
+        logits = self.logits(at)
+        if self.cumulative:
+            above = self.classes > np.arange(len(logits))[:, None]
+            losses = np.logaddexp(0.0, np.where(above, -logits, logits)).sum(axis=0)
+        else:
+            top = logits.max(axis=0)
+            own = logits[self.classes, np.arange(logits.shape[1])]
+            losses = top + np.log(np.exp(logits - top).sum(axis=0)) - own
+        pull = self.spread * (at[0] - 1.0) ** 2 + float((at[1:] ** 2).sum())
+        return float(self.sum(self.weight * losses) + 0.5 * PULL * pull)
+
+    def slopes(self, at: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """First and second derivatives by slope and shifts, and the first of each row, without the pull."""
+        z, logits = self.outputs, self.logits(at)
+        columns = np.arange(len(z))[:, None]
+        if self.cumulative:
+            p = sigmoid(logits)
+            off = self.weight * (p - (self.classes > columns))
+            curve = self.weight * p * (1 - p)
+            cross, along = curve * z, (curve * z * z).sum(axis=0)
+        else:
+            powers = np.exp(logits - logits.max(axis=0))
+            p = powers / powers.sum(axis=0)
+            off = self.weight * (p - (self.classes == columns))
+            centred = z - (p * z).sum(axis=0)
+            curve = self.weight * p
+            cross, along = curve * centred, (curve * centred * z).sum(axis=0)
+        own = np.vstack([(off * z).sum(axis=0), off])
+        first = np.array([self.sum(row) for row in own])
+        second = np.diag([self.sum(along), *(self.sum(row) for row in curve)])
+        second[0, 1:] = second[1:, 0] = [self.sum(row) for row in cross]
+        if not self.cumulative:
+            for k in range(len(p)):
+                for j in range(k + 1):
+                    shared = self.sum(curve[k] * p[j])
+                    second[k + 1, j + 1] -= shared
+                    if j < k:
+                        second[j + 1, k + 1] -= shared
+        pull = PULL * np.array([self.spread, *np.ones(len(z))])
+        return first + pull * (at - np.eye(1, len(at))[0]), second + np.diag(pull), own
+
+
+def fit_correction(
+    raw: FloatArray,
+    classes: RowArray,
+    head: Head,
+    weight: FloatArray | None = None,
+    offsets: IntArray | None = None,
+    sums: Sums = ALONE,
+) -> Correction | None:
+    """Return the correction of raw outputs (outputs x rows) on rows that training has not seen.
+
+    Parameters
+    ----------
+    raw : ndarray of shape (outputs, rows)
+        Outputs of the scorer.
+    classes : ndarray of int32
+        Number of each row's grade in ``head.values``; negative for rows that take no part.
+    head : Head
+        How outputs become probabilities.
+    weight : ndarray, optional
+        Weight of each row, the largest 1.
+    offsets : ndarray of int64, optional
+        Query ``q`` owns the rows ``offsets[q]:offsets[q + 1]``; with them, a correction that queries do not
+        agree on is only made in part.
+    sums : Sums
+        Who adds up, where several places have some of the rows.
+
+    Returns
+    -------
+    Correction or None
+        None where no row has a weight, or outputs are too large to be corrected.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.scorers.heads import Head
+    >>> from mcrank.training.correcting import fit_correction
+    >>> head, classes = Head("cumulative", np.array([0.0, 1.0])), np.array([1] + [0] * 9, dtype=np.int32)
+    >>> found = fit_correction(np.zeros((1, 10)), classes, head)
+    >>> found.slope, found.shifts.round(2).tolist()  # log(1 / 9) is -2.2; the pull keeps it back
+    (1.0, [-1.43])
+    """
+    cumulative = head.kind == "cumulative"
+    if head.kind == "base-pairs":
+        from mcrank.losses.abc import class_scores
+
+        raw = class_scores(raw)
+    used = (classes >= 0) & (True if weight is None else weight > 0)
+    outputs, shares = raw[:, used], np.ones(int(used.sum())) if weight is None else weight[used]
+    if count_all(int(used.sum()), sums) == 0 or sums.most(float(np.abs(outputs).max(initial=0.0))) > LARGEST:
+        return None
+    total = exact_sum(shares, sums)
+    means = np.array([exact_sum(shares * row, sums) for row in outputs]) / total
+    centred = outputs - means[:, None]
+    spread = exact_sum((shares * centred**2).sum(axis=0), sums) / total
+    problem = _Problem(centred, means, classes[used], shares, cumulative, spread, sums)
+    free = np.full(1 + len(outputs), True)
+    free[0] = spread > _EQUAL
+    at = _least(problem, np.eye(1, len(free))[0], free)
+    if at[0] < LEAST_SLOPE:
+        at[0], free[0] = LEAST_SLOPE, False
+        at = _least(problem, at, free)
+    # On a grid, so that the last bit of an exponential, which machines differ in, changes no model.
+    if offsets is not None:
+        nothing = np.eye(1, len(at))[0]
+        at = nothing + _agreement(problem, at, _by_query(used, offsets)) * (at - nothing)
+        at[0] = max(at[0], LEAST_SLOPE)
+    shifts = at[1:] + (1 - at[0]) * means
+    if not cumulative:
+        shifts -= shifts.mean()  # what all grades have in common changes no probability
+    at = np.append(at[0], shifts)
+    at = np.clip(np.rint(at / GRID) * GRID, -LARGEST, LARGEST)
+    return Correction(float(at[0]), at[1:])
+
+
+def _by_query(used: BoolArray, offsets: IntArray) -> IntArray:
+    """Number of the query of each row used."""
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))[used]
+
+
+def _agreement(problem: _Problem, at: FloatArray, query: IntArray) -> float:
+    """Share of a correction that queries agree on (James and Stein's): 1 less the size that chance gives it
+    over the size it has, in units of how much it would vary with other queries.
+    """
+    _, second, own = problem.slopes(at)
+    change = at - np.eye(1, len(at))[0]
+    if not problem.cumulative:
+        change[1:] -= change[1:].mean()
+    push = second @ change
+    count = int(query.max(initial=-1)) + 1
+    sums = np.array([np.bincount(query, weights=row, minlength=count) for row in own])
+    varies = np.array([[problem.sum(a * b) for b in sums] for a in sums])
+    queries = count_all(len(np.unique(query)), problem.sums)
+    if not np.trace(varies) > 0:
+        return 1.0
+    rank = int(np.linalg.matrix_rank(varies, tol=1e-9 * np.trace(varies)))
+    size = float(push @ np.linalg.pinv(varies, rcond=1e-9) @ push)
+    chance = rank * queries / max(queries - rank, 1)
+    return max(0.0, 1.0 - chance / size) if size > 0 else 0.0
+
+
+def _least(problem: _Problem, at: FloatArray, free: FloatArray) -> FloatArray:
+    """Return where the loss is least, moving only what is free."""
+    value = problem.value(at)
+    for _ in range(_STEPS):
+        first, second, _ = problem.slopes(at)
+        step = np.zeros(len(at))
+        step[free] = np.linalg.solve(second[np.ix_(free, free)], first[free])
+        for _ in range(_HALVINGS):
+            moved = problem.value(at - step)
+            if moved <= value:
+                break
+            step /= 2
+        else:
+            return at
+        at, gained, value = at - step, value - moved, moved
+        if gained <= 1e-12 * abs(value) and np.abs(step).max() <= 1e-9 * (1 + np.abs(at).max()):
+            break
+    return at
+
+
+def harmless(
+    correction: Correction | None,
+    raw: FloatArray,
+    head: Head,
+    prepared: PreparedMeasure,
+    sums: Sums = ALONE,
+) -> Correction | None:
+    """Return as much of a correction as does not clearly lower a measure of these rows (by `HARM` and two
+    standard errors): all of it, three quarters, half, a quarter, or None.
+    """
+    if correction is None:
+        return None
+    before = prepared.per_query(head.rank(raw))
+    for share in (1.0, 0.75, 0.5, 0.25):
+        shifts = np.rint(share * correction.shifts / GRID) * GRID
+        part = Correction(float(np.rint((1 + share * (correction.slope - 1)) / GRID) * GRID), shifts)
+        gained = prepared.per_query(head.rank(part.applied(raw, head))) - before
+        gained = gained[~np.isnan(gained)]
+        count = count_all(len(gained), sums)
+        mean = exact_sum(gained, sums) / max(count, 1)
+        error = (exact_sum((gained - mean) ** 2, sums) / max(count - 1, 1) / max(count, 1)) ** 0.5
+        if mean >= -HARM - 2 * error:
+            return part
+    return None

@@ -1,0 +1,74 @@
+"""`mcrank evaluate --calibration` and `mcrank train --folds`."""
+
+import json
+
+import pytest
+
+import mcrank
+from mcrank.data.write import write
+
+PARTS = mcrank.make_artificial(n_train=12, n_valid=8, n_test=8, docs_per_query=10, n_features=4, seed=2)
+SMALL = ("--n-estimators", "5", "--num-leaves", "4", "--n-jobs", "1")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    for name, data in zip(("train", "valid", "test"), PARTS, strict=True):
+        write(data, tmp_path / f"{name}.txt")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_model_and_its_probabilities_are_measured_alike(mcrank_cli, folder):
+    line = (
+        "train",
+        "train.txt",
+        "--valid",
+        "valid.txt",
+        "--folds",
+        "2",
+        "--out",
+        "m.mcrank",
+        "--json",
+        *SMALL,
+    )
+    code, printed, _ = mcrank_cli(*line)
+    assert code == 0
+    told = json.loads(printed)
+    assert "held-out_ndcg@10" in told
+    ranker = mcrank.load(folder / "m.mcrank")
+    assert ranker.provenance_["cross_fitting"] == {"folds": 2}
+    wanted = ranker.calibration(PARTS.test)
+    code, printed, _ = mcrank_cli("evaluate", "test.txt", "m.mcrank", "--calibration", "--json")
+    assert code == 0
+    found = json.loads(printed)["calibration"]
+    assert found["log_loss"] == pytest.approx(wanted.log_loss)
+    assert mcrank_cli("predict", "m.mcrank", "test.txt", "--proba", "--out", "p.txt")[0] == 0
+    printed = mcrank_cli("evaluate", "test.txt", "p.txt", "--calibration", "--json")[1]
+    assert json.loads(printed)["calibration"] == found
+    code, printed, _ = mcrank_cli("evaluate", "test.txt", "m.mcrank", "--calibration")
+    assert "top-label error" in printed
+    assert "ndcg@10" in printed
+
+
+@pytest.mark.parametrize("text", ["", "0.5\n", "0.5\t0.6\n", "a\tb\n", "0.5\t0.5\n", "-1\t2\n", "nan\tnan\n"])
+def test_files_that_are_no_probabilities(mcrank_cli, folder, text):
+    (folder / "p.txt").write_text(text)
+    code, _, err = mcrank_cli("evaluate", "test.txt", "p.txt", "--calibration")
+    assert code != 0
+    assert "Traceback" not in err
+    assert "p.txt" in err
+
+
+def test_what_has_no_probabilities(mcrank_cli, folder):
+    mcrank.RankSVM(n_jobs=1).fit(PARTS.train).save(folder / "svm.mcrank")
+    code, _, err = mcrank_cli("evaluate", "test.txt", "svm.mcrank", "--calibration")
+    assert code != 0
+    assert "ranksvm has none" in err
+    assert mcrank_cli("train", "train.txt", "--folds", "1", "--out", "m.mcrank", *SMALL)[0] == 2
+
+
+def test_a_blend_has_folds_of_its_own(mcrank_cli, folder):
+    line = ("--ranker", "blend", "--members", "best-feature,ranksvm", "--folds", "3", "--out", "b.mcrank")
+    assert mcrank_cli("train", "train.txt", *line)[0] == 0
+    assert mcrank.load(folder / "b.mcrank").options_["folds"] == 3

@@ -1,0 +1,179 @@
+"""Probabilities corrected on held-out queries: what is corrected, kept, saved, continued and refused."""
+
+import numpy as np
+import pytest
+
+import mcrank
+from mcrank.container import pack, unpack
+from mcrank.errors import ModelFileError, OptionError
+from mcrank.rankers.registry import from_bytes, to_bytes
+
+SMALL = {"n_estimators": 6, "num_leaves": 4, "n_jobs": 1}
+KINDS = [
+    (mcrank.McRank, {}),
+    (mcrank.McRank, {"init": "zero"}),
+    (mcrank.McRank, {"base_class": "adaptive"}),
+    (mcrank.OrdinalMcRank, {}),
+]
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return mcrank.make_artificial(n_train=30, n_valid=20, n_test=20, docs_per_query=20, n_features=5, seed=3)
+
+
+@pytest.mark.parametrize(("kind", "options"), KINDS)
+def test_held_out_rows_correct_probabilities(parts, kind, options):
+    train, valid, test = parts
+    plain = kind(**SMALL, **options, calibrate=False).fit(train, valid=valid)
+    ranker = kind(**SMALL, **options).fit(train, valid=valid)
+    assert plain.correction_ is None
+    assert plain.forest_.value.tobytes() == ranker.learned_.value.tobytes()
+    assert ranker.best_round_ == plain.best_round_
+    found = ranker.calibration(valid)
+    assert found.log_loss < plain.calibration(valid).log_loss
+    assert abs(found.mean_expected / found.mean_grade - 1) < 0.05
+    found, before = ranker.calibration(test), plain.calibration(test)
+    assert found.log_loss < before.log_loss
+    assert found.log_loss < found.constant_log_loss
+    raw = ranker.correction_.applied(plain._raw(test, "x"), ranker.head_)
+    np.testing.assert_allclose(ranker.predict_proba(test), ranker.head_.proba(raw).T, atol=1e-12)
+
+
+def test_without_held_out_queries_nothing_is_corrected(parts):
+    train, _, _ = parts
+    ranker = mcrank.McRank(**SMALL).fit(train)
+    assert ranker.correction_ is None
+    assert ranker.forest_ is ranker.learned_
+    assert b"correction" not in to_bytes(ranker)
+
+
+def test_the_paper_corrects_nothing(parts):
+    train, valid, _ = parts
+    ranker = mcrank.McRank(preset="paper", **SMALL).fit(train, valid=valid)
+    assert ranker.correction_ is None
+    assert ranker.options_["init"] == "zero"
+
+
+def test_scores_to_start_from_are_no_part_of_the_model_and_leave_it_uncorrected(parts):
+    train, valid, _ = parts
+    start = {"init_score": np.zeros((train.n_rows, 5)), "valid_init_score": np.zeros((valid.n_rows, 5))}
+    assert mcrank.McRank(**SMALL).fit(train, valid=valid, **start).correction_ is None
+
+
+@pytest.mark.parametrize(("kind", "options"), KINDS)
+def test_saved_and_loaded(parts, kind, options):
+    train, valid, test = parts
+    ranker = kind(**SMALL, **options).fit(train, valid=valid)
+    content = to_bytes(ranker)
+    again = from_bytes(content)
+    assert to_bytes(again) == content
+    assert again.predict_proba(test).tobytes() == ranker.predict_proba(test).tobytes()
+    assert again.correction_.slope == ranker.correction_.slope
+
+
+@pytest.mark.parametrize(
+    "correction",
+    [
+        [], {}, 3, {"slope": 1.0}, {"slope": 1.0, "shifts": [0.0]}, {"slope": 0.0, "shifts": [0.0] * 5},
+        {"slope": -1.0, "shifts": [0.0] * 5}, {"slope": 1e7, "shifts": [0.0] * 5},
+        {"slope": 1, "shifts": [0.0] * 5}, {"slope": True, "shifts": [0.0] * 5},
+        {"slope": 1.0, "shifts": ["0"] * 5}, {"slope": 1.0, "shifts": "00000"},
+        {"slope": 1.0, "shifts": [0.0] * 5, "more": 1}, None,
+    ],
+)  # fmt: skip
+def test_a_file_is_not_believed(parts, correction):
+    train, valid, _ = parts
+    header, arrays = unpack(to_bytes(mcrank.McRank(**SMALL).fit(train, valid=valid)), "the model")
+    header["meta"]["correction"] = correction
+    with pytest.raises(ModelFileError, match="usable"):
+        from_bytes(pack(header, arrays))
+
+
+def test_leaves_that_only_the_correction_makes_infinite_are_refused(parts):
+    train, valid, _ = parts
+    header, arrays = unpack(to_bytes(mcrank.McRank(**SMALL).fit(train, valid=valid)), "the model")
+    header["meta"]["correction"]["slope"] = 1e6
+    arrays["value"] = np.where(arrays["feature"] < 0, 1e301, 0.0)
+    with pytest.raises(ModelFileError, match="finite"):
+        from_bytes(pack(header, arrays))
+
+
+@pytest.mark.parametrize(("kind", "options"), KINDS)
+def test_going_on_is_one_longer_fit(parts, kind, options):
+    train, valid, _ = parts
+    longer = kind(**SMALL | {"n_estimators": 8}, **options).fit(train, valid=valid)
+    first = kind(**SMALL | {"n_estimators": 3}, **options).fit(train, valid=valid)
+    more = kind(**SMALL | {"n_estimators": 8 - first.best_round_}, **options)
+    again = more.fit(train, valid=valid, init_model=first)
+    assert to_bytes(again) == to_bytes(longer)
+    assert again.forest_.value.tobytes() == longer.forest_.value.tobytes()
+
+
+def test_refitted_leaves_keep_the_correction(parts):
+    train, valid, test = parts
+    ranker = mcrank.OrdinalMcRank(**SMALL).fit(train, valid=valid)
+    same = ranker.refit(train, decay=0.0)
+    assert same.predict(test).tobytes() == ranker.predict(test).tobytes()
+    assert ranker.refit(test, decay=0.5).correction_ is ranker.correction_
+
+
+def test_weights_and_threads(parts):
+    train, valid, test = parts
+    weighted = mcrank.Dataset(valid.X, valid.y, valid.qid, weight=np.where(valid.y > 1, 3.0, 1.0))
+    found = [
+        mcrank.McRank(**SMALL | {"n_jobs": jobs}).fit(train, valid=weighted).predict(test) for jobs in (1, 2)
+    ]
+    assert found[0].tobytes() == found[1].tobytes()
+    plain = mcrank.McRank(**SMALL).fit(train, valid=valid)
+    assert found[0].mean() > plain.predict(test).mean()
+
+
+def test_one_grade_and_two(parts):
+    train = parts[0]
+    one = mcrank.Dataset(train.X, np.ones(train.n_rows), train.qid)
+    assert mcrank.McRank(**SMALL).fit(one).correction_ is None
+    binary = [mcrank.Dataset(d.X, d.y > 1, d.qid) for d in parts]
+    for kind in (mcrank.McRank, mcrank.OrdinalMcRank):
+        ranker = kind(**SMALL).fit(binary[0], valid=binary[1])
+        assert len(ranker.correction_.shifts) == 1
+        assert ranker.calibration(binary[2]).log_loss < ranker.calibration(binary[2]).constant_log_loss
+
+
+def test_calibration_takes_rows_without_queries(parts):
+    train, valid, test = parts
+    ranker = mcrank.McRank(**SMALL).fit(train, valid=valid)
+    assert ranker.calibration(test.X, test.y).to_dict() == ranker.calibration(test).to_dict()
+
+
+@pytest.mark.parametrize("kind", [mcrank.McRank, mcrank.LambdaMART, mcrank.RankBoost])
+def test_stages(parts, kind):
+    train, valid, test = parts
+    options = {"n_estimators": 5, "n_jobs": 1}
+    ranker = kind(**options).fit(train, valid=valid)
+    stages = list(ranker.staged_predict(test))
+    assert len(stages) == ranker.best_round_
+    assert stages[-1].tobytes() == ranker.predict(test).tobytes()
+    for rounds, scores in enumerate(stages, start=1):
+        assert scores.tobytes() == ranker.predict(test, rounds=rounds).tobytes()
+    assert len(np.unique(ranker.predict(test, rounds=0))) == 1
+    for wrong in (ranker.best_round_ + 1, -1, 1.5, "all"):
+        with pytest.raises(OptionError, match="rounds"):
+            ranker.predict(test, rounds=wrong)
+
+
+def test_stages_of_probabilities_and_of_what_has_none(parts):
+    train, valid, test = parts
+    ranker = mcrank.OrdinalMcRank(**SMALL).fit(train, valid=valid)
+    assert ranker.predict_proba(test, rounds=1).shape == (test.n_rows, 5)
+    with pytest.raises(OptionError, match="rounds"):
+        mcrank.RankSVM(n_jobs=1).fit(train).predict(test, rounds=1)
+
+
+def test_stages_come_in_the_order_of_the_caller(parts):
+    train, _, test = parts
+    order = np.random.default_rng(1).permutation(test.n_rows)
+    mixed = mcrank.Dataset(test.X[order], test.y[order], test.qid[order])
+    ranker = mcrank.LambdaMART(n_estimators=3, n_jobs=1).fit(train)
+    for one, other in zip(ranker.staged_predict(test), ranker.staged_predict(mixed), strict=True):
+        assert other.tobytes() == one[order].tobytes()
