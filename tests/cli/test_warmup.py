@@ -12,8 +12,8 @@ from mcrank.cli.warmup import AREAS
 
 pytestmark = pytest.mark.slow
 
-# Rows that lie in several places: no command trains on those.
-SEVERAL_PLACES = ("mcrank.boosting.growth.", "mcrank.boosting.rows.")
+# Rows that lie in several places: only a cluster trains on those, and compiles for it when it does.
+SEVERAL_PLACES = ("mcrank.boosting.growth.", "mcrank.boosting.rows.", "mcrank.boosting.shared_cuts.")
 
 # Kernels called by other kernels are compiled into them; those called from Python need signatures.
 CODE = """
