@@ -14,6 +14,7 @@ from tools.site.charts import figures_of
 from tools.site.reference import Page, reference_pages
 
 _pages: dict[str, Page] = {}
+_BOOST = {"howto": 3.0, "tutorials": 2.0, "concepts": 2.0, "results": 0.5, "engineering": 0.5}
 _REST = "How to"  # where pages of no folder go
 
 
@@ -38,8 +39,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: MkDocsConfig, **_: Any) -> str:
-    """Put charts below the heading of a page of results."""
-    if not page.file.src_uri.startswith("results/"):
+    """Put charts below the heading of a page of results; let search find answers before figures."""
+    kind = page.file.src_uri.partition("/")[0]
+    page.meta.setdefault("search", {"boost": _BOOST.get(kind, 1.0)})
+    if kind != "results":
         return markdown
     heading, _, rest = markdown.partition("\n")
     return f"{heading}\n\n{figures_of(Path(config.docs_dir) / page.file.src_uri)}\n{rest}"

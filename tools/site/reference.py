@@ -130,16 +130,14 @@ def _ranker_pages() -> dict[str, Page]:
             f"probabilities, `refit` where trees were boosted.\n\n{methods}"),
     }  # fmt: skip
     for c in classes:
-        flags = ", ".join(
-            f"`--{name.replace('_', '-')}`" for name, o in c.declared_options.items() if o.scope != "python"
-        )
+        flag = f"--{next(name for name in c.declared_options if '_' in name).replace('_', '-')}"
         path, bare = f"{c.__module__}.{c.__name__}", {"members": "false", "show_signature": "false"}
         shown = _directive(path, f"mcrank.{c.__name__}", **bare)
         text = (
             f"# {c.__name__}\n\nOn the command line: `mcrank train --ranker {c.name}`. Methods are those of "
             f"[every ranker](methods.md).\n\n{shown}\n"
-            f"## On the command line\n\nThe same options: {flags}. "
-            f"`mcrank train --ranker {c.name} --help` explains each.\n"
+            f"## On the command line\n\nThe same options with hyphens (`{flag}`): "
+            f"`mcrank train --ranker {c.name} --help` tells them.\n"
         )
         pages[f"reference/rankers/{c.name}.md"] = Page(c.__name__, "Rankers", text)
     return pages
