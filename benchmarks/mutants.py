@@ -67,6 +67,20 @@ MUTANTS = [
         "boosting/test_split.py::test_ties_go_to_the_lowest_feature_then_the_lowest_bin",
     ),
     Mutant(
+        "categories: sets from one end of the order only",
+        "boosting/categories.py",
+        "for end in range(1 if few else 2):",
+        "for end in range(1):",
+        "boosting/test_categories.py::test_every_split_is_the_naive_twins",
+    ),
+    Mutant(
+        "categories: one code more than a set has",
+        "scorers/forest/block_kernels.py",
+        "return (word >> (code & np.uint64(63))) & np.uint64(1) == np.uint64(1)",
+        "return (word >> ((code + np.uint64(1)) & np.uint64(63))) & np.uint64(1) == np.uint64(1)",
+        "rankers/test_categorical.py::test_training_in_two_parts_is_one_training",
+    ),
+    Mutant(
         "limits: gains under l2 without l2 on the right",
         "boosting/limits.py",
         "left, right = left + limits.l2, right + limits.l2",

@@ -320,3 +320,29 @@ def test_a_stale_cache_that_cannot_be_replaced_is_not_said_to_fit(path, monkeypa
     said = capsys.readouterr()
     assert "No space left" in said.err
     assert not said.out
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        [["a"]],
+        {"x": ["a"]},
+        {"9": ["a", "b"]},
+        {"0": ["b", "a"]},
+        {"0": ["a", "a"]},
+        {"0": [1, 2]},
+        {"0": ["a"]},
+    ],
+)
+def test_names_of_categories_that_do_not_fit_their_codes(tmp_path, tables):
+    """The file is read again, whatever its cache says of categories."""
+    (path := tmp_path / "d.csv").write_text("qid,label,shop,price\n1,0,a,1\n1,1,b,2\n1,0,,3\n")
+    first = mcrank.read(path, cache=True)
+    cache = cache_module.cache_path([path])
+    header, arrays = read_file(cache, CACHE)
+    header["categories"] = tables
+    header["sampled"] = cache_module._sampled_hash(header, arrays)
+    cache.write_bytes(b"".join(bytes(piece) for piece in container.pieces(header, arrays, CACHE)))
+    again = mcrank.read(path, cache=True)
+    assert again.categories == first.categories == {0: ("a", "b")}
+    assert np.array_equal(again.X, first.X, equal_nan=True)
