@@ -140,6 +140,12 @@ def test_what_is_not_in_a_file_of_bins_is_refused(kept):
         mcrank.McRank(max_bins=64).fit(data)
 
 
+@pytest.mark.parametrize("take", [mcrank.read, mcrank.scan])
+def test_bins_are_not_read_as_data(kept, take):
+    with pytest.raises(mcrank.DataError, match=r"train\.bins holds bins, to train on"):
+        take(kept)
+
+
 def test_a_memory_that_is_too_small_is_told_what_would_do(kept):
     with pytest.raises(mcrank.OptionError, match=r"at least (\d+)MB for 900 rows of 21") as told:
         mcrank.McRank(n_jobs=1).fit(mcrank.open_bins(kept), memory="3MB")

@@ -24,6 +24,7 @@ import numpy as np
 
 from mcrank.arrays import ByteArray
 from mcrank.atomic import written_whole
+from mcrank.container import BINS
 from mcrank.errors import DataError
 
 StrPath = str | os.PathLike[str]
@@ -93,7 +94,20 @@ def find_files(source: Any, who: str = "read") -> list[Path]:
                 f"{path} is a directory; name its files, or load its folds with mcrank.read_folds or "
                 "a known set with mcrank.datasets."
             )
+        if _holds_bins(path):
+            raise DataError(
+                f"{path} holds bins, to train on (mcrank.open_bins, mcrank train), and no values; "
+                "give the files it was made of."
+            )
     return files
+
+
+def _holds_bins(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        return file.read(len(BINS.magic)) == BINS.magic
+    return False
 
 
 class _ZstdReader(io.RawIOBase):
