@@ -9,7 +9,10 @@ import mcrank
 from mcrank.errors import OptionError
 from tests.reference import together as naive
 
-SMALL = {"n_estimators": 4, "num_leaves": 5, "min_samples_leaf": 3, "learning_rate": 0.3, "n_jobs": 1}
+SMALL = {
+    "n_estimators": 4, "num_leaves": 5, "min_samples_leaf": 3, "learning_rate": 0.3, "n_jobs": 1,
+    "split": "mse", "init": "zero", "binning": "adaptive",
+}  # fmt: skip
 
 
 def few_values(seed=0, rows=150, features=4, grades=4):
@@ -136,3 +139,14 @@ def test_what_does_not_go_together_is_refused(options, words):
     X, y, qid = few_values()
     with pytest.raises(OptionError, match=words):
         mcrank.McRank(**SMALL | {"multi_output": "tree"} | options).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("split", ["mse", "newton"])
+def test_rows_with_numbers_grow_the_same_trees_as_lists(split, monkeypatch):
+    X, y, qid = few_values(6, rows=300)
+    told = {"split": split, "num_leaves": 30, "min_samples_leaf": 1, "subsample": 0.8}
+    listed = vector(**told).fit(X, y, qid=qid)
+    monkeypatch.setattr("mcrank.boosting.rows.NUMBERED_ROWS", 0)
+    numbered = vector(**told).fit(X, y, qid=qid)
+    assert np.array_equal(listed.forest_.value, numbered.forest_.value)
+    assert np.array_equal(listed.forest_.feature, numbered.forest_.feature)
