@@ -53,7 +53,7 @@ def rows(reproduction, key):
 
 def test_table1_is_what_evaluate_says_of_fresh_rankers(made):
     train, _, test = mcrank.make_artificial(12, 6, 10, seed=1)
-    options = {"num_leaves": 10, "learning_rate": 0.05, "random_state": 1}
+    options = {"preset": "paper", "num_leaves": 10, "learning_rate": 0.05, "random_state": 1}
     fresh = {
         "ordinal": mcrank.OrdinalMcRank(n_estimators=8, **options),
         "classification, 4 rounds": mcrank.McRank(n_estimators=4, **options),

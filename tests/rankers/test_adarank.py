@@ -16,9 +16,9 @@ from mcrank.scorers.scaling import Scaling
 from mcrank.training.one_feature import feature_values
 from tests.reference.adarank import adarank
 
-PUBLISHED = {"update": "paper", "enqueue": False, "tolerance": None, "max_select": None}
+PUBLISHED = {"signs": False, "update": "paper", "enqueue": False, "tolerance": None, "max_select": None}
 # RankLib's weights of queries and nothing else of it.
-MULTIPLIED = {"update": "ranklib", "enqueue": False, "tolerance": None, "max_select": 10**6}
+MULTIPLIED = {"signs": False, "update": "ranklib", "enqueue": False, "tolerance": None, "max_select": 10**6}
 
 
 def ranked(places: list[int], size: int) -> np.ndarray:
@@ -215,8 +215,8 @@ class TestRules:
 
     def test_signs_let_low_values_rank_first(self):
         data = Dataset([[-1.0], [0.0], [-2.0], [5.0]], [1, 0, 1, 0], [1, 1, 2, 2])
-        assert AdaRank(n_estimators=1).fit(data).weights_[0] > 0
-        ranker = AdaRank(n_estimators=1, signs=True).fit(data)
+        assert AdaRank(n_estimators=1, signs=False).fit(data).weights_[0] > 0
+        ranker = AdaRank(n_estimators=1).fit(data)
         assert ranker.weights_[0] < 0
         assert ranker.history_["alpha"][0] < 0
         assert ranker.score(data) == 1.0

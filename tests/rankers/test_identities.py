@@ -39,7 +39,9 @@ def test_ordinal_leaves_by_hand():
 
 def test_regression_leaves_by_hand():
     X = np.array([[0.0]] * 2 + [[1.0]] * 2)
-    ranker = RegressionRanker(n_estimators=2, num_leaves=2, learning_rate=0.5, min_samples_leaf=1)
+    ranker = RegressionRanker(
+        target="gain", n_estimators=2, num_leaves=2, learning_rate=0.5, min_samples_leaf=1
+    )
     ranker.fit(X, [0, 1, 2, 3], qid=[1] * 4)  # gains 0, 1, 3, 7: means 0.5 and 5 around 2.75
     assert ranker.predict([[0.0], [1.0]]) == pytest.approx(
         [2.75 - 2.25 * 0.75, 2.75 + 2.25 * 0.75], abs=4.25 * STEP

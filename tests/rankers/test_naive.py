@@ -81,14 +81,14 @@ def test_ordinal(weight, split):
 @pytest.mark.parametrize("loss", ["l2", "lad"])
 def test_regression(loss, weight):
     X, y, qid, ours, theirs = case(14)
-    ranker = RegressionRanker(loss=loss, **ours).fit(X, y, qid=qid, weight=weight)
+    ranker = RegressionRanker(loss=loss, target="gain", **ours).fit(X, y, qid=qid, weight=weight)
     scores = naive.regression(X, 2**y - 1, ROUNDS, kind=loss, weight=weight, **theirs)
     assert np.abs(ranker.predict(X) - scores).max() < 1e-6
 
 
 def test_lad_over_many_rounds():
     X, y, qid, ours, theirs = case(15, n_grades=5)
-    ranker = RegressionRanker(loss="lad", **(ours | {"n_estimators": 200})).fit(X, y, qid=qid)
+    ranker = RegressionRanker(loss="lad", target="gain", **(ours | {"n_estimators": 200})).fit(X, y, qid=qid)
     scores = naive.regression(X, 2**y - 1, 200, kind="lad", **theirs)
     assert np.abs(ranker.predict(X) - scores).max() < 1e-5
 

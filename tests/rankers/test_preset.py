@@ -1,4 +1,4 @@
-"""`preset="paper"`: one word for options; what is said beside it wins, and files have the options."""
+"""`preset`: one word for options; what is said beside it wins, and files have the options."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.base import clone
 import mcrank
 from mcrank.errors import OptionError
 from mcrank.experiments.entries import Entry
-from mcrank.rankers.presets import PAPER
+from mcrank.rankers.presets import BEST, FAST, PAPER
 from mcrank.rankers.registry import to_bytes
 from tests.rankers.test_determinism import noisy
 
@@ -50,7 +50,16 @@ def test_the_file_has_the_options_not_the_word():
 
 def test_a_wrong_word_is_an_error():
     for odd in ("papr", 3, ["paper"], {}):
-        with pytest.raises(OptionError, match="preset of McRank must be 'paper' or None"):
+        with pytest.raises(OptionError, match="preset of McRank must be 'paper' or 'fast' or 'best' or None"):
             mcrank.McRank(preset=odd).checked_options()
-    with pytest.raises(OptionError, match="LambdaMART has no option 'preset'"):
-        mcrank.LambdaMART(preset="paper")
+    with pytest.raises(OptionError, match="preset of LambdaMART must be 'fast' or 'best' or None"):
+        mcrank.LambdaMART(preset="paper").checked_options()
+
+
+@pytest.mark.parametrize("kind", [*KINDS, mcrank.LambdaMART])
+@pytest.mark.parametrize(("word", "options"), [("fast", FAST), ("best", BEST)])
+def test_the_other_words_set_options_of_every_tree_ranker(kind, word, options):
+    ranker = kind(preset=word)
+    assert {name: getattr(ranker, name) for name in options} == options
+    assert kind(preset=word, learning_rate=0.07).learning_rate == 0.07
+    assert kind.presets[word].keys() <= kind.declared_options.keys()

@@ -92,7 +92,7 @@ def test_weighted_regression_and_classification():
     X, y, qid, _ = split_rows(case)
     weight = np.random.default_rng(0).uniform(0.2, 3, len(y))
     ours, theirs = settings(case)
-    ranker = RegressionRanker(**ours).fit(X, y, qid=qid, weight=weight)
+    ranker = RegressionRanker(target="gain", **ours).fit(X, y, qid=qid, weight=weight)
     twin = GradientBoostingRegressor(init="zero", **theirs)
     start = np.average(2**y - 1, weights=weight)
     twin.fit(X, 2**y - 1 - start, sample_weight=weight)

@@ -75,7 +75,7 @@ class AdaRank(LinearRanker):
         help="weights of queries: exp(-E) of the sum so far, or those before times exp(-alpha E)",
     )
     signs: bool = option(
-        default=False, search=OneOf(False, True), help="whether features may also rank low values first"
+        default=True, search=OneOf(False, True), help="whether features may also rank low values first"
     )
     tolerance: float | None = option(
         default=0.002,

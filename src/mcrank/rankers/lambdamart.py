@@ -11,6 +11,7 @@ from mcrank.losses.lambdas import MOST_PAIRS, LambdaLoss
 from mcrank.options import option
 from mcrank.ranges import OneOf
 from mcrank.rankers.base import Card, pairs_option
+from mcrank.rankers.presets import BEST, FAST, preset_option
 from mcrank.rankers.trees import RATES, TreeRanker
 from mcrank.training.weights import relative_weight
 
@@ -22,8 +23,8 @@ class LambdaMART(TreeRanker):
     document; fewer than k documents under the LETOR dialects) gives no gradient.
 
     Defaults follow validation data: second-order splits gave .02 more NDCG@10 than least squares on
-    artificial and web-like data after 200 rounds, and the same on MQ2008; ``norm`` learns in fewer rounds but
-    ended within .002 of where training ends without it on artificial data.
+    artificial and web-like data after 200 rounds, and the same on MQ2008; ``norm`` gave more
+    on five of eight sets and less on three (docs/results/defaults.md).
 
     Examples
     --------
@@ -37,6 +38,9 @@ class LambdaMART(TreeRanker):
     name: ClassVar[str] = "lambdamart"
     card: ClassVar[Card] = Card("listwise", "pairwise logistic x change of the measure", "trees", True)
 
+    presets: ClassVar[dict[str, dict[str, Any]]] = {"fast": FAST, "best": BEST}
+
+    preset: str | None = preset_option("fast", "best")
     learning_rate: float = option(
         default=0.1, low=0, high=10, open_low=True, search=RATES, help="shrinkage of each tree (nu)"
     )

@@ -22,7 +22,7 @@ from mcrank.options import Options, fitted, option
 from mcrank.ranges import OneOf
 from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.graded import GradedRanker
-from mcrank.rankers.presets import PAPER, preset_option
+from mcrank.rankers.presets import BEST, FAST, PAPER, preset_option
 from mcrank.rankers.trees import TreeRanker
 from mcrank.rounds import Callback
 from mcrank.scorers.correction import Correction, count
@@ -57,9 +57,13 @@ class GradeRanker(TreeRanker, GradedRanker):
         The trees as boosting left them; `forest_`, which scores, is the same forest corrected.
     """
 
-    presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": PAPER | {"init": "zero", "calibrate": False}}
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": PAPER | {"init": "zero", "calibrate": False},
+        "fast": FAST,
+        "best": BEST,
+    }
 
-    preset: str | None = preset_option()
+    preset: str | None = preset_option("paper", "fast", "best")
     calibrate: bool = option(
         default=True,
         tacit=True,
@@ -230,7 +234,7 @@ class McRank(GradeRanker):
 
     name: ClassVar[str] = "mcrank"
     card: ClassVar[Card] = Card("pointwise", "multiclass logistic", "trees", False)
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
+    presets: ClassVar[dict[str, dict[str, Any]]] = GradeRanker.presets | {
         "paper": GradeRanker.presets["paper"] | {"sequential": False, "base_class": "none"}
     }
 

@@ -1,4 +1,4 @@
-"""Several options by one word: the option ``preset`` of the rankers that are in the McRank paper."""
+"""Options that are set together, by the word ``preset``, and those whose default goes by the data."""
 
 from __future__ import annotations
 
@@ -21,12 +21,34 @@ PAPER = {
 }
 
 
-def preset_option() -> Any:
-    """Declare ``preset`` of the rankers that are in the paper."""
-    return option(
-        default=None,
-        choices=("paper",),
-        scope="run",
-        help="paper: the settings of the McRank paper (M 1000, J 10, nu 0.05, 256 adaptive bins, "
-        "least-squares splits); options given beside it win",
-    )
+# A first look: few rounds of large steps, coarse bins.
+FAST = {"n_estimators": 100, "learning_rate": 0.2, "max_bins": 64, "early_stopping_rounds": 20}
+# Many small steps, each on half of the features.
+BEST = {"n_estimators": 2000, "learning_rate": 0.03, "colsample": 0.5, "early_stopping_rounds": 200}
+_WORDS = {
+    "paper": "the settings of the McRank paper (M 1000, J 10, nu 0.05, 256 adaptive bins, least-squares "
+    "splits)",
+    "fast": "few rounds of large steps on coarse bins",
+    "best": "many small steps, each on half of the features",
+}
+
+
+def preset_option(*words: str) -> Any:
+    """Declare ``preset``, one of these words."""
+    said = "; ".join(f"{word}: {_WORDS[word]}" for word in words)
+    return option(default=None, choices=words, scope="run", help=f"{said}; options given beside it win")
+
+
+def least_rows(given: int | None, rows: int) -> int:
+    """Return the fewest rows of a leaf: as given, or by the number of training rows.
+
+    Leaves of 50 rows follow chance less (docs/results/defaults.md); of few rows, they would leave nothing to
+    learn.
+
+    Examples
+    --------
+    >>> from mcrank.rankers.presets import least_rows
+    >>> [least_rows(None, rows) for rows in (40, 1000, 10**6)]
+    [10, 25, 50]
+    """
+    return min(50, max(10, rows // 40)) if given is None else given

@@ -37,6 +37,7 @@ from mcrank.rankers.constraints import (
 from mcrank.rankers.edges import all_edges, checked_edges
 from mcrank.rankers.forests import ForestRanker
 from mcrank.rankers.inputs import Given
+from mcrank.rankers.presets import least_rows
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.forest.forest import Forest, ForestBuilder
 from mcrank.scorers.heads import Head
@@ -81,8 +82,12 @@ class TreeRanker(ForestRanker):
         default=256, low=2, high=65536, help="most bins of a feature (B); above 256 they take 16 bits"
     )
     binning: str = option(default="adaptive", choices=BINNINGS, help="how features are cut into bins")
-    min_samples_leaf: int = option(
-        default=10, low=1, high=2**31 - 1, search=Between(5, 200, log=True), help="fewest rows in a leaf"
+    min_samples_leaf: int | None = option(
+        default=None,
+        low=1,
+        high=2**31 - 1,
+        search=Between(5, 200, log=True),
+        help="fewest rows in a leaf; None for 50, or of fewer than 2000 rows a fortieth, but 10 at least",
     )
     split: str = option(
         default="mse",
@@ -359,7 +364,8 @@ class TreeRanker(ForestRanker):
         names = BoostOptions.__dataclass_fields__
         settings = BoostOptions(
             **{name: options[name] for name in names if name not in ("limits", "memory", "together")}
-            | {"learning_rate": self._rate(options), "limits": _limits(options, data)},
+            | {"learning_rate": self._rate(options), "limits": _limits(options, data)}
+            | {"min_samples_leaf": least_rows(options["min_samples_leaf"], rows)},
             memory=options.get("memory"),
             together=options.get("multi_output") == "tree" and loss.trees_per_round > 1,
         )

@@ -28,6 +28,8 @@ class Space(NamedTuple):
         The option that counts rounds, which are chosen while training; None for rankers without any.
     start : dict
         Where a search begins: the ranker as it was given, as nearly as the ranges allow.
+    outside : dict
+        Options whose value, as it was given, no range has, such as None: the first trial has it all the same.
     """
 
     kind: type[Ranker]
@@ -35,6 +37,7 @@ class Space(NamedTuple):
     ranges: dict[str, Range]
     rounds: str | None
     start: Options
+    outside: Options
 
     def ranker(self, chosen: Mapping[str, Any], **more: Any) -> Ranker:
         """Return the ranker, unfitted, with values out of the ranges."""
@@ -91,7 +94,9 @@ def space_of(
     rounds = next((o.name for o in declared.values() if o.search is ROUNDS), None)
     params = kind(**given).get_params()
     start = {option: search.nearest(params[option]) for option, search in found.items()}
-    return Space(kind, {n: v for n, v in given.items() if n not in found}, found, rounds, start)
+    outside = {option: params[option] for option, value in start.items() if value != params[option]}
+    outside = {n: v for n, v in outside.items() if n not in ranges}  # a caller's own range is meant to bind
+    return Space(kind, {n: v for n, v in given.items() if n not in found}, found, rounds, start, outside)
 
 
 def configured(

@@ -256,6 +256,7 @@ class _Search:
     def _next(self, options: dict[str, Any], prune: Any) -> Trial:
         """Run the next trial, or take it from the journal."""
         number, began = len(self._done), time.monotonic()
+        options |= self._space.outside if number == 0 else {}
         kept = self._journal.read(number)
         if kept is not None:
             trial, seconds = replay(kept, options, prune), self._journal.seconds(number)
