@@ -31,6 +31,7 @@ from mcrank.kernels.vectors import (
     count_below,
     lambda_block,
     match_any,
+    match_byte,
     match_range,
     product_of_chosen,
     select_greater,
@@ -39,6 +40,7 @@ from mcrank.kernels.vectors import (
 )
 
 blanks16, digits16, newlines32 = match_any(16, b" \n"), match_range(16, 48, 57), match_any(32, b"\n")
+byte64 = match_byte(64)
 below8, below16 = count_below(8), count_below(16)
 select16, select64 = select_greater(16), select_greater(64)
 multiply16, add16 = product_of_chosen(16, add=False), product_of_chosen(16, add=True)
@@ -219,6 +221,21 @@ def test_characters_of_every_byte_value():
     for (size, wanted), bits in zip(((16, b" \n"), (16, b"0123456789"), (32, b"\n")), found, strict=True):
         member = np.isin(text, np.frombuffer(wanted, dtype=np.uint8))
         assert bits.tolist() == [sum(1 << j for j in range(size) if member[i + j]) for i in range(n)]
+
+
+@njit
+def byte_matches(text, byte, found):
+    for i in range(len(found)):
+        found[i] = byte64(text, uint64(i), byte)
+
+
+@pytest.mark.parametrize("byte", [0, 1, 127, 128, 255])
+def test_places_of_one_byte(byte):
+    text = np.random.default_rng(byte).choice([0, 1, 2, 127, 128, 255], 200).astype(np.uint8)
+    found = np.empty(200 - 64, dtype=np.uint64)
+    byte_matches(text, np.uint8(byte), found)
+    same = (text == byte).tolist()
+    assert found.tolist() == [sum(1 << j for j in range(64) if same[i + j]) for i in range(len(found))]
 
 
 @njit
