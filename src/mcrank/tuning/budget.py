@@ -7,7 +7,7 @@ import time
 
 _GUESS = 0.6  # a fit on all cores as a share of a trial's time, before one was timed
 _MARGIN = 1.15
-_SPARE = 0.3  # seconds for files
+_SPARE = 1.0  # seconds for the importance of options, and for files
 
 
 class Budget:
