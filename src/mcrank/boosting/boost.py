@@ -357,17 +357,8 @@ class Booster:
     def _finish(self, k: int, nodes: npt.NDArray[Any], rest: Any, where: LeafRows) -> dict[str, Any]:
         """Find the leaf values of a tree and move the scores."""
         options, gradients = self.options, self.gradients
-        values = leaf_values(
-            self.sampling.leaves,
-            gradients,
-            k,
-            self.scores,
-            nodes,
-            where,
-            self.rate,
-            options.max_leaf_value,
-            options.limits,
-        )
+        rule, most = self.sampling.leaves, options.max_leaf_value
+        values = leaf_values(rule, gradients, k, self.scores, nodes, where, self.rate, most, options.limits)
         unit = self.rules.packing.gain_unit(gradients.unit, gradients.lane_unit)
         tree = tree_arrays(nodes, self.binned, self.bins.edges, unit)
         tree["value"] = values

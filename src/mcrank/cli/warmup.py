@@ -145,7 +145,7 @@ def use_trees() -> None:
         for bins in (256, 300):
             write_bins(train, path, max_bins=bins)
             RegressionRanker(**_SMALL, max_bins=bins, subsample=0.5).fit(open_bins(path))
-        RegressionRanker(**_SMALL, max_bins=bins, loss="lad").fit(open_bins(path))
+        RegressionRanker(**_SMALL, max_bins=bins, dart=True, skip_drop=0.0).fit(open_bins(path))
     McRank(**_SMALL, multi_output="tree").fit(train)
 
 

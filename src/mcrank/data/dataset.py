@@ -396,6 +396,5 @@ def restore(values: dict[str, Any]) -> Dataset:
     """
     data = Dataset.__new__(Dataset)
     data._freeze(None, **values)
-    rows = values.get("source_rows")
-    object.__setattr__(data, "source_rows", rows)
+    object.__setattr__(data, "source_rows", values.get("source_rows"))
     return data

@@ -15,8 +15,9 @@ from mcrank.errors import MeasureError
 from mcrank.metrics.prepared import PreparedMeasure
 from mcrank.options import Options, option
 from mcrank.ranges import ROUNDS, OneOf
-from mcrank.rankers.base import Card, Trained, stopping_option
+from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.linear import LinearRanker, scaling_of
+from mcrank.rankers.shared_options import stopping_option
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.linear import Linear
 from mcrank.scorers.scaling import SCALINGS, Scaling

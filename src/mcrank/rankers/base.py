@@ -8,15 +8,12 @@ from __future__ import annotations
 import os
 import warnings
 from abc import abstractmethod
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from mcrank.arrays import FeatureArray, FloatArray
-from mcrank.boosting.budget import check_rows
-from mcrank.boosting.store import BinnedData
 from mcrank.cores import available_cores
 from mcrank.data.alignment import aligned, check_count
 from mcrank.data.categories import recoded
@@ -25,15 +22,14 @@ from mcrank.data.scan import Scan
 from mcrank.data.spill import spilled
 from mcrank.data.tables import as_features
 from mcrank.errors import MeasureError, OptionError
-from mcrank.memory import bytes_of, is_on_disk
 from mcrank.metrics.dialect import Dialect
 from mcrank.metrics.measure import Measure
 from mcrank.options import Options, option
 from mcrank.rankers.cross_validation import query_ids_under_way
 from mcrank.rankers.explainable import Explainable
-from mcrank.rankers.inputs import Given, as_dataset, held_out, to_learn
-from mcrank.rankers.progress import Lines
-from mcrank.rankers.provenance import provenance
+from mcrank.rankers.fitting import Begun, Where, fit_here
+from mcrank.rankers.inputs import Given, as_dataset
+from mcrank.rankers.shared_options import jobs, measure_named
 from mcrank.rankers.stored import measure_of
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.base import Scorer
@@ -64,16 +60,6 @@ class Card(NamedTuple):
     trains_on_measure: bool
 
 
-def stopping_option(default: int | None = None, rounds: str = "rounds") -> Any:
-    """Declare ``early_stopping_rounds``, which rankers with rounds (nets call them epochs) share."""
-    return option(
-        default=default,
-        low=1,
-        high=2**31 - 1,
-        help=f"stop after so many {rounds} without a better validation measure",
-    )
-
-
 class Trained(NamedTuple):
     """What training gives: the fitted part of a ranker, and how it came about."""
 
@@ -82,26 +68,11 @@ class Trained(NamedTuple):
     head: Head = Head()
 
 
-def _named_measure(text: str) -> str | Measure:
-    """What the command line makes of the name of a measure."""
-    from mcrank.metrics.custom import named_measure
-
-    return named_measure(text)
-
-
-def _jobs(value: Any) -> int | None:
-    """Return a number of threads; None, every core, for -1, as scikit-learn and others have it."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or (value != -1 and not 1 <= value <= 1024):
-        raise ValueError("an integer >= 1 and <= 1024, -1 or None for every core")
-    return None if value == -1 else int(value)
-
-
 class Ranker(Explainable):
     """Base of all rankers, following scikit-learn's conventions.
 
-    A subclass declares its options, sets `name` (its word on the command line and in model files) and `card`,
-    and writes ``_fit`` and ``_scorer_of``, which takes the scorer out of the arrays of a model file.
+    A subclass declares its options, sets `name` (its word in commands and model files) and `card`, and writes
+    ``_fit`` and ``_scorer_of``, which takes the scorer out of the arrays of a model file.
 
     Attributes
     ----------
@@ -133,7 +104,7 @@ class Ranker(Explainable):
 
     measure: str | Measure = option(
         default="ndcg@10",
-        parse=_named_measure,
+        parse=measure_named,
         help="measure trained towards (where a ranker can) and watched on validation data, such as ndcg@10, "
         "map or ndcg@10[yahoo]",
     )
@@ -145,7 +116,7 @@ class Ranker(Explainable):
         low=1,
         high=1024,
         scope="run",
-        judge=_jobs,
+        judge=jobs,
         help="threads; None or -1 for every core; never changes the model",
     )
     verbose: int | bool = option(
@@ -238,55 +209,15 @@ class Ranker(Explainable):
             Itself, fitted.
         """
         given = Given(y, qid, weight, query_weight, sample_weight, group, groups)
-        if folds is not None and (cluster is not None or memory is not None or isinstance(X, Scan)):
-            raise OptionError(
-                f"{type(self).__name__}.fit got folds, which is for a Dataset in memory on one machine."
-            )
+        beginning = Begun(init_model, init_score, valid_init_score)
+        place = Where(memory, cluster, regroup, journal, resume, folds)
+        place.check(type(self), isinstance(X, Scan))
         if cluster is not None:
-            if memory is not None:
-                raise OptionError(f"memory of {type(self).__name__}.fit is for one machine, not a cluster.")
             from mcrank.rankers.cluster import Asked, fit_on_cluster
 
-            asked = Asked(cluster, regroup, journal, resume, init_model, init_score, valid_init_score)
+            asked = Asked(cluster, regroup, journal, resume, *beginning)
             return self._adopt(*fit_on_cluster(self, X, given, valid, callback, verbose, asked))
-        options = self.checked_options()
-        options["measure"] = measure_of(options)
-        options["n_jobs"] = options["n_jobs"] or available_cores()
-        name = type(self).__name__
-        one_query = options["one_query"]
-        for word, value in {"regroup": regroup, "journal": journal, "resume": resume}.items():
-            if value:
-                raise OptionError(f"{name}.fit got {word}, which is for training on a cluster.")
-        options["memory"] = None if memory is None else bytes_of(memory, f"memory of {name}.fit")
-        if (isinstance(X, Scan) or memory is not None) and not self.trains_from_disk:
-            what = "a Scan" if isinstance(X, Scan) else "memory"
-            raise OptionError(
-                f"{name}.fit got {what}, which only rankers of boosted trees take: others are trained in "
-                "memory, on read() of a scan."
-            )
-        if isinstance(X, Scan) and options["memory"] is not None:
-            check_rows(options["memory"], X.known_rows, X.where)
-        data = to_learn(X, given, name, options, self._takes_categories(options))
-        if memory is not None and not (isinstance(data, BinnedData) or is_on_disk(data.X)):
-            raise OptionError(f"memory of {name}.fit is for data on disk: a Scan, or bins that are kept.")
-        beginning = self._beginning(data, options, init_model, init_score, valid_init_score)
-        if beginning is not None:
-            data = beginning.align(data)
-            options |= {"n_estimators": beginning.rounds(options["n_estimators"]), "beginning": beginning}
-        if callback is not None and not callable(callback):
-            raise OptionError(f"callback of {name}.fit must be callable, got {callback!r}.")
-        watched = None if valid is None else held_out(valid, data, f"valid of {name}", one_query)
-        if verbose is not None:
-            options["verbose"] = self.declared_options["verbose"].check(verbose, f"{name}.fit")
-        if options["verbose"]:
-            callback = Lines(name, options["verbose"], callback)
-        # A twin is trained and taken over when it is done, so that a failed fit leaves this ranker as it was.
-        twin = type(self)(**self.get_params())
-        if folds is None:
-            trained, found = twin._fit(data, watched, options, callback), provenance(data)
-        else:
-            trained, found = twin._cross_fit(data, watched, folds, options, callback)
-        return self._adopt(twin, trained, options, data, found, beginning)
+        return self._adopt(*fit_here(self, X, given, valid, callback, verbose, place, beginning))
 
     def _adopt(
         self,
@@ -376,7 +307,7 @@ class Ranker(Explainable):
         rounds : int, optional
             Rankers of trees only: score with the first so many of the rounds kept.
         """
-        raw = self._raw(X, "predict", rounds)
+        raw = self._raw(X, "predict", rounds)  # which says so where there is no head yet
         return self.head_.rank(raw)
 
     def _raw(self, X: Dataset | Scan | npt.ArrayLike, what: str, rounds: int | None = None) -> FloatArray:
@@ -448,9 +379,8 @@ class Ranker(Explainable):
         given = Given(y, qid, None, query_weight, sample_weight, group, groups)
         if not isinstance(X, (Dataset, Scan)) and not given.names_queries:
             given = given._replace(qid=query_ids_under_way(y))
-        wanted = self.feature_names_ if self._named else None
-        one_query = options["one_query"]
-        data = as_dataset(X, given, where, wanted=wanted, one_query=one_query, texts=self.categories_)
+        asked = {"wanted": self.feature_names_ if self._named else None, "one_query": options["one_query"]}
+        data = as_dataset(X, given, where, **asked, texts=self.categories_)
         value = float(measure.on(data).mean(data.to_grouped(self.predict(data))))
         if np.isnan(value):
             raise MeasureError(
@@ -462,21 +392,9 @@ class Ranker(Explainable):
     def _features(self, X: Dataset | npt.ArrayLike, what: str) -> FeatureArray:
         """Feature matrix of what a caller wants scored, in grouped order for a `Dataset`."""
         self._check_fitted()
-        name = type(self).__name__
-        where = f"X of {name}.{what}"
+        where = f"X of {(name := type(self).__name__)}.{what}"
         if isinstance(X, Dataset):
             return aligned(X, self.feature_names_, self._named, self.categories_, where, name).X
         found = as_features(X, where, self.feature_names_ if self._named else None, texts=self.categories_)
         check_count(found.values.shape[1], self.n_features_in_, where, name)
         return recoded(found.values, found.categories, self.categories_, self.feature_names_, where, name)
-
-
-def pairs_option(default: int, what: str) -> Any:
-    """Declare ``max_pairs``, the most pairs of one query a ranker takes on."""
-    return option(
-        default=default,
-        low=1,
-        high=2**62,
-        scope="run",
-        help=f"most {what} of one query; more are refused before training starts; never changes the model",
-    )

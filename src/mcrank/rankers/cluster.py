@@ -18,6 +18,7 @@ from mcrank.errors import ClusterError, OptionError
 from mcrank.options import Options
 from mcrank.rankers.base import Trained
 from mcrank.rankers.constraints import named
+from mcrank.rankers.fitting import Outcome
 from mcrank.rankers.inputs import Given, as_dataset, held_out, to_learn
 from mcrank.rankers.progress import Lines
 from mcrank.rankers.provenance import provenance_of
@@ -34,11 +35,6 @@ from mcrank.scorers.forest.forest import Forest, ForestBuilder
 if TYPE_CHECKING:
     from mcrank.rankers.start import Beginning
     from mcrank.rankers.trees import TreeRanker
-
-
-# A trained twin of a ranker, and what `Ranker.fit` makes a model of: what was trained, options, a query with
-# the columns of all, where the model comes from, what training began with.
-Outcome = tuple[Any, Trained, Options, Dataset, dict[str, Any], Any]
 
 
 class Asked(NamedTuple):

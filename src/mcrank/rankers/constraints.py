@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.arrays import ByteArray, FloatArray
+from mcrank.boosting.limits import LimitOptions
 from mcrank.data.categories import feature_of
 from mcrank.data.dataset import Dataset
 from mcrank.errors import OptionError
@@ -217,3 +218,15 @@ def together(groups: Sequence[Sequence[str]] | None, names: Sequence[str]) -> By
     listed = {name for group in groups for name in group}
     every = [*map(set, groups), *({name} for name in names if name not in listed)]
     return np.array([[name in group for name in names] for group in every], dtype=np.uint8)
+
+
+def limits_of(options: Options, data: Dataset) -> LimitOptions:
+    """Return what a ranker's options ask of splits and leaves, features by their numbers in this data."""
+    names = data.feature_names
+    numbers = ("l1", "l2", "min_sum_hessian", "min_gain", "max_depth", "colsample_node", "extra_trees")
+    return LimitOptions(
+        **{name: options[name] for name in (*numbers, *SUBSET_OPTIONS)},
+        feature_weights=factors(options["feature_weights"], names),
+        monotone=orders(options["monotone"], names),
+        interaction=together(options["interaction"], names),
+    )

@@ -12,8 +12,9 @@ from mcrank.arrays import FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.options import Options, option
 from mcrank.ranges import Between, OneOf
-from mcrank.rankers.base import Card, Trained, pairs_option
+from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.linear import LinearRanker, scaling_of
+from mcrank.rankers.shared_options import pairs_option
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.linear import Linear
 from mcrank.threads import InOrder

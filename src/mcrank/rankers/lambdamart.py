@@ -10,8 +10,9 @@ from mcrank.losses.base import Loss
 from mcrank.losses.lambdas import MOST_PAIRS, LambdaLoss
 from mcrank.options import option
 from mcrank.ranges import OneOf
-from mcrank.rankers.base import Card, pairs_option
+from mcrank.rankers.base import Card
 from mcrank.rankers.presets import BEST, FAST, preset_option
+from mcrank.rankers.shared_options import pairs_option
 from mcrank.rankers.trees import RATES, TreeRanker
 from mcrank.training.weights import relative_weight
 

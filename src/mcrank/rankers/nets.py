@@ -19,8 +19,9 @@ from mcrank.metrics.kendall import Kendall
 from mcrank.metrics.measure import Measure
 from mcrank.options import Options, fitted, option
 from mcrank.ranges import ROUNDS, Between, OneOf
-from mcrank.rankers.base import Card, Trained, pairs_option, stopping_option
+from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.linear import WeightedRanker, scaling_of, scaling_option
+from mcrank.rankers.shared_options import pairs_option, stopping_option
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.net import ACTIVATIONS, Net, layer_sizes, n_weights
 from mcrank.training.descent import OPTIMIZERS, Descent

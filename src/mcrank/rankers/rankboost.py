@@ -25,8 +25,9 @@ from mcrank.losses.boxes import LONG
 from mcrank.losses.pairwise import PAIRS, PairArrays
 from mcrank.options import Options, option
 from mcrank.ranges import ROUNDS, OneOf
-from mcrank.rankers.base import Card, Trained, stopping_option
+from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.forests import ForestRanker
+from mcrank.rankers.shared_options import stopping_option
 from mcrank.rounds import Callback
 from mcrank.training.stumps import NET, NOTHING, ROOTS, SIZE, Stump, StumpBoosting, boost_stumps, sum_bins
 

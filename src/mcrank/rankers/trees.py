@@ -11,7 +11,6 @@ import numpy.typing as npt
 from mcrank.arrays import Arrays, FeatureArray, FloatArray, IntArray
 from mcrank.boosting.boost import Boosted, BoostOptions, Validation, boost
 from mcrank.boosting.cuts import BINNINGS
-from mcrank.boosting.limits import LimitOptions
 from mcrank.boosting.place import place_of
 from mcrank.boosting.start import NOTHING
 from mcrank.data.dataset import Dataset
@@ -20,24 +19,22 @@ from mcrank.losses.base import Loss
 from mcrank.losses.quantize import MOST_ROWS
 from mcrank.options import Options, fitted, option
 from mcrank.ranges import ROUNDS, Between, OneOf
-from mcrank.rankers.base import Trained, stopping_option
+from mcrank.rankers.base import Trained
 from mcrank.rankers.constraints import (
-    SUBSET_OPTIONS,
     categorical_option,
     check_numeric,
-    factors,
     feature_weights_option,
     interaction_option,
+    limits_of,
     monotone_option,
     named,
-    orders,
     subset_option,
-    together,
 )
 from mcrank.rankers.edges import all_edges, checked_edges
 from mcrank.rankers.forests import ForestRanker
 from mcrank.rankers.inputs import Given
 from mcrank.rankers.presets import least_rows
+from mcrank.rankers.shared_options import stopping_option
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.forest.forest import Forest, ForestBuilder
 from mcrank.scorers.heads import Head
@@ -47,25 +44,14 @@ if TYPE_CHECKING:
     from mcrank.rankers.start import Beginning
     from mcrank.rankers.stored import Stored
 
+SPLITS = ("mse", "newton")
 RATES = Between(0.02, 0.3, log=True)  # of shrinkage that tuning tries
-
-
-def _limits(options: Options, data: Dataset) -> LimitOptions:
-    names = data.feature_names
-    numbers = ("l1", "l2", "min_sum_hessian", "min_gain", "max_depth", "colsample_node", "extra_trees")
-    return LimitOptions(
-        **{name: options[name] for name in (*numbers, *SUBSET_OPTIONS)},
-        feature_weights=factors(options["feature_weights"], names),
-        monotone=orders(options["monotone"], names),
-        interaction=together(options["interaction"], names),
-    )
 
 
 class TreeRanker(ForestRanker):
     """A ranker whose forest is boosted: trees times a loss.
 
-    A subclass says which loss (`_loss`) and, with several outputs, how they become ranking scores
-    (`_head`).
+    A subclass says which loss (`_loss`), and how several outputs become ranking scores (`_head`).
     """
 
     trains_from_disk = True
@@ -91,8 +77,8 @@ class TreeRanker(ForestRanker):
     )
     split: str = option(
         default="mse",
-        choices=("mse", "newton"),
-        search=OneOf("mse", "newton"),
+        choices=SPLITS,
+        search=OneOf(*SPLITS),
         help="split gain: least squares, or robust LogitBoost",
     )
     subsample: float = option(
@@ -364,7 +350,7 @@ class TreeRanker(ForestRanker):
         names = BoostOptions.__dataclass_fields__
         settings = BoostOptions(
             **{name: options[name] for name in names if name not in ("limits", "memory", "together")}
-            | {"learning_rate": self._rate(options), "limits": _limits(options, data)}
+            | {"learning_rate": self._rate(options), "limits": limits_of(options, data)}
             | {"min_samples_leaf": least_rows(options["min_samples_leaf"], rows)},
             memory=options.get("memory"),
             together=options.get("multi_output") == "tree" and loss.trees_per_round > 1,

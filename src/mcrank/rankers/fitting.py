@@ -1,0 +1,106 @@
+"""What a call of `fit` asks for beside data and options, and a fit on this machine."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mcrank.boosting.budget import check_rows
+from mcrank.boosting.store import BinnedData
+from mcrank.cores import available_cores
+from mcrank.data.dataset import Dataset
+from mcrank.data.scan import Scan
+from mcrank.errors import OptionError
+from mcrank.memory import bytes_of, is_on_disk
+from mcrank.options import Options
+from mcrank.rankers.inputs import Given, held_out, to_learn
+from mcrank.rankers.progress import Lines
+from mcrank.rankers.provenance import provenance
+from mcrank.rankers.stored import measure_of
+from mcrank.rounds import Callback
+
+if TYPE_CHECKING:
+    from mcrank.rankers.base import Ranker, Trained
+    from mcrank.rankers.start import Beginning
+
+# Of a fit: a twin of the ranker, what was trained, the options, the data whose columns count, where the model
+# comes from, what training began with.
+Outcome = tuple[Any, "Trained", Options, Dataset, dict[str, Any], "Beginning | None"]
+
+
+class Begun(NamedTuple):
+    """What training is to begin with."""
+
+    init_model: Any = None
+    init_score: Any = None
+    valid_init_score: Any = None
+
+
+class Where(NamedTuple):
+    """Where training is to run, and in how many parts."""
+
+    memory: str | int | None = None
+    cluster: Any = None
+    regroup: bool = False
+    journal: str | os.PathLike[str] | None = None
+    resume: bool = False
+    folds: int | None = None
+
+    def check(self, ranker: type[Ranker], scan: bool) -> None:
+        """Refuse what does not go together, before anything is read."""
+        name = ranker.__name__
+        if self.folds is not None and (self.cluster is not None or self.memory is not None or scan):
+            raise OptionError(f"{name}.fit got folds, which is for a Dataset in memory on one machine.")
+        if self.cluster is not None:
+            if self.memory is not None:
+                raise OptionError(f"memory of {name}.fit is for one machine, not a cluster.")
+            return
+        for word in ("regroup", "journal", "resume"):
+            if getattr(self, word):
+                raise OptionError(f"{name}.fit got {word}, which is for training on a cluster.")
+        if (scan or self.memory is not None) and not ranker.trains_from_disk:
+            raise OptionError(
+                f"{name}.fit got {'a Scan' if scan else 'memory'}, which only rankers of boosted trees take: "
+                "others are trained in memory, on read() of a scan."
+            )
+
+
+def fit_here(
+    ranker: Ranker,
+    X: Any,
+    given: Given,
+    valid: Any,
+    callback: Callback,
+    verbose: int | bool | None,
+    where: Where,
+    begun: Begun,
+) -> Outcome:
+    """Train a twin of ``ranker`` on this machine: a fit that fails leaves the ranker as it was."""
+    options = ranker.checked_options()
+    options["measure"] = measure_of(options)
+    options["n_jobs"] = options["n_jobs"] or available_cores()
+    name = type(ranker).__name__
+    memory = None if where.memory is None else bytes_of(where.memory, f"memory of {name}.fit")
+    options["memory"] = memory
+    if isinstance(X, Scan) and memory is not None:
+        check_rows(memory, X.known_rows, X.where)
+    data = to_learn(X, given, name, options, ranker._takes_categories(options))
+    if memory is not None and not (isinstance(data, BinnedData) or is_on_disk(data.X)):
+        raise OptionError(f"memory of {name}.fit is for data on disk: a Scan, or bins that are kept.")
+    beginning = ranker._beginning(data, options, *begun)
+    if beginning is not None:
+        data = beginning.align(data)
+        options |= {"n_estimators": beginning.rounds(options["n_estimators"]), "beginning": beginning}
+    if callback is not None and not callable(callback):
+        raise OptionError(f"callback of {name}.fit must be callable, got {callback!r}.")
+    watched = None if valid is None else held_out(valid, data, f"valid of {name}", options["one_query"])
+    if verbose is not None:
+        options["verbose"] = ranker.declared_options["verbose"].check(verbose, f"{name}.fit")
+    if options["verbose"]:
+        callback = Lines(name, options["verbose"], callback)
+    twin = type(ranker)(**ranker.get_params())
+    if where.folds is None:
+        trained, found = twin._fit(data, watched, options, callback), provenance(data)
+    else:
+        trained, found = twin._cross_fit(data, watched, where.folds, options, callback)
+    return twin, trained, options, data, found, beginning

@@ -1,0 +1,45 @@
+"""Options that several rankers declare, and how the common ones are read."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+from mcrank.metrics.measure import Measure
+from mcrank.options import option
+
+
+def measure_named(text: str) -> str | Measure:
+    """What the command line makes of the name of a measure."""
+    from mcrank.metrics.custom import named_measure
+
+    return named_measure(text)
+
+
+def jobs(value: Any) -> int | None:
+    """Return a number of threads; None, every core, for -1, as scikit-learn and others have it."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or (value != -1 and not 1 <= value <= 1024):
+        raise ValueError("an integer >= 1 and <= 1024, -1 or None for every core")
+    return None if value == -1 else int(value)
+
+
+def stopping_option(default: int | None = None, rounds: str = "rounds") -> Any:
+    """Declare ``early_stopping_rounds``, which rankers with rounds (nets call them epochs) share."""
+    return option(
+        default=default,
+        low=1,
+        high=2**31 - 1,
+        help=f"stop after so many {rounds} without a better validation measure",
+    )
+
+
+def pairs_option(default: int, what: str) -> Any:
+    """Declare ``max_pairs``, the most pairs of one query a ranker takes on."""
+    return option(
+        default=default,
+        low=1,
+        high=2**62,
+        scope="run",
+        help=f"most {what} of one query; more are refused before training starts; never changes the model",
+    )
