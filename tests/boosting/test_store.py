@@ -11,7 +11,7 @@ import pytest
 
 import mcrank
 from mcrank.boosting import boost, disk
-from mcrank.boosting.binning import bin_dataset, find_bins
+from mcrank.boosting.binning import bin_dataset, find_bins, line_of
 from mcrank.boosting.store import BinnedData
 from mcrank.boosting.workspace import BinnedArrays
 from mcrank.container import BINS, unpack
@@ -201,7 +201,8 @@ def put(name, at, value):
 def one_bin_too_many(_, arrays):
     beyond = arrays["bin_counts"][3] + arrays["missing"][3]
     assert beyond < 20
-    arrays["columns"][3, 5] = arrays["blocks"][0, 16 * 5 + 3] = beyond
+    begin, stride = line_of(3, *arrays["columns"].shape)
+    arrays["columns"][3, 5] = arrays["lines"][8 * begin + 3 + 5 * 8 * stride] = beyond
 
 
 def cut(name, size):

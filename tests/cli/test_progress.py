@@ -33,7 +33,7 @@ BAR = """
 from types import SimpleNamespace
 from mcrank.cli.progress import TrainingProgress
 with TrainingProgress("a ranker") as progress:
-    event = SimpleNamespace(round=3, rounds=7, scores={"ndcg@10": 0.25}, seconds=0.1)
+    event = SimpleNamespace(round=3, rounds=7, scores={"ndcg@10": 0.25}, seconds=0.1, note="")
     assert progress(event) is False
 """
 

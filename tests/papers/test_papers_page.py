@@ -43,6 +43,6 @@ def test_commands_name_targets_that_exist():
 
 
 def test_reproduce_page_defines_the_verdicts_as_the_code_does():
-    page = (ROOT / "docs" / "reproduce.md").read_text()
+    page = (ROOT / "docs" / "reference" / "reproduce.md").read_text()
     for word, meaning in VERDICTS.items():
         assert f"| {word} | {meaning} |" in page

@@ -186,7 +186,7 @@ BAD = [
     ("random_state", 2**63, "an integer >= 0"),
     ("random_state", None, "an integer >= 0"),
     ("n_jobs", 0, "an integer >= 1"),
-    ("n_jobs", -1, "an integer >= 1"),
+    ("n_jobs", -2, "an integer >= 1"),
 ]
 
 

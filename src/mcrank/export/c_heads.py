@@ -25,12 +25,13 @@ static void softmax(const double *raw, int n, double *p)
 FALLING = """
 static void falling(double *v, int n)
 {
-    double sums[@GRADES@], made[@GRADES@];
+    double sums[@GRADES@], made[@GRADES@], before = 1.0;
     int i, j, k;
     sums[0] = 0.0;
     for (k = 0; k < n; k++) sums[k + 1] = sums[k] + v[k];
     for (k = 0; k < n; k++) {
-        double least = 1.0;
+        double least = 1.0, after = 0.0, most_left = 1.0;
+        for (j = k; j < n; j++) after = v[j] > after ? v[j] : after;
         for (i = 0; i <= k; i++) {
             double most = 0.0;
             for (j = k; j < n; j++) {
@@ -39,7 +40,9 @@ static void falling(double *v, int n)
             }
             least = most < least ? most : least;
         }
-        made[k] = k > 0 && @STEP@ * made[k - 1] < least ? @STEP@ * made[k - 1] : least;
+        if (k > 0) most_left = (before < after ? @STEP@ : 1.0) * made[k - 1];
+        made[k] = most_left < least ? most_left : least;
+        before = v[k] < before ? v[k] : before;
     }
     for (k = 0; k < n; k++) v[k] = made[k];
 }

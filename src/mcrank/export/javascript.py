@@ -180,7 +180,8 @@ function falling(values) {
   for (const v of values) sums.push(sums[sums.length - 1] + v);
   const made = [];
   for (let k = 0; k < n; k++) {
-    let least = k > 0 ? @STEP@ * made[k - 1] : 1;
+    const doubt = k > 0 && Math.min(...values.slice(0, k)) < Math.max(...values.slice(k));
+    let least = k > 0 ? (doubt ? @STEP@ : 1) * made[k - 1] : 1;
     for (let i = 0; i <= k; i++) {
       let most = 0;
       for (let j = k; j < n; j++) most = Math.max(most, (sums[j + 1] - sums[i]) / (j + 1 - i));

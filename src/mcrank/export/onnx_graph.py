@@ -154,8 +154,18 @@ def _add_falling(graph: Graph, above: str, n: int) -> str:
         entry = graph.reduce("ReduceMin", graph.reduce("ReduceMax", around, 2), 1)
         lowest = graph.add("Min", lowest, graph.add("Max", entry, graph.constant(0.0)))
         entries.append(graph.add("Unsqueeze", lowest, graph.numbers(1)))
-        lowest = graph.add("Mul", lowest, graph.constant(STEP))
+        if k + 1 < n:
+            lowest = graph.add("Mul", lowest, _add_share(graph, above, k + 1, n))
     return graph.add("Concat", *entries, axis=1)
+
+
+def _add_share(graph: Graph, above: str, k: int, n: int) -> str:
+    """What boundary k leaves of the one before it: less than all where boundaries around them cross."""
+    axis = graph.numbers(1)
+    before = graph.add("Slice", above, graph.numbers(0), graph.numbers(k), axis)
+    after = graph.add("Slice", above, graph.numbers(k), graph.numbers(n), axis)
+    doubt = graph.add("Less", graph.reduce("ReduceMin", before, 1), graph.reduce("ReduceMax", after, 1))
+    return graph.add("Where", doubt, graph.constant(STEP), graph.constant(1.0))
 
 
 def _add_forest(graph: Graph, forest: Forest, features: str) -> str:

@@ -202,7 +202,8 @@ def _falling(values):
     made = []
     for k in range(n):
         largest = [max((sums[j + 1] - sums[i]) / (j + 1 - i) for j in range(k, n)) for i in range(k + 1)]
-        made.append(min(max(min(largest), 0.0), *(@STEP@ * m for m in made[-1:]), 1.0))
+        share = @STEP@ if k and min(values[:k]) < max(values[k:]) else 1.0
+        made.append(min(max(min(largest), 0.0), *(share * m for m in made[-1:]), 1.0))
     return made
 
 

@@ -130,9 +130,11 @@ class Head:
         if len(above) == 1:
             return np.concatenate([1 - above, above])
         ones, zeros = np.ones((1, raw.shape[1])), np.zeros((1, raw.shape[1]))
+        # Two boundaries are in doubt where one before them lies below one after them.
+        doubt = np.minimum.accumulate(above)[:-1] < np.maximum.accumulate(above[::-1])[::-1][1:]
         above = falling(above)
         for k in range(1, len(above)):
-            above[k] = np.minimum(above[k], STEP * above[k - 1])
+            above[k] = np.minimum(above[k], np.where(doubt[k - 1], STEP, 1.0) * above[k - 1])
         return -np.diff(np.concatenate([ones, above, zeros]), axis=0)
 
     def _above(self, raw: FloatArray) -> FloatArray:
@@ -156,8 +158,8 @@ class Head:
         return np.asarray(powers / powers.sum(axis=0))
 
 
-# Of the rows above a boundary between grades at most this share is above the next: boundaries learned apart
-# may meet, and no grade is called impossible for that.
+# Boundaries between grades are learned apart and may cross. Where they do, at most this share of what is
+# above one is above the next: no grade is called impossible for that.
 STEP = 0.95
 GRADELESS = ("identity", "exp")
 LARGEST_LOG = np.log(np.finfo(np.float64).max)
