@@ -1,4 +1,8 @@
-"""Naive twin of a tree grown under limits: one cut at a time, in floats, over distinct values."""
+"""Naive twin of a tree grown under limits: one cut at a time, in floats, over distinct values.
+
+Different rows may gain the same on paper (57 rows of grade sum 60 of 150 and 237, or 93 of 114: 21675/1178
+both). Which of them is larger is a matter of rounding, so the twin goes every way there is.
+"""
 
 from __future__ import annotations
 
@@ -8,36 +12,54 @@ import numpy as np
 
 from mcrank.boosting.sampling import lots
 
-NEAR = 1e-6  # gains this near, relatively, are equal: the lower feature and value win
+NEAR = 1e-6  # gains this near, relatively, are equal: of cuts that part the rows alike the first wins
 
 
 def _t(s, l1):
     return math.copysign(max(abs(s) - l1, 0.0), s)
 
 
+def ways(run):
+    """Every result of ``run(choose)``, where ``choose`` takes one of its candidates."""
+    script = []
+    while True:
+        sizes = []
+
+        def choose(candidates, sizes=sizes):
+            sizes.append(len(candidates))
+            if len(sizes) > len(script):
+                script.append(0)
+            return candidates[script[len(sizes) - 1]]
+
+        yield run(choose)
+        while script and script[-1] + 1 == sizes[len(script) - 1]:
+            script.pop()
+        if not script:
+            return
+        script[-1] += 1
+
+
 class Grown:
     """A best-first tree on raw values without missing ones; leaves have outputs and rows."""
 
-    def __init__(self, X, g, h, *, num_leaves, min_rows, limits, context):
+    def __init__(self, X, g, h, *, num_leaves, min_rows, limits, context, choose):
         self.X, self.g, self.h, self.min_rows, self.limits, self.context = X, g, h, min_rows, limits, context
+        self.choose = choose
         self.values = [np.unique(column) for column in X.T]
         every = range(X.shape[1])
         self.nodes = [{"rows": np.arange(len(X)), "depth": 0, "path": set(), "bounds": (-math.inf, math.inf)}]
         self.features = list(every)
         self._search(0)
         while sum("children" not in node for node in self.nodes) < num_leaves:
-            open_leaves = [
-                i for i, n in enumerate(self.nodes) if "children" not in n and n["split"] is not None
-            ]
-            if not open_leaves:
+            gains = {i: n["gain"] for i, n in enumerate(self.nodes) if "children" not in n and n["splits"]}
+            if not gains:
                 break
-            best = max(self.nodes[i]["split"][0] for i in open_leaves)
-            at = next(i for i in open_leaves if self.nodes[i]["split"][0] >= best * (1 - NEAR))
-            self._divide(at)
+            least = max(gains.values()) * (1 - NEAR)
+            self._divide(choose([i for i, gain in gains.items() if gain >= least]))
 
     def _divide(self, at):
         node = self.nodes[at]
-        _, f, value = node["split"]
+        f, value = self.choose(node["splits"])
         left = self.X[node["rows"], f] <= value
         parts = node["rows"][left], node["rows"][~left]
         low, high = node["bounds"]
@@ -74,25 +96,25 @@ class Grown:
 
     def _search(self, at):
         node, limits = self.nodes[at], self.limits
-        node["split"] = None
+        node["splits"] = []
         rows, (low, high) = node["rows"], node["bounds"]
         if limits.max_depth is not None and node["depth"] >= limits.max_depth:
             return
         total, mass = self.g[rows].sum(), self.h[rows].sum()
         own = _t(total, limits.l1) ** 2 / (mass + limits.l2)
-        best = 0.0
+        found = {}
         for f in self._allowed(at):
-            gains = self._gains(at, f, rows, low, high)
             weight = 1.0 if limits.feature_weights is None else limits.feature_weights[f]
-            gains = {c: (gain - own) * weight for c, gain in gains.items() if gain > own + limits.min_gain}
-            gains = {c: gain for c, gain in gains.items() if gain > 1e-9 * max(1.0, own)}
-            if not gains:
-                continue
-            most = max(gains.values())
-            cut = min(c for c, gain in gains.items() if gain >= most * (1 - NEAR))
-            if gains[cut] > best * (1 + NEAR):
-                best = gains[cut]
-                node["split"] = (gains[cut], f, self.values[f][cut])
+            for cut, gain in self._gains(at, f, rows, low, high).items():
+                worth = (gain - own) * weight
+                if gain > own + limits.min_gain and worth > 1e-9 * max(1.0, own):
+                    found[f, self.values[f][cut]] = worth
+        node["gain"] = max(found.values(), default=0.0)
+        equal = {}
+        for (f, value), worth in found.items():
+            if worth >= node["gain"] * (1 - NEAR):
+                equal.setdefault((self.X[rows, f] <= value).tobytes(), (f, value))
+        node["splits"] = list(equal.values())
 
     def _gains(self, at, f, rows, low, high):
         limits, bins = self.limits, np.searchsorted(self.values[f], self.X[rows, f])
@@ -126,14 +148,18 @@ class Grown:
                 yield node["rows"], min(max(self._output(node["rows"]), node["bounds"][0]), node["bounds"][1])
 
 
-def regression(X, target, rounds, *, num_leaves, min_rows, rate, limits, seed=0):
-    """Scores of least squares from 0 under limits."""
-    scores, h = np.zeros(len(X)), np.ones(len(X))
-    for number in range(1, rounds + 1):
-        tree = Grown(
-            X, target - scores, h, num_leaves=num_leaves, min_rows=min_rows, limits=limits,
-            context=(seed, number, 1),
-        )  # fmt: skip
-        for rows, output in tree.leaves():
-            scores[rows] += rate * output
-    return scores
+def regressions(X, target, rounds, *, num_leaves, min_rows, rate, limits, seed=0):
+    """Scores of least squares from 0 under limits: those of every way through equal gains."""
+
+    def run(choose):
+        scores, h = np.zeros(len(X)), np.ones(len(X))
+        for number in range(1, rounds + 1):
+            tree = Grown(
+                X, target - scores, h, num_leaves=num_leaves, min_rows=min_rows, limits=limits,
+                context=(seed, number, 1), choose=choose,
+            )  # fmt: skip
+            for rows, output in tree.leaves():
+                scores[rows] += rate * output
+        return scores
+
+    return ways(run)
