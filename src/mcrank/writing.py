@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from mcrank.atomic import written_whole
@@ -54,6 +55,15 @@ def promise_of(path: str | os.PathLike[str]) -> str | None:
     ('a model of another format', None)
     """
     return _PROMISED.get(Path(path).suffix.lower())
+
+
+def check_apart(
+    path: str | os.PathLike[str], sources: Iterable[str | os.PathLike[str]], where: str
+) -> None:
+    """Raise `OptionError` if a file to be written is one of those that are read: it would be lost."""
+    for source in sources:
+        if os.path.exists(path) and os.path.exists(source) and os.path.samefile(path, source):
+            raise OptionError(f"{where} is {path}, which is read and would be lost; name another file.")
 
 
 def replace_file(path: str | os.PathLike[str], content: bytes) -> None:

@@ -297,3 +297,18 @@ def test_a_model_is_no_file_of_bins(files, tmp_path):
     mcrank.BestFeature().fit(mcrank.read(files / "valid.parquet")).save(path)
     with pytest.raises(mcrank.DataError, match="not a mcrank bins file"):
         mcrank.open_bins(path)
+
+
+def test_bins_never_take_the_place_of_their_data(tmp_path):
+    file = tmp_path / "rows.txt"
+    file.write_text("1 qid:1 1:0.5\n0 qid:1 1:0.25\n")
+    with pytest.raises(mcrank.errors.OptionError, match="rows.txt, which is read and would be lost"):
+        mcrank.write_bins(mcrank.scan(file), file)
+    assert file.read_text().startswith("1 qid:1")
+
+
+def test_too_little_memory_for_text_is_not_said_of_no_rows(tmp_path):
+    file = tmp_path / "rows.txt"
+    file.write_text("1 qid:1 1:0.5\n0 qid:1 1:0.25\n")
+    with pytest.raises(mcrank.errors.OptionError, match=r"for any row of .*rows.txt, got 1MB"):
+        mcrank.McRank().fit(mcrank.scan(file), memory="1MB")

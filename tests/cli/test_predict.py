@@ -146,3 +146,16 @@ def test_a_blend_by_query_still_asks_for_query_ids(mcrank_cli, files, tmp_path):
     assert code != 0
     assert printed == ""
     assert "quer" in err
+
+
+def test_scores_never_take_the_place_of_what_is_read(mcrank_cli, files, tmp_path):
+    rows, model = tmp_path / "rows.txt", tmp_path / "model.mcrank"
+    rows.write_bytes((files / "test.txt").read_bytes())
+    model.write_bytes((files / "model.mcrank").read_bytes())
+    (tmp_path / "link.txt").symlink_to(rows)
+    for out in (rows, model, tmp_path / "link.txt"):
+        code, _, err = mcrank_cli("predict", str(model), str(rows), "--out", str(out))
+        assert code == 2
+        assert "would be lost" in err
+    assert rows.read_bytes() == (files / "test.txt").read_bytes()
+    assert model.read_bytes() == (files / "model.mcrank").read_bytes()

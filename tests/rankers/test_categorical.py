@@ -294,3 +294,9 @@ def test_sets_have_names(ranker):
     for s in range(len(forest.set_offsets) - 1):
         assert set_codes(forest, s).max(initial=-1) < len(BRANDS)
     assert ranker.feature_importances_[0] > 0.2
+
+
+def test_a_column_of_no_category_is_a_missing_one(ranker):
+    empty = FRAME.assign(brand=pd.Categorical([None] * len(FRAME)))
+    missing = FRAME.assign(brand=pd.Categorical([None] * len(FRAME), categories=BRANDS))
+    assert np.array_equal(ranker.predict(empty), ranker.predict(missing))

@@ -261,3 +261,19 @@ def test_numbers_of_features_are_those_of_the_columns_given(kind):
     # An array has positions only, which are those of the model's columns.
     plain = ranker.fit(data.X, data.y, qid=data.qid, init_model=first)
     assert plain.options_["feature_weights"] == {names[place]: 0.0}
+
+
+@pytest.mark.parametrize("kind", ["mcrank", "ordinal"])
+def test_scores_to_start_from_are_checked_where_nothing_is_learned(kind):
+    data = noisy(60)
+    same = Dataset(data.X, np.ones(60), qid=np.repeat(np.arange(6), 10))
+    fitted = make(kind, 2).fit(same, init_score=np.zeros(60))
+    for wrong in (np.zeros(59), np.zeros((60, 3)), np.full(60, np.nan)):
+        with pytest.raises(DataError, match="init_score of"):
+            make(kind, 2).fit(same, init_score=wrong)
+        with pytest.raises(DataError, match="valid_init_score of"):
+            make(kind, 2).fit(same, init_score=np.zeros(60), valid=same, valid_init_score=wrong)
+        with pytest.raises(DataError, match=r"init_score of .*refit"):
+            fitted.refit(same, init_score=wrong)
+    with pytest.raises(OptionError, match="valid_init_score, but no valid"):
+        make(kind, 2).fit(same, valid_init_score=np.zeros(60))

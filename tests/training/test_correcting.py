@@ -126,3 +126,13 @@ def test_queries_that_differ_say_less_than_rows_that_do():
     apart = fit_correction(raw, classes, head, None, np.arange(0, 401, 1))
     alike = fit_correction(raw, classes, head, None, np.arange(0, 401, 50))
     assert 0 <= alike.shifts[0] < 0.5 * apart.shifts[0]
+
+
+@pytest.mark.parametrize("kind", ["softmax", "cumulative"])
+def test_one_grade_alone_corrects_nothing(kind):
+    raw, classes = rows(3)
+    head = Head(kind, np.arange(3.0 if kind == "softmax" else 4.0))
+    assert fit_correction(raw, np.full_like(classes, 1), head) is None
+    assert fit_correction(raw, np.where(classes == 1, 1, -1), head) is None
+    assert fit_correction(raw, classes, head, (classes == 1).astype(float)) is None
+    assert fit_correction(raw, classes, head) is not None

@@ -17,8 +17,9 @@ def check_rows(memory: int, rows: int, where: str) -> None:
     """Raise `OptionError`, before anything is read, if so many rows need more whatever the options are."""
     needed = private_bytes() + _LEAST * rows + _FIXED
     if needed > memory:
+        counted = f"the {rows:,} rows" if rows else "any row"  # of text they are not known yet
         raise OptionError(
-            f"memory of fit must be at least {shown_bytes(needed)} for the {rows:,} rows of {where}, got "
+            f"memory of fit must be at least {shown_bytes(needed)} for {counted} of {where}, got "
             f"{shown_bytes(memory)}; how much exactly is known when their grades are read."
         )
 

@@ -31,6 +31,7 @@ from mcrank.data.spill import spilled
 from mcrank.errors import DataError, McrankError, OptionError
 from mcrank.kernels import kernel
 from mcrank.memory import for_kernels
+from mcrank.writing import check_apart
 
 LAYOUT = 2  # of the binned rows: a file with another one is made again
 _HEADER = ("binning", "features", "fingerprint", "ids", "layout", "max_bins", "named")
@@ -179,6 +180,8 @@ def write_bins(
     check_number("max_bins", max_bins, 2, 65536, "write_bins")
     if n_jobs is not None:
         check_number("n_jobs", n_jobs, 1, 1024, "write_bins")
+    if isinstance(source, Scan):
+        check_apart(path, [piece.path for piece in source.pieces], "path of write_bins")
     threads = n_jobs or available_cores()
     data = spilled(source, threads, progress) if isinstance(source, Scan) else source
     if data.categories:

@@ -54,7 +54,7 @@ def command(
     from mcrank.data.table_files import table_format
     from mcrank.data.table_sets import read_to_score
     from mcrank.models.file import load
-    from mcrank.writing import replace_file
+    from mcrank.writing import check_apart, replace_file
 
     if out is None or out == STANDARD:
         out = STANDARD
@@ -68,6 +68,8 @@ def command(
     if n_jobs is not None:
         ranker.set_params(n_jobs=n_jobs)
     file = local_file(data, table=True)
+    if out != STANDARD:
+        check_apart(out, [model, *find_files(file)], "--out")
     rows: Any
     if table_format(Path(file)) is None and ranker.categories_:
         rows = read_alike(file, ranker, "zero", n_jobs)

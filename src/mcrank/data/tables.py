@@ -344,6 +344,8 @@ def _of_pandas(series: Any) -> Column:
     missing = np.asarray(series.isna())
     if hasattr(dtype, "categories"):
         codes = np.asarray(series.cat.codes if hasattr(series, "cat") else series.codes)
+        if not len(dtype.categories):  # nor any value
+            return Column(np.full(len(codes), None), missing, categorical=True)
         inner = _of_pandas(dtype.categories)
         return Column(inner.values[codes], missing if missing.any() else None, categorical=True)
     if dtype.kind in "iub" and missing.any():

@@ -134,6 +134,12 @@ class Beginning:
                     f"outputs in {rounds} rounds; {self.owner} grows {per_round} a round for "
                     f"{loss.n_outputs} outputs, in their order."
                 )
+        return Start(forest, *self.scores(data, valid, loss.n_scores))
+
+    def scores(
+        self, data: Dataset, valid: Dataset | None, columns: int
+    ) -> tuple[FloatArray | None, FloatArray | None]:
+        """Return the initial scores of the rows of training and validation, checked."""
         if (self.init_score is None) != (self.valid_init_score is None) and valid is not None:
             raise OptionError(
                 f"{self.owner}.fit needs init_score and valid_init_score, or neither, when it is given "
@@ -141,10 +147,9 @@ class Beginning:
             )
         if valid is None and self.valid_init_score is not None:
             raise OptionError(f"{self.owner}.fit got valid_init_score, but no valid.")
-        return Start(
-            forest,
-            _score_rows(self.init_score, data, loss.n_scores, f"init_score of {self.owner}.fit"),
-            _score_rows(self.valid_init_score, valid, loss.n_scores, f"valid_init_score of {self.owner}.fit"),
+        return (
+            _score_rows(self.init_score, data, columns, f"init_score of {self.owner}.fit"),
+            _score_rows(self.valid_init_score, valid, columns, f"valid_init_score of {self.owner}.fit"),
         )
 
     def provenance(self, found: dict[str, Any]) -> dict[str, Any]:
@@ -179,13 +184,14 @@ def refitted(ranker: R, X: Any, given: Given, decay: Any, init_score: Any = None
     twin = copy.copy(ranker)
     twin.provenance_ = ranker.provenance_ | {"refit_data": provenance(data)["data"] | {"decay": decay}}
     loss = ranker._loss(data, options)
+    start = _score_rows(init_score, data, 1 if loss is None else loss.n_scores, f"init_score of {where}")
     if loss is not None:
         fresh = refit_leaves(
             learned_forest(ranker),
             data.X,
             loss,
             lambda task, items: run_all(task, items, n_jobs),
-            start=_score_rows(init_score, data, loss.n_scores, f"init_score of {where}"),
+            start=start,
             weight=relative_weight(data),
             decay=decay,
             learning_rate=ranker._rate(options),

@@ -335,6 +335,8 @@ class TreeRanker(ForestRanker):
         self.head_ = head
         loss = self._loss(data, options)
         if loss is None:
+            if beginning is not None:
+                beginning.scores(data, valid, 1)  # of no use, and refused if they are wrong
             there = None if beginning is None else beginning.forest(data.categories)
             forest = ForestBuilder(data.n_features, [0.0]).build() if there is None else there
             done = Rounds(None, None, 0)

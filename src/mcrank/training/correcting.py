@@ -117,7 +117,7 @@ def fit_correction(
     Returns
     -------
     Correction or None
-        None where no row has a weight, or outputs are too large to be corrected.
+        None where no row has a weight, all have one grade, or outputs are too large to be corrected.
 
     Examples
     --------
@@ -138,6 +138,9 @@ def fit_correction(
     outputs, shares = raw[:, used], np.ones(int(used.sum())) if weight is None else weight[used]
     if count_all(int(used.sum()), sums) == 0 or sums.most(float(np.abs(outputs).max(initial=0.0))) > LARGEST:
         return None
+    known = classes[used].astype(np.float64)
+    if sums.most(known.max(initial=-np.inf)) == -sums.most((-known).max(initial=-np.inf)):
+        return None  # of one grade alone the best correction is certainty of it, whatever the outputs are
     total = exact_sum(shares, sums)
     means = np.array([exact_sum(shares * row, sums) for row in outputs]) / total
     centred = outputs - means[:, None]
