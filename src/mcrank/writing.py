@@ -57,9 +57,7 @@ def promise_of(path: str | os.PathLike[str]) -> str | None:
     return _PROMISED.get(Path(path).suffix.lower())
 
 
-def check_apart(
-    path: str | os.PathLike[str], sources: Iterable[str | os.PathLike[str]], where: str
-) -> None:
+def check_apart(path: str | os.PathLike[str], sources: Iterable[str | os.PathLike[str]], where: str) -> None:
     """Raise `OptionError` if a file to be written is one of those that are read: it would be lost."""
     for source in sources:
         if os.path.exists(path) and os.path.exists(source) and os.path.samefile(path, source):

@@ -302,7 +302,7 @@ def test_a_model_is_no_file_of_bins(files, tmp_path):
 def test_bins_never_take_the_place_of_their_data(tmp_path):
     file = tmp_path / "rows.txt"
     file.write_text("1 qid:1 1:0.5\n0 qid:1 1:0.25\n")
-    with pytest.raises(mcrank.errors.OptionError, match="rows.txt, which is read and would be lost"):
+    with pytest.raises(mcrank.errors.OptionError, match=r"rows\.txt, which is read and would be lost"):
         mcrank.write_bins(mcrank.scan(file), file)
     assert file.read_text().startswith("1 qid:1")
 

@@ -52,7 +52,9 @@ if TYPE_CHECKING:
 @click.option("--folds", type=click.IntRange(min=3), help="Folds to cut a single file into.  [default: 5]")
 @unjudged_option
 @click.option(
-    "--drop-empty", is_flag=True, help="Leave out queries without a relevant document, in every part."
+    "--drop-empty",
+    is_flag=True,
+    help="Leave out queries without a relevant document, in every part; score files have the rows left.",
 )
 @click.option(
     "-m",
