@@ -300,3 +300,18 @@ def test_a_column_of_no_category_is_a_missing_one(ranker):
     empty = FRAME.assign(brand=pd.Categorical([None] * len(FRAME)))
     missing = FRAME.assign(brand=pd.Categorical([None] * len(FRAME), categories=BRANDS))
     assert np.array_equal(ranker.predict(empty), ranker.predict(missing))
+
+
+def test_truth_values_are_no_numbers():
+    def categories(*values):
+        column = pd.Series([*values] * (len(FRAME) // len(values)), dtype=object)
+        frame = FRAME.head(len(column)).assign(brand=column)
+        data = mcrank.Dataset(
+            frame, np.arange(len(frame)) % 2, qid=np.zeros(len(frame)), categorical=["brand"]
+        )
+        return data.categories[0]
+
+    assert categories(True, None, np.nan, False) == ("False", "True")
+    for values in ((True, 1, "a"), (1, True), (0.0, False)):
+        with pytest.raises(DataError, match="'brand' of X of Dataset mixes truth values and numbers"):
+            categories(*values)

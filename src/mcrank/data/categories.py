@@ -84,6 +84,12 @@ def encode(
         raise DataError(
             f"{where} is not numeric, and holds no categories but {type(values[0]).__name__}."
         ) from None
+    if (
+        0 in seen or 1 in seen
+    ):  # to Python True is 1: which of the two a category is called, the first row said
+        kinds = set(map(type, values))
+        if bool in kinds and not kinds.isdisjoint((int, float)) and _numbers_beside(values):
+            raise DataError(f"{where} mixes truth values and numbers; give one of them, or texts.")
     used = np.ones(len(seen), dtype=bool)
     if column.missing is not None:
         used = np.bincount(at[~column.missing], minlength=len(seen)) > 0
@@ -97,6 +103,11 @@ def encode(
     if column.missing is not None:
         codes[column.missing] = np.nan
     return codes, names
+
+
+def _numbers_beside(values: list[Any]) -> bool:
+    """Whether some value is a number, neither missing nor a truth value."""
+    return any(type(value) in (int, float) and not is_missing(value) for value in values)
 
 
 def _name(value: Any, where: str) -> str:
