@@ -29,12 +29,8 @@ def check_bins(header, arrays):
             if lowest[b] > highest[b] or (b > at and highest[b - 1] >= lowest[b]):
                 raise Bad(f"bin {b}")
         at += counts[f]
-    if not wide:
-        for b, block in enumerate(arrays["blocks"].tolist()):
-            for place, value in enumerate(block):
-                row, f = place // 16, 16 * b + place % 16
-                if value != (columns[f][row] if f < len(columns) else 0):
-                    raise Bad(f"block {b}")
+    if not wide and arrays["lines"].tolist() != _lines(columns, len(y)):
+        raise Bad("lines")
     if not all(math.isfinite(grade) and grade >= 0 for grade in y):
         raise Bad("y")
     if offsets[0] != 0 or offsets[-1] != len(y) or offsets != sorted(set(offsets)):
@@ -42,3 +38,17 @@ def check_bins(header, arrays):
     qids = _ids(header["ids"], arrays["qids"])
     if len(qids) != len(offsets) - 1 or len(set(qids)) != len(qids):
         raise Bad("qids")
+
+
+def _lines(columns, rows):
+    """The bins of up to 64 features of a row side by side, row after row, in whole words of eight bytes.
+
+    Fewer than four features left over have no word.
+    """
+    held = 8 * ((len(columns) + 4) // 8)
+    line = []
+    for first in range(0, held, 64):
+        for row in range(rows):
+            for f in range(first, min(first + 64, held)):
+                line.append(columns[f][row] if f < len(columns) else 0)
+    return line
