@@ -88,3 +88,11 @@ def test_what_cannot_be_written_leaves_nothing_behind(tmp_path, qid, doc, messag
 def test_no_such_directory(tmp_path):
     with pytest.raises(mcrank.DataError, match="cannot be written"):
         mcrank.write(mcrank.Dataset([[1.0]], [1], [1]), tmp_path / "none" / "data.txt")
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.CSV", "x.arrow", "x.npz", "x.json"])
+def test_a_name_that_promises_another_format_is_refused(tmp_path, name):
+    data = mcrank.Dataset([[1.0]], y=[1], qid=["a"])
+    with pytest.raises(mcrank.OptionError, match="what is written is LETOR text"):
+        mcrank.write(data, tmp_path / name)
+    assert list(tmp_path.iterdir()) == []

@@ -10,7 +10,8 @@ import numpy as np
 from mcrank.arrays import FeatureArray
 from mcrank.data.dataset import Dataset
 from mcrank.data.sources import StrPath, replaced_file
-from mcrank.errors import DataError
+from mcrank.errors import DataError, OptionError
+from mcrank.writing import promise_of
 
 _ROWS_AT_A_TIME = 1024
 _BREAKS_A_WORD = re.compile(r"[\s#]")
@@ -23,7 +24,7 @@ def write(data: Dataset, path: StrPath, *, sparse: bool = False) -> None:
 
     Each value has the fewest digits that give back the same float32. Features are numbered from 1. Weights
     and feature names have no place in LETOR text and are left out. An id that would not be read back as the
-    same text is refused, and so are categories.
+    same text is refused, and so are categories, and a name that promises another format (.parquet, .csv).
 
     Parameters
     ----------
@@ -45,6 +46,11 @@ def write(data: Dataset, path: StrPath, *, sparse: bool = False) -> None:
     2 qid:a 1:0.1 2:0 #docid = A
     0.5 qid:a 1:nan 2:2 #docid = B
     """
+    promise = promise_of(path)
+    if promise not in (None, "text", "a compressed file"):
+        raise OptionError(
+            f"{path} would be {promise} by its name, and what is written is LETOR text; name it .txt."
+        )
     if data.categories:
         names = ", ".join(repr(data.feature_names[f]) for f in data.categories)
         raise DataError(f"LETOR text has numbers alone, and this data has categories: {names}.")
