@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import mcrank
-from mcrank import Cluster, DataError
+from mcrank import Cluster, DataError, Dataset
 from mcrank.rankers.registry import to_bytes
+from mcrank.scale.worker import together
 from tests.cluster.conftest import made
 
 pd = pytest.importorskip("pandas")
@@ -172,3 +173,16 @@ def test_scores_from_the_cluster(client, tmp_path):
 def test_nothing_to_learn(client):
     data = mcrank.Dataset(DATA.X, np.ones(DATA.n_rows), DATA.qid)
     assert to_bytes(ranker().fit(data, cluster=client)) == to_bytes(ranker().fit(data))
+
+
+def test_a_cut_query_is_told_alike_within_a_place_and_between_places():
+    """Which worker holds which partition is Dask's choice; what is said must not depend on it."""
+    data = made()
+    half = int(data.offsets[3] + 1)  # inside the fourth query
+    before, after = (
+        Dataset(data.X[rows], data.y[rows], data.qid[rows]) for rows in (slice(half), slice(half, None))
+    )
+    said = rf"query {data.qids[3]} has rows in different parts of the data, and 0 more .*regroup=True"
+    with pytest.raises(DataError, match=said):
+        together([before, after], data.n_features, 0.0)
+    assert together([before, after], data.n_features, 0.0, "join").n_queries == data.n_queries

@@ -88,7 +88,16 @@ def together(
 ) -> Dataset:
     """Return parts of a data set as one with so many features; queries must be whole, or are joined."""
     wide = [widened(part, features, absent) for part in parts]
-    return Dataset.merge(wide, same_query=same_query) if len(wide) > 1 else wide[0]
+    if len(wide) == 1:
+        return wide[0]
+    if same_query == "error":
+        # The parts of one place, which Dask chooses: cut queries are told as they are between places.
+        keys, times = np.unique(np.concatenate([query_keys(p.qids) for p in wide]), return_counts=True)
+        cut = keys[times > 1]
+        named = [q for part in wide for q in part.qids[np.isin(query_keys(part.qids), cut)]]
+        if named:
+            raise cut_query(named[0], len(cut) - 1)
+    return Dataset.merge(wide, same_query=same_query)
 
 
 def widened(data: Dataset, width: int, absent: float) -> Dataset:
@@ -112,12 +121,15 @@ def check_queries(data: Dataset, sums: Sums) -> None:
     twice = np.isin(keys, np.concatenate(others)) if others else np.zeros(len(keys), dtype=bool)
     if twice.any():
         at = int(np.argmax(twice))
-        where = [rank for rank, theirs in enumerate(everyones) if keys[at] in theirs]
-        raise DataError(
-            f"query {data.qids[at]!s} has rows in different parts of the data (at places {where}), and "
-            f"{int(twice.sum()) - 1} more queries have; queries must be whole: sort the data by query before "
-            "it is cut, or give regroup=True."
-        )
+        raise cut_query(data.qids[at], int(twice.sum()) - 1)
+
+
+def cut_query(query: object, more: int) -> DataError:
+    """Return what is said of queries whose rows lie in different parts of the data."""
+    return DataError(
+        f"query {query!s} has rows in different parts of the data, and {more} more queries have; queries "
+        "must be whole: sort the data by query before it is cut, or give regroup=True."
+    )
 
 
 @dataclass(eq=False)
