@@ -77,9 +77,13 @@ docs-test: $(EXTRAS_DOCS_TEST) ## Run every block of code of every page, and bui
 release: $(EXTRAS_HOOKS) ## Build wheel and sdist, install the wheel in a clean environment, and run the README on it
 	rm -rf dist build/release
 	$(BIN)/uv build --quiet --out-dir dist
+	$(PYTHON) tools/packed.py dist
 	$(PYTHON) -m venv build/release
 	build/release/bin/python -m pip --disable-pip-version-check --quiet install --constraint $(LOCK) dist/*.whl
-	build/release/bin/python -m tests.docs --check README.md
+	@# With nothing but what mcrank itself needs; the second page has a report made, the third the service asked.
+	build/release/bin/python -m tests.docs --check README.md docs/howto/compare.md
+	build/release/bin/python -m pip --disable-pip-version-check --quiet install --constraint $(LOCK) "$$(echo dist/*.whl)[serve]"
+	build/release/bin/python -m tests.docs --check docs/howto/serve.md
 	@ls dist
 
 scale-test: $(EXTRAS_DASK) ## Train on a cluster of processes here, kill and stop some of them, and compare model files
@@ -136,7 +140,7 @@ $(EXTRAS_DOCS): pyproject.toml $(LOCK) | $(BIN)/python
 
 # With the libraries that pages show beside mcrank.
 $(EXTRAS_DOCS_TEST): pyproject.toml $(LOCK) | $(BIN)/python
-	$(INSTALL) ".[dev,docs,export-test,serve,tune,dask]"
+	$(INSTALL) ".[dev,docs,docs-test,export-test,serve,tune,dask]"
 	@touch $@ $(EXTRAS_DOCS) $(EXTRAS_EXPORT) $(EXTRAS_DEV) $(INSTALLED)
 
 $(EXTRAS_BROWSER): pyproject.toml $(LOCK) | $(BIN)/python

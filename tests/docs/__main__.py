@@ -5,11 +5,12 @@ With ``--check`` nothing is written: a page that prints something else ends it.
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from pathlib import Path
 
-from tests.docs.pages import differs
+from tests.docs.pages import differs, pictures_of
 from tests.docs.run import run_page
 
 
@@ -27,6 +28,8 @@ def refresh(page: Path, check: bool) -> None:
             before, _, after = text[at:].partition("```text\n")
             text = text[:at] + f"{before}```text\n{new}\n{after[len(block.printed) :]}"
             print(f"{page}, line {block.line}: what it prints is new")
+        for made, shown in [] if check else pictures_of(text):
+            shutil.copyfile(Path(folder) / made, page.parent / shown)
     if not check:
         page.write_text(text, encoding="utf-8")
     print(f"{page}: runs")

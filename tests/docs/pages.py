@@ -4,6 +4,7 @@
 - A ``text`` block right behind one of them is what it prints. ``...`` on a line stands for anything.
 - A block that begins with a comment of a file's name is that file. Python that no command runs is run.
 - ``<!-- not run: reason -->`` before a block says why it is not run. Nothing else is left out.
+- ``<!-- made: results/figure2-bins-1.svg -->`` right before a picture names the file of the run that it is.
 - ``<!-- files: letor, folds -->`` on a page names the files a reader is supposed to have
   (`tests.docs.files`), ``<!-- needs: lightgbm, gcc -->`` libraries and programs; without them it is skipped.
 """
@@ -66,6 +67,19 @@ def blocks_of(text: str) -> list[Block]:
 def named_on(text: str, word: str) -> list[str]:
     """Return the names of a comment such as ``<!-- needs: lightgbm, gcc -->``."""
     return [name for line in re.findall(rf"<!-- {word}: (.+?) -->", text) for name in line.split(", ")]
+
+
+_PICTURE = re.compile(r"<!-- made: (\S+) -->\s*!\[[^\]]*\]\(([^)]+)\)")
+
+
+def pictures_of(text: str) -> list[tuple[str, str]]:
+    """Return the pictures of a page that its run makes: where it makes each, and where the page has it."""
+    return _PICTURE.findall(text)
+
+
+def lines_of(picture: Path) -> str:
+    """An SVG, an element on each line."""
+    return picture.read_text(encoding="utf-8").replace("><", ">\n<")
 
 
 _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d*)?(?:e-?\d+)?")

@@ -8,6 +8,7 @@ import io
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ def run_page(text: str, name: str, folder: Path) -> Iterator[tuple[Block, list[s
     for kind in named_on(text, "files"):
         put(kind, folder)
     settings = _settings(folder.parent / f"{folder.name}-bin")
+    ports = _free_ports(text)
     names: dict[str, object] = {"__name__": "__main__"}
     with contextlib.chdir(folder), _importable(folder):
         for block in blocks_of(text):
@@ -41,7 +43,16 @@ def run_page(text: str, name: str, folder: Path) -> Iterator[tuple[Block, list[s
             if block.runs:
                 where = f"{name}, line {block.line}"
                 python = block.language == "python"
-                yield block, _python(block, names, where) if python else _sh(block, settings, where)
+                yield block, _python(block, names, where) if python else _sh(block, settings, where, ports)
+
+
+def _free_ports(text: str) -> dict[str, str]:
+    """Return, for the ports that services of a page listen at, others that nobody here has."""
+    found = {}
+    for port in sorted(set(re.findall(r"--port (\d+)", text))):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            found[port] = str(free.getsockname()[1])
+    return found
 
 
 def _settings(folder: Path) -> dict[str, str]:
@@ -74,9 +85,12 @@ def _python(block: Block, names: dict[str, object], where: str) -> list[str]:
     return [shown.getvalue()]
 
 
-def _sh(block: Block, settings: dict[str, str], where: str) -> list[str]:
+def _sh(block: Block, settings: dict[str, str], where: str, ports: dict[str, str]) -> list[str]:
     """Return what a block printed: results alone, and with notes before them."""
-    line = ["bash", "-euo", "pipefail", "-c", block.code]
+    code = block.code
+    for told, free in ports.items():
+        code = re.sub(rf"\b{told}\b", free, code)
+    line = ["bash", "-euo", "pipefail", "-c", code]
     done = subprocess.run(line, env=settings, capture_output=True, text=True, timeout=300)
     if done.returncode not in (0, 141):  # 141: `head` has read enough
         raise AssertionError(

@@ -11,11 +11,12 @@ from mcrank.cli.declared import declared_params
 from mcrank.cli.main import COMMANDS, group
 from mcrank.export.registry import TARGETS, target_class
 from mcrank.rankers.registry import RANKERS, ranker_class
-from tests.docs.pages import PAGES, ROOT, blocks_of, differs, named_on
+from tests.docs.pages import PAGES, ROOT, blocks_of, differs, lines_of, named_on, pictures_of
 from tests.docs.run import run_page, there
 
 TEXTS = {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in PAGES}
 WITH_CODE = [name for name, text in TEXTS.items() if any(block.runs for block in blocks_of(text))]
+WITH_CODE.sort(key=lambda name: "tutorials" not in name)  # the longest first: no worker waits
 
 
 @pytest.mark.filterwarnings("default")  # of libraries that a page shows beside mcrank
@@ -28,6 +29,9 @@ def test_every_block_runs(name, tmp_path):
         if block.printed is not None:
             found = [differs(block.printed, output) for output in outputs]
             assert None in found, f"{name}, line {block.line}: {found[0]}\n{outputs[0]}"
+    for made, shown in pictures_of(TEXTS[name]):
+        picture = (ROOT / name).parent / shown
+        assert differs(lines_of(picture), lines_of(tmp_path / made)) is None, f"{name} shows another {made}"
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from types import ModuleType
 
 import pytest
 from click.testing import CliRunner
+from tools.site.reference import HEADINGS
 
 import mcrank
 from mcrank.cli.exits import MEANINGS
@@ -15,6 +17,7 @@ from mcrank.cli.main import COMMANDS, group
 from mcrank.metrics.measure import EVALUATED, MEASURES
 from mcrank.metrics.tools import DIALECTS
 from mcrank.rankers.registry import RANKERS, ranker_class
+from tests.docs.pages import ROOT
 from tests.docs.site import build, squeezed, words_of
 
 pytest.importorskip("mkdocs", reason="make docs-test installs it")
@@ -44,6 +47,23 @@ def test_nothing_is_fetched_from_elsewhere(site):
         assert loads.findall(page.read_text(encoding="utf-8")) == [], page
     for style in site.rglob("*.css"):
         assert not re.search(r"url\([\"']?(?:https?:)?//|@import", style.read_text(encoding="utf-8")), style
+
+
+def test_links_into_the_index_of_the_reference_lead_to_its_pages(site):
+    """In Markdown they lead to a heading that says how to have the same at a terminal."""
+    words = (site / "index.html").read_text(encoding="utf-8")
+    for page in HEADINGS.values():
+        assert (site / page).with_suffix(".html").is_file()
+    assert 'href="reference/measures.html"' in words
+    assert "reference/index.html#" not in words
+
+
+def test_results_say_when_and_where_they_were_measured():
+    measured = {path: json.loads(path.read_text()) for path in ROOT.glob("docs/results/*.json")}
+    machines = {path.name: found["machine"] for path, found in measured.items() if "machine" in found}
+    assert len(machines) >= 10
+    for name, machine in machines.items():
+        assert machine.keys() >= {"cores", "cpu", "date", "python", "versions"}, name
 
 
 def test_it_opens_from_the_disk(site):

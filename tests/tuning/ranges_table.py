@@ -1,4 +1,4 @@
-"""The table of ranges on docs/options.md, from the declarations: run it to print the table anew."""
+"""The table of ranges on docs/reference/ranges.md, from the declarations: run it to print the table anew."""
 
 from __future__ import annotations
 

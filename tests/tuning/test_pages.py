@@ -1,4 +1,4 @@
-"""The page of options has the ranges that are declared."""
+"""The page of ranges has those that are declared."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_table_of_ranges_is_what_options_declare():
-    assert ranges_table() in (DOCS / "options.md").read_text(encoding="utf-8")
+    assert ranges_table() in (DOCS / "reference" / "ranges.md").read_text(encoding="utf-8")

@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 WIDTH, ROW = 420, 36
+_PEERS = (
+    "lightgbm", "xgboost", "catboost", "scikit-learn", "ranx", "pytrec_eval", "ir_measures", "linearsvc",
+)  # fmt: skip
 _SHOWN = 2  # charts of a page; the others, bad sittings too, are below them
 
 
@@ -27,7 +30,7 @@ class Bar(NamedTuple):
     @property
     def own(self) -> bool:
         """Whether it is mcrank's."""
-        return self.label.startswith("mcrank")
+        return not self.label.lower().startswith(_PEERS)
 
 
 class Chart(NamedTuple):
@@ -135,6 +138,14 @@ def _quality(found: dict[str, Any]) -> list[Chart]:
     return [Chart("NDCG@10 on MQ2008, five folds, with standard errors; the axis begins at 0.4", bars, 0.4)]
 
 
+def _grades(found: dict[str, Any]) -> list[Chart]:
+    charts = []
+    for kind in dict.fromkeys(row["set"] for row in found["rows"]):
+        rows = [row for row in found["rows"] if row["set"] == kind]
+        charts.append(Chart(f"NDCG@10, {kind}", _bars(rows, "system", "ndcg@10", ".3f")))
+    return charts
+
+
 def _scaling(found: dict[str, Any]) -> list[Chart]:
     charts = []
     for axis in dict.fromkeys(row["axis"] for row in found["rows"]):
@@ -157,6 +168,7 @@ _CHARTS: dict[str, Callable[[dict[str, Any]], list[Chart]]] = {
     "evaluate": _evaluate,
     "quality": _quality,
     "scaling": _scaling,
+    "grades": _grades,
     "long_queries": _long_queries,
     "read": lambda found: [
         Chart("Reading 1 GB of LETOR text: MB/s, more is better", _bars(found["rows"], "reader", "MB/s"))

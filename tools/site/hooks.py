@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,12 @@ from mkdocs.structure.files import File, Files
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tools.site.charts import figures_of
-from tools.site.reference import Page, reference_pages
+from tools.site.reference import HEADINGS, INDEX, Page, reference_pages
 
 _pages: dict[str, Page] = {}
 _BOOST = {"howto": 3.0, "tutorials": 2.0, "concepts": 2.0, "results": 0.5, "engineering": 0.5}
 _REST = "How to"  # where pages of no folder go
+_INTO = re.compile(r"\]\((?P<page>[\w./]*index\.md)#(?P<heading>[\w-]+)\)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -23,7 +26,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     _pages.update(reference_pages())
     docs = Path(config.docs_dir)
     here = {str(path.relative_to(docs)) for path in docs.rglob("*.md")}
-    nav = _resolved(config.nav, here)
+    nav = _resolved(config.nav)
     named = set(_leaves(nav))
     for page in sorted(here - named):
         _section(nav, page).append(page)
@@ -40,12 +43,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, *, page: Any, config: MkDocsConfig, **_: Any) -> str:
     """Put charts below the heading of a page of results; let search find answers before figures."""
-    kind = page.file.src_uri.partition("/")[0]
+    source = page.file.src_uri
+    markdown = _INTO.sub(lambda link: _made(link, posixpath.dirname(source)), markdown)
+    kind = source.partition("/")[0]
     page.meta.setdefault("search", {"boost": _BOOST.get(kind, 1.0)})
     if kind != "results":
         return markdown
     heading, _, rest = markdown.partition("\n")
-    return f"{heading}\n\n{figures_of(Path(config.docs_dir) / page.file.src_uri)}\n{rest}"
+    return f"{heading}\n\n{figures_of(Path(config.docs_dir) / source)}\n{rest}"
 
 
 def on_post_page(output: str, **_: Any) -> str:
@@ -53,15 +58,20 @@ def on_post_page(output: str, **_: Any) -> str:
     return output.replace('role="dialog">', 'role="dialog" aria-label="Search">', 1)
 
 
-def _resolved(items: Any, here: set[str]) -> list[Any]:
+def _made(link: re.Match[str], folder: str) -> str:
+    """Return a link into the index of the reference as one to the page that is made of its heading."""
+    here = posixpath.normpath(posixpath.join(folder, link["page"])) == INDEX
+    page = HEADINGS.get(link["heading"]) if here else None
+    return f"]({posixpath.relpath(page, folder or '.')})" if page else link[0]
+
+
+def _resolved(items: Any) -> list[Any]:
     found: list[Any] = []
     for item in items:
         if isinstance(item, dict):
-            found.extend({title: _resolved(below, here)} for title, below in item.items())
-        elif item == "@reference":
-            found.extend(_reference_nav())
-        elif not item.startswith("?") or item[1:] in here:
-            found.append(item.removeprefix("?"))
+            found.extend({title: _resolved(below)} for title, below in item.items())
+        else:
+            found.extend(_reference_nav() if item == "@reference" else [item])
     return found
 
 

@@ -40,11 +40,23 @@ _TOPICS = {
     "data": "Data", "doctor": "Data", "datasets": "Known data sets", "models": "Models: load and import",
     "metrics": "Evaluation", "experiments": "Comparing", "analysis": "Comparing", "papers": "Comparing",
     "stats": "Statistics", "losses": "Losses of your own", "errors": "Errors",
-    "rankers": "Models: load and import",
+    "rankers": "Models: load and import", "boosting": "Data", "tuning": "Tuning", "scale": "Cluster",
 }  # fmt: skip
 
 
 _DIALECTS = ("Dialect", "define_dialect")  # on a page of their own
+INDEX = "reference/index.md"
+# Pages of the reference are there in the site alone. Other pages link to a heading of its index, which says
+# how to have the same at a terminal; in the site such a link leads to the page itself (tools/site/hooks.py).
+HEADINGS = {
+    "rankers": "reference/rankers/index.md",
+    "commands": "reference/commands/index.md",
+    "measures": "reference/measures.md",
+    "dialects": "reference/dialects.md",
+    "export-targets": "reference/targets.md",
+    "errors-and-exit-codes": "reference/errors.md",
+    "public-names": "reference/python/index.md",
+}
 
 
 def reference_pages() -> dict[str, Page]:
@@ -72,7 +84,20 @@ def _python_pages() -> dict[str, Page]:
         slug = re.sub(r"\W+", "_", topic.lower()).strip("_")
         text = f"# {topic}\n\n`help(mcrank.NAME)` prints the text of this page.\n\n{body}"
         pages[f"reference/python/{slug}.md"] = Page(topic, "Python", text)
-    return pages
+    index = Page("All public names", "Python", f"# All public names\n\n{_names()}\n")
+    return {"reference/python/index.md": index, **pages}
+
+
+def _names() -> str:
+    """The table of public names: what each is, and where it is explained."""
+    rows = []
+    for name in sorted(mcrank._HOMES, key=str.lower):
+        found = getattr(mcrank, name)
+        path = mcrank._HOMES[name] if isinstance(found, ModuleType) else f"{mcrank._HOMES[name]}.{name}"
+        described = inspect.isroutine(found) or isinstance(found, (type, ModuleType))
+        words = (inspect.getdoc(found) or "").split("\n\n")[0] if described else ""
+        rows.append([f"[`mcrank.{name}`][{path}]", _escaped(words)])
+    return _table(["name", "what it is"], rows)
 
 
 def _object(name: str) -> str:

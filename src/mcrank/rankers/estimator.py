@@ -1,9 +1,9 @@
 """Rankers as scikit-learn's estimators, without loading scikit-learn.
 
-Importing scikit-learn takes longer than starting `mcrank predict` and predicting (docs/howto/sklearn.md has
-figures), and neither the command line nor a service that only predicts has a use for it. A ranker is a
-`sklearn.base.BaseEstimator` from the moment there is one: at once where scikit-learn is loaded already, else
-as soon as somebody imports it. Nobody can ask before.
+Importing scikit-learn takes longer than starting `mcrank predict` and predicting (figures are in
+docs/engineering/sklearn.md), and neither the command line nor a service that only predicts has a use for
+it. A ranker is a `sklearn.base.BaseEstimator` from the moment there is one: at once where scikit-learn is
+loaded already, else as soon as somebody imports it. Nobody can ask before.
 """
 
 from __future__ import annotations

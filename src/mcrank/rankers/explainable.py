@@ -43,8 +43,8 @@ class Explainable(Stored):
         """Return what each feature adds to the score of each row, adding up to it.
 
         Trees have their exact Shapley values, linear scorers a closed form, nets gradients along straight
-        lines, blends the sums of their members' (docs/howto/explain.md). Scores that are expected grades have
-        contributions in grades.
+        lines, blends the sums of their members' (docs/concepts/explanations.md). Scores that are expected
+        grades have contributions in grades.
 
         Parameters
         ----------

@@ -1,6 +1,7 @@
 """Frames over Dask's own connections between workers, where no other ports are open: slower, as safe as Dask.
 
-A frame costs some half a millisecond against some hundredths over sockets of its own (docs/cluster.md).
+A frame costs some half a millisecond against some hundredths over sockets of its own
+(docs/results/cluster.md).
 """
 
 from __future__ import annotations
