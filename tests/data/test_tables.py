@@ -136,8 +136,8 @@ def test_columns_named_by_the_caller():
     ("change", "options", "message"),
     [
         ({"title": ["x", "2", "z", "w"]}, {}, "column 'title' of the table is not numeric"),
-        ({"grade": [1, 1, 1, 1]}, {}, "columns 'label', 'grade'; keep one, or choose with grade= in Python"),
-        ({"qid": [1, 1, 1, 1]}, {}, "columns 'query_id', 'qid'; keep one, or choose with qid= in Python"),
+        ({"grade": [1, 1, 1, 1]}, {}, "columns 'label', 'grade'; keep one, or choose with grade= \\(--grade"),
+        ({"qid": [1, 1, 1, 1]}, {}, "columns 'query_id', 'qid'; keep one, or choose with qid= \\(--qid"),
         ({"bm25": [1.0, np.inf, 0, 0]}, {}, "column 'bm25' of the table has inf at row 1"),
         ({"bm25": [1.0, 1e39, 0, 0]}, {}, r"column 'bm25' of the table has 1e\+39 at row 1"),
         ({"label": [1, 1, -1, 1]}, {}, "-1.0 at row 2"),
@@ -157,7 +157,7 @@ def test_bad_tables_are_named(change, options, message):
 def test_missing_roles_and_empty_tables():
     with pytest.raises(
         mcrank.DataError,
-        match="no column 'qid' or 'query_id' or 'queryid'; call it so, or name it with qid= in Python",
+        match="no column 'qid' or 'query_id' or 'queryid'; call it so, or name it with qid= \\(--qid",
     ):
         mcrank.read({"label": [1], "x": [1.0]})
     with pytest.raises(mcrank.DataError, match="no column 'label' or 'grade' or 'relevance'"):

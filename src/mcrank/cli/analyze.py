@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from mcrank.cli.columns import column_options
 from mcrank.cli.echo import echo
 from mcrank.cli.explain import load_explainable
 from mcrank.cli.inputs import STANDARD, InputPath, local_file
@@ -35,6 +36,7 @@ from mcrank.cli.volume import is_quiet
 )
 @click.option("--title", default="Analysis of a model", show_default=True, help="Heading of the page.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all shuffles.")
+@column_options
 @jobs_option()
 @json_option
 def command(

@@ -8,6 +8,7 @@ import time
 import click
 
 from mcrank.cli.cache import Unjudged, reading, unjudged_option
+from mcrank.cli.columns import chosen_columns, column_options
 from mcrank.cli.inputs import InputPath, as_called, local_file
 from mcrank.cli.main import json_option, print_facts, print_json
 from mcrank.cli.options import jobs_option
@@ -34,6 +35,7 @@ from mcrank.cli.volume import is_quiet
     help="How features are cut into bins.",
 )
 @unjudged_option
+@column_options
 @jobs_option()
 @json_option
 def command(
@@ -58,7 +60,7 @@ def command(
     start = time.perf_counter()
     file = local_file(data, table=True)
     with reading(as_called(file)) as progress:
-        plan = scan(file, unjudged=unjudged)
+        plan = scan(file, unjudged=unjudged, **chosen_columns())
         write_bins(plan, out, max_bins=max_bins, binning=binning, n_jobs=n_jobs, progress=progress)
     kept = open_bins(out)
     facts = {

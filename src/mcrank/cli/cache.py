@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from mcrank.cli.columns import chosen_columns, column_options
 from mcrank.cli.inputs import InputPath, as_called
 from mcrank.cli.main import json_option, print_facts, print_json
 from mcrank.cli.options import jobs_option
@@ -59,6 +60,8 @@ def read_telling(path: str, *, spill: bool = False, **options: Any) -> Dataset:
 
     start = time.perf_counter()
     name = as_called(path)
+    # Whose features are named, needs none to be ignored.
+    options |= chosen_columns(*(["ignore"] if options.get("features") is not None else []))
     with reading(name) as progress:
         if spill:
             n_jobs = options.pop("n_jobs", None)
@@ -81,6 +84,7 @@ def read_telling(path: str, *, spill: bool = False, **options: Any) -> Dataset:
 )
 @click.option("--remove", is_flag=True, help="Delete the caches instead.")
 @unjudged_option
+@column_options
 @jobs_option("Threads that read LETOR text")
 @json_option
 def command(

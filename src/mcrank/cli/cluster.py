@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mcrank.cli.cache import Unjudged, read_telling
+from mcrank.cli.columns import chosen_columns
 from mcrank.cli.inputs import local_file
 
 if TYPE_CHECKING:
@@ -91,5 +92,5 @@ def planned(path: str, unjudged: Unjudged, n_jobs: int | None) -> Any:
 
     file = local_file(path, table=True)
     if {table_format(found) for found in find_files(file)} <= {None, "parquet", "arrow"}:
-        return scan(file, unjudged=unjudged)
+        return scan(file, unjudged=unjudged, **chosen_columns())
     return read_telling(file, unjudged=unjudged, n_jobs=n_jobs)

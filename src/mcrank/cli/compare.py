@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from mcrank.cli.cache import unjudged_option
+from mcrank.cli.columns import chosen_columns, column_options
 from mcrank.cli.echo import echo
 from mcrank.cli.exits import CONDITION_MET
 from mcrank.cli.inputs import InputPath, check_there
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 )
 @click.option("--folds", type=click.IntRange(min=3), help="Folds to cut a single file into.  [default: 5]")
 @unjudged_option
+@column_options
 @click.option(
     "--drop-empty",
     is_flag=True,
@@ -157,6 +159,8 @@ def _arguments(
         arguments["drop_empty"] = True
     if given["unjudged"] != "error":
         arguments["read_options"] = {"unjudged": given["unjudged"]}
+    if chosen := chosen_columns():
+        arguments["read_options"] = arguments.get("read_options", {}) | chosen
     if given["plan"] is not None:
         from mcrank.experiments.plan import Plan
 
@@ -217,6 +221,8 @@ def _command(data: str | None, entries: tuple[str, ...], given: dict[str, Any]) 
             words += [flags.get(name, f"--{name}"), str(one)]
     if given["unjudged"] != "error":
         words += ["--unjudged", given["unjudged"]]
+    for name, value in chosen_columns().items():
+        words += [f"--{name.replace('_', '-')}", value if isinstance(value, str) else ",".join(value)]
     if given["drop_empty"]:
         words.append("--drop-empty")
     return shlex.join(words)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from mcrank.cli.cache import Unjudged, read_telling, unjudged_option
+from mcrank.cli.columns import column_options
 from mcrank.cli.echo import echo
 from mcrank.cli.exits import BAD_INPUT, FINE
 from mcrank.cli.inputs import STANDARD, InputPath, local_file
@@ -16,6 +17,7 @@ from mcrank.cli.progress import announce_compilation
 @click.command("doctor")
 @click.argument("data", nargs=-1, required=True, type=InputPath(pattern=True))
 @unjudged_option
+@column_options
 @click.option("--cache", is_flag=True, help="Keep the parsed data beside each file for the next load.")
 @jobs_option()
 @json_option

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from mcrank.cli.columns import column_options
 from mcrank.cli.echo import echo
 from mcrank.cli.inputs import InputPath
 from mcrank.cli.main import json_option, print_json
@@ -31,6 +32,7 @@ from mcrank.errors import MeasureError
     "predict --proba wrote.",
 )
 @rows_options
+@column_options
 @jobs_option()
 @json_option
 def command(
@@ -47,8 +49,8 @@ def command(
 ) -> None:
     """Measure SCORES against the grades of DATA.
 
-    DATA is LETOR text, a table or a cache with SCORES one number per line; or TREC qrels with SCORES a run.
-    One of them may be -, standard input.
+    DATA is LETOR text, a table or a cache with SCORES one number per line or a model; or TREC qrels with
+    SCORES a run. One of them may be -, standard input.
     """
     from mcrank.metrics.measure import parse_measure
 
@@ -68,7 +70,7 @@ def command(
 
     found = read_calibration(scores, data, n_jobs) if calibration else None
     file, grades = read_grades(data, n_jobs) if found is None else (data, found.rows)
-    values = read_scores_for(scores, grades) if found is None else found.scores
+    values = read_scores_for(scores, grades, file) if found is None else found.scores
     options: dict[str, Any] = {
         "band": band,
         "complete": complete,
@@ -97,8 +99,8 @@ def print_alone(measure: str, data: str, scores: str, per_query: bool, rows: dic
 
     p = overlap_name(measure)
     if p is None:
-        _, grades = read_grades(data)
-        run = read_scores_for(scores, grades)
+        file, grades = read_grades(data)
+        run = read_scores_for(scores, grades, file)
         echo(trec_report(grades, run, measure, per_query=per_query, **rows))
         return
     overlap = rank_biased_overlap(Run.read(local_file(data)), Run.read(local_file(scores)), p)

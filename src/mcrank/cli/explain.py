@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from mcrank.cli.columns import column_options
 from mcrank.cli.echo import echo
 from mcrank.cli.inputs import InputPath, local_file
 from mcrank.cli.main import json_option, print_json
@@ -45,6 +46,7 @@ _CHANGES = 3  # shown of each pair
     show_default=True,
     help="Features listed for each pair; the others are added up.",
 )
+@column_options
 @jobs_option()
 @json_option
 def command(

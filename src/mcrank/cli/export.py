@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from mcrank.cli.columns import column_options
 from mcrank.cli.declared import CHOSEN, DeclaredCommand, given_options
 from mcrank.cli.echo import echo, write_all
 from mcrank.cli.exits import CONDITION_MET, FINE
@@ -105,6 +106,7 @@ def _print_targets(as_json: bool) -> None:
     type=InputPath(pattern=True),
     help="Export one regression ensemble that was trained on the model's scores of DATA.",
 )
+@column_options
 @jobs_option()
 @json_option
 @click.option(

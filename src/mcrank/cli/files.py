@@ -10,6 +10,7 @@ import numpy as np
 
 from mcrank.arrays import FloatArray
 from mcrank.cli.cache import read_telling, reading
+from mcrank.cli.columns import chosen_columns
 from mcrank.cli.inputs import STANDARD, as_called, local_file
 from mcrank.data.dataset import Dataset
 from mcrank.data.grades import Grades
@@ -33,12 +34,16 @@ def read_grades(path: str, n_jobs: int | None = None) -> tuple[str, Dataset | Gr
     file = local_file(path, table=True)
     if looks_like_preferences(file):
         raise DataError(f"{path}: {PREFERENCES}")
+    if is_model(file):
+        raise DataError(f"{path} is a model, not data: the data comes first, then what was scored.")
     if looks_like_qrels(file):
+        if chosen_columns():
+            raise OptionError(f"{path} holds TREC judgments, which have no named columns.")
         return file, Qrels.read(file)
     if table_format(Path(file)) not in (None, "parquet", "arrow"):
         return file, read_telling(file, n_jobs=n_jobs)
     with reading(as_called(file)) as progress:
-        return file, scan(file).grades(n_jobs, progress)
+        return file, scan(file, **chosen_columns("ignore")).grades(n_jobs, progress)
 
 
 def looks_like_qrels(path: str) -> bool:
@@ -76,11 +81,19 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def read_scores_for(path: str, data: Dataset | Grades | Qrels) -> Any:
-    """Read the scores that go with data: a run for qrels, else one score per row."""
+def read_scores_for(path: str, data: Dataset | Grades | Qrels, file: str) -> Any:
+    """Read the scores that go with the data of a file: a run for qrels, else one score per row, or a model
+    that gives them.
+    """
     path = local_file(path)
     if isinstance(data, Qrels):
         return Run.read(path)
+    if is_model(path):
+        from mcrank.cli.train import read_alike
+        from mcrank.models.file import load
+
+        ranker = load(path)
+        return ranker.predict(read_alike(file, ranker, "error"))
     from mcrank.data.scores import read_scores
 
     return read_scores(path, len(data))

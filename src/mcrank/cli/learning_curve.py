@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from mcrank.cli.cache import Unjudged, read_telling, unjudged_option
+from mcrank.cli.columns import column_options
 from mcrank.cli.declared import RankerCommand, given_options
 from mcrank.cli.echo import echo
 from mcrank.cli.inputs import InputPath, local_file
@@ -44,6 +45,7 @@ from mcrank.cli.volume import detail, is_quiet
     "--out", metavar="FOLDER", type=OutputFolder(), help="Write report.html, tables and curve.json there."
 )
 @unjudged_option
+@column_options
 @json_option
 @click.pass_context
 def command(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mcrank.cli.columns import chosen_columns, column_options
 from mcrank.cli.echo import standard_output, write_all
 from mcrank.cli.inputs import STANDARD, InputPath, local_file
 from mcrank.cli.main import json_option, json_text
@@ -37,6 +38,7 @@ _BLOCK = 65536
     "--proba", is_flag=True, help="Write the probability of each grade, lowest grade first, tab-separated."
 )
 @relevance_option
+@column_options
 @jobs_option()
 @json_option
 def command(
@@ -52,7 +54,7 @@ def command(
     from mcrank.data.scan import scan
     from mcrank.data.sources import find_files
     from mcrank.data.table_files import table_format
-    from mcrank.data.table_sets import read_to_score
+    from mcrank.data.table_sets import Columns, read_to_score
     from mcrank.models.file import load
     from mcrank.writing import check_apart, replace_file
 
@@ -74,12 +76,13 @@ def command(
     if table_format(Path(file)) is None and ranker.categories_:
         rows = read_alike(file, ranker, "zero", n_jobs)
     elif table_format(Path(file)) in (None, "parquet", "arrow") and not ranker.categories_:
-        rows = scan(file)  # scored in batches, whose grades are not looked at
+        rows = scan(file, **chosen_columns())  # scored in batches, whose grades are not looked at
     else:
         named = hasattr(ranker, "feature_names_in_")
         names = ranker.feature_names_ if named else None
         keys = None if names is None else [names[f] for f in ranker.categories_]
-        rows = read_to_score(find_files(file), names, keys)
+        chosen = chosen_columns(*([] if names is None else ["ignore"]))
+        rows = read_to_score(find_files(file), Columns(features=names, categorical=keys, **chosen))
     if proba:
         values = _with_probabilities(ranker).predict_proba(rows)
     elif relevance is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from mcrank.cli.cache import Unjudged, unjudged_option
+from mcrank.cli.columns import column_options
 from mcrank.cli.echo import write_all
 from mcrank.cli.inputs import STANDARD, InputPath, local_file
 from mcrank.cli.main import json_option, print_facts, print_json
@@ -32,6 +33,7 @@ from mcrank.errors import OptionError
     "--out", required=True, metavar="FILE", type=click.Path(), help="Where to save the model; or -."
 )
 @unjudged_option
+@column_options
 @jobs_option()
 @json_option
 def command(

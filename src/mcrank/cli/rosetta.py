@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from mcrank.cli.columns import column_options
 from mcrank.cli.echo import echo
 from mcrank.cli.inputs import InputPath
 from mcrank.cli.main import json_option, print_json
@@ -19,6 +20,7 @@ from mcrank.cli.options import jobs_option, measure_option, rows_options
 @measure_option("The measure to translate.")
 @click.option("--value", help="A number someone printed: name the dialects that print it.")
 @rows_options
+@column_options
 @jobs_option()
 @json_option
 def command(
@@ -33,8 +35,8 @@ def command(
 ) -> None:
     """Show the ranking of DATA by SCORES in the dialect of every tool, and why the numbers differ.
 
-    DATA is LETOR text, a table or a cache with SCORES one number per line; or TREC qrels with SCORES a run.
-    One of them may be -, standard input.
+    DATA is LETOR text, a table or a cache with SCORES one number per line or a model; or TREC qrels with
+    SCORES a run. One of them may be -, standard input.
     """
     from mcrank.metrics.measure import parse_measure
 
@@ -44,7 +46,7 @@ def command(
     from mcrank.metrics.rosetta import rosetta
 
     file, grades = read_grades(data, n_jobs)
-    values = read_scores_for(scores, grades)
+    values = read_scores_for(scores, grades, file)
     options: dict[str, Any] = {"complete": complete, "judged_only": judged_only, "n_jobs": n_jobs or -1}
     table = with_line(file, partial(rosetta, values, grades, wanted, value=value, **options))
     if value is not None:

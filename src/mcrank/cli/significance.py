@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from mcrank.cli.columns import column_options
 from mcrank.cli.echo import echo
 from mcrank.cli.inputs import InputPath
 from mcrank.cli.main import json_option, print_json
@@ -33,6 +34,7 @@ from mcrank.stats.power import power_sentence
 @click.option("--rounds", type=int, default=10_000, show_default=True, help="Draws of randomized methods.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of randomized methods.")
 @click.option("-c", "--complete", is_flag=True, help="Count judged queries missing from a run, as 0 (qrels).")
+@column_options
 @jobs_option()
 @json_option
 def command(
@@ -66,7 +68,7 @@ def command(
     file, grades = read_grades(data, n_jobs)
     values: dict[str, stats.Values] = {}
     for name, path in zip(system_names(systems), systems, strict=True):
-        scores = read_scores_for(path, grades)
+        scores = read_scores_for(path, grades, file)
         options: dict[str, Any] = {"complete": complete, "n_jobs": n_jobs or -1}
         result = with_line(file, partial(evaluate, scores, grades, wanted, **options))
         values[name] = result.by_query(wanted, counted=True)

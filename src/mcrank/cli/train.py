@@ -10,6 +10,7 @@ import click
 
 from mcrank.cli.cache import Unjudged, read_telling, unjudged_option
 from mcrank.cli.cluster import cluster_options, planned, training_place
+from mcrank.cli.columns import chosen_columns, column_options
 from mcrank.cli.declared import CHOSEN, RankerCommand, given_options
 from mcrank.cli.echo import write_all
 from mcrank.cli.exits import INTERRUPTED
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
 )
 @cluster_options(training=True)
 @unjudged_option
+@column_options
 @json_option
 @click.pass_context
 def command(
@@ -181,7 +183,7 @@ def _training_data(
         return open_bins(file)
     if memory is None:
         return read_telling(file, unjudged=unjudged, n_jobs=n_jobs, categorical=keys)
-    plan = scan(file)
+    plan = scan(file, **chosen_columns())
     check_rows(memory, plan.known_rows, plan.where)
     return read_telling(file, spill=True, unjudged=unjudged, n_jobs=n_jobs)
 

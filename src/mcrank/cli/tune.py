@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from mcrank.cli.cache import Unjudged, read_telling, unjudged_option
+from mcrank.cli.columns import column_options
 from mcrank.cli.declared import CHOSEN, RankerCommand, given_options
 from mcrank.cli.echo import echo
 from mcrank.cli.inputs import InputPath, local_file
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of cut and search.")
 @unjudged_option
+@column_options
 @json_option
 @click.pass_context
 def command(

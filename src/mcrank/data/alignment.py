@@ -8,12 +8,13 @@ counts, and the number of columns must fit.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
 from mcrank.arrays import FeatureArray
-from mcrank.data.categories import Categories, Keys, features_of, present, recoded, whole_numbers
+from mcrank.data.categories import Categories, Keys, features_of, id_like, present, recoded, whole_numbers
 from mcrank.data.dataset import Dataset, restore
 from mcrank.errors import DataError, did_you_mean
 from mcrank.memory import copied
@@ -99,6 +100,13 @@ def learned(data: Dataset, categorical: Keys | None, where: str) -> Dataset:
         title = f"feature {data.feature_names[f]!r}, which {where} names,"
         X[:, f], found[f] = whole_numbers(X[:, f], title)
     X, categories = present(X, found)
+    for f in set(id_like(X, categories)).difference(asked):
+        warnings.warn(
+            f"column {data.feature_names[f]!r} has {len(categories[f]):,} categories in {data.n_rows:,} "
+            "rows: it looks like an id, which tells nothing about other rows. Leave it out (ignore=), "
+            "call it the document id (doc_id=), or name it in categorical= if it is meant.",
+            stacklevel=2,
+        )
     same = X is data.X and categories == data.categories
     return data if same else _with(data, X, data.feature_names, data.named, categories)
 

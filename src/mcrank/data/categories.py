@@ -24,6 +24,7 @@ from mcrank.texts import check_texts
 Categories = Mapping[int, tuple[str, ...]]  # names by feature, rising
 Keys = Sequence[str | int]  # features by name, or by number from 0
 MOST = 1 << 16  # categories of one feature: more are ids, which tell nothing about other rows
+_FEW = 100  # categories that any feature may have without looking like ids
 _EXACT = 1 << 24  # whole numbers below it are exact in float32
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
 _NONE = frozenset([""])
@@ -263,6 +264,22 @@ def present(X: FeatureArray, categories: Categories) -> tuple[FeatureArray, Cate
         used = np.bincount(codes[~np.isnan(codes)].astype(np.int64), minlength=len(names)) > 0
         kept[f] = names if used.all() else tuple(np.array(names, dtype=object)[used])
     return recoded(X, categories, kept, [""] * X.shape[1], "X", ""), kept
+
+
+def id_like(X: FeatureArray, categories: Categories) -> list[int]:
+    """Return the features whose categories are ids, more likely than not: there are many, and hardly two rows
+    share one, so that it tells nothing about other rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.data.categories import id_like
+    >>> X = np.column_stack([np.arange(200), np.arange(200) % 5]).astype(np.float32)
+    >>> id_like(X, {0: tuple(f"d{k:03}" for k in range(200)), 1: ("a", "b", "c", "d", "e")})
+    [0]
+    """
+    many = [f for f, names in categories.items() if len(names) > _FEW]
+    return [f for f in many if 2 * len(categories[f]) > int((~np.isnan(X[:, f])).sum())]
 
 
 def features_of(keys: Keys, names: Sequence[str], where: str) -> list[int]:

@@ -26,6 +26,7 @@ def read(
     weight: Any = None,
     features: Sequence[str] | None = None,
     categorical: Sequence[str | int] | None = None,
+    ignore: Sequence[str] | None = None,
     first_index: int = 1,
     n_features: int | None = None,
     max_features: int = 100_000,
@@ -54,6 +55,8 @@ def read(
         Features, by name or number from 0, that hold categories and no numbers; in CSV they are taken as they
         are written. Columns of a table that its library calls categories, or whose values are texts that look
         like no numbers, are known without.
+    ignore : sequence of str, optional
+        Columns of a table that are no features, instead of naming those that are.
     first_index : {1, 0}
         Number of the first feature in LETOR text.
     n_features : int, optional
@@ -97,7 +100,7 @@ def read(
     for name, value in (("n_features", n_features), ("n_jobs", n_jobs)):
         if value is not None:
             check_number(name, value, 1, 1 << 24)
-    columns = Columns(qid, grade, doc_id, weight, features, check_keys(categorical))
+    columns = Columns(qid, grade, doc_id, weight, features, check_keys(categorical), ignore)
     if not isinstance(source, (str, os.PathLike)) and (is_table(source) or is_sparse(source)):
         if cache:
             raise OptionError("cache of read needs a file; a table in memory has no place beside it.")
@@ -129,8 +132,9 @@ def read(
             return learned(found, columns.categorical, "categorical of read")
     else:
         options = {"unjudged": unjudged, **vars(columns)}
-        if categorical is None:
-            del options["categorical"]  # as caches have it that were made before there were categories
+        for late in ("categorical", "ignore"):
+            if options[late] is None:
+                del options[late]  # as caches have it that were made before there were such
 
         def load() -> Dataset:
             return read_table_files(files, columns, unjudged)
@@ -159,7 +163,7 @@ def check_keys(categorical: Any) -> list[str | int] | None:
 
 def check_letor_columns(columns: Columns, where: str = "read") -> None:
     """Raise `OptionError` where columns of a table are asked of LETOR text."""
-    for name in ("qid", "grade", "doc_id", "weight", "features"):
+    for name in ("qid", "grade", "doc_id", "weight", "features", "ignore"):
         if getattr(columns, name) is not None:
             raise OptionError(f"{name} of {where} is for tables; LETOR text has no named columns.")
 

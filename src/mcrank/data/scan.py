@@ -221,6 +221,7 @@ def scan(
     doc_id: str | None = None,
     weight: str | None = None,
     features: Sequence[str] | None = None,
+    ignore: Sequence[str] | None = None,
     first_index: int = 1,
     n_features: int | None = None,
     max_features: int = 100_000,
@@ -239,8 +240,8 @@ def scan(
         which need pyarrow. Several files are one set.
     qid, grade, doc_id, weight : str, optional
         Columns of a table, found by name as in `read`.
-    features : sequence of str, optional
-        Feature columns of a table.
+    features, ignore : sequence of str, optional
+        Feature columns of a table; or those that are none.
     first_index, n_features, max_features, absent, unjudged
         As in `read`.
 
@@ -277,7 +278,8 @@ def scan(
         raise DataError(
             f"{files[0]} and the other files have different formats; files of one set must agree."
         )
-    columns = Columns(qid, grade, doc_id, weight, None if features is None else _texts(features))
+    chosen = {"features": _texts(features, "features"), "ignore": _texts(ignore, "ignore")}
+    columns = Columns(qid, grade, doc_id, weight, **chosen)
     if forms == {None}:
         check_letor_columns(columns, "scan")
     elif not forms <= {"parquet", "arrow"}:
@@ -289,10 +291,10 @@ def scan(
     return Scan(tuple(map(Piece, files)), columns, letor, unjudged)
 
 
-def _texts(features: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(features, str):
-        raise OptionError(f"features of scan must be a sequence of names, got the text {features!r}.")
-    return tuple(features)
+def _texts(names: Sequence[str] | None, option: str) -> tuple[str, ...] | None:
+    if isinstance(names, str):
+        raise OptionError(f"{option} of scan must be a sequence of names, got the text {names!r}.")
+    return None if names is None else tuple(names)
 
 
 def _judged(batch: Batch, unjudged: str, where: str) -> Batch:

@@ -138,7 +138,7 @@ def _heading(file: _File, columns: Columns, purpose: Purpose) -> Heading:
     table = file.heading()
     roles = roles_of(table, columns, optional=purpose == "score")
     taken = [place for place in roles.values() if place is not None]
-    features = [] if purpose == "grade" else chosen_features(table, columns.features, taken)
+    features = [] if purpose == "grade" else chosen_features(table, columns, taken)
     unread = {"train": ("doc_id",), "score": ("doc_id", "grade", "weight"), "grade": ("doc_id", "weight")}
     return Heading(
         {

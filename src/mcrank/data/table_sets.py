@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ class Columns:
     weight: Any = None
     features: Sequence[str] | None = None
     categorical: Keys | None = None
+    ignore: Sequence[str] | None = None
 
     def texts(self, names: Sequence[str], where: str) -> set[str]:
         """Names of the columns that hold ids, or categories by the word of the caller."""
@@ -55,17 +56,15 @@ def read_table_files(files: Sequence[Path], columns: Columns, unjudged: str) -> 
     return _dataset(parts, columns, unjudged, as_written=is_text(files[0]))
 
 
-def read_to_score(
-    files: Sequence[Path], features: Sequence[str] | None, categorical: Keys | None = None
-) -> Dataset | Features:
+def read_to_score(files: Sequence[Path], columns: Columns) -> Dataset | Features:
     """Read table files for their features alone: grades are not looked at, and need not be there.
 
     Where there are query ids it is a `Dataset` (some rankers score by query), whose grades are 0.
     """
-    parts = [open_table(path, Columns(categorical=categorical).texts) for path in files]
+    parts = [open_table(path, columns.texts) for path in files]
     grades = np.zeros(sum(part.rows for part in parts), dtype=np.int64)
-    with_ids = _find(parts[0].shown, None, QID_NAMES, "qid", parts[0].where) is not None
-    columns = Columns(None if with_ids else grades, grades, features=features, categorical=categorical)
+    with_ids = _find(parts[0].shown, columns.qid, QID_NAMES, "qid", parts[0].where) is not None
+    columns = replace(columns, qid=columns.qid if with_ids else grades, grade=grades, weight=None)
     found = _dataset(parts, columns, "zero", as_written=is_text(files[0]))
     names = found.feature_names if found.named else None
     return found if with_ids else Features(found.X, names, (), found.categories)
@@ -88,7 +87,7 @@ def _find(names: Sequence[str], given: Any, known: tuple[str, ...], option: str,
     if len(found) > 1:
         raise DataError(
             f"{where} has columns {', '.join(map(repr, found))}; keep one, or choose "
-            f"with {option}= in Python."
+            f"with {option}= (--{option.replace('_', '-')})."
         )
     return found[0] if found else None
 
@@ -105,7 +104,7 @@ def roles_of(first: Table, columns: Columns, optional: bool = False) -> dict[str
         if roles[role] is None and getattr(columns, role) is None and not optional:
             raise DataError(
                 f"{first.where} has no column {' or '.join(map(repr, known))}; call it so, or "
-                f"name it with {role}= in Python."
+                f"name it with {role}= (--{role})."
             )
     return {role: None if name is None else first.place(name) for role, name in roles.items()}
 
@@ -120,7 +119,7 @@ def _dataset(parts: list[Table], columns: Columns, unjudged: str, *, as_written:
             )
     roles = roles_of(first, columns)
     taken = [place for place in roles.values() if place is not None]
-    chosen = chosen_features(first, columns.features, taken)
+    chosen = chosen_features(first, columns, taken)
     rows = sum(part.rows for part in parts)
 
     def columns_of(role: str) -> list[tuple[str, Column]]:
@@ -156,12 +155,18 @@ def _dataset(parts: list[Table], columns: Columns, unjudged: str, *, as_written:
     return judged_dataset(given, numbers("grade"), ids("qid"), unjudged, numbers("weight"), ids("doc_id"))
 
 
-def chosen_features(first: Table, features: Sequence[str] | None, taken: list[int]) -> list[int]:
-    """Places of the feature columns: those named, or all that are nothing else."""
+def chosen_features(first: Table, columns: Columns, taken: list[int]) -> list[int]:
+    """Places of the feature columns: those named, or all that are nothing else and not to be ignored."""
+    features = columns.features
+    for name in ("features", "ignore"):
+        if isinstance(getattr(columns, name), str):
+            raise DataError(
+                f"{name} of read must be a sequence of names, got the text {getattr(columns, name)!r}."
+            )
     if features is None:
-        return first.feature_columns(None, taken)
-    if isinstance(features, str):
-        raise DataError(f"features of read must be a sequence of names, got the text {features!r}.")
+        return first.feature_columns(None, [*taken, *(first.place(name) for name in columns.ignore or ())])
+    if columns.ignore is not None:
+        raise DataError("features and ignore of read do not go together; name the ones, or the others.")
     if not len(features):
         raise DataError(f"{first.where} has no feature columns.")
     return [first.place(name) for name in features]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mcrank.arrays import BoolArray, FeatureArray, FloatArray, IntArray
+from mcrank.data.categories import id_like
 from mcrank.data.dataset import Dataset
 from mcrank.doctor.findings import Finding, listed, percent, share_text
 from mcrank.doctor.row_hash import duplicate_columns
@@ -56,6 +57,13 @@ def check_features_tell(data: Dataset, where: str) -> list[Finding]:
         found = f"{len(twins)} features repeat another: {listed([f'{b} = {a}' for a, b in twins])}."
         meaning = "Importances are shared between twins at random; drop one of each pair."
         out.append(Finding("note", "duplicate-features", where, found, meaning, {"pairs": twins}))
+    ids = [str(names[f]) for f in id_like(data.X, data.categories)]
+    if ids:
+        told = [f"{name} {len(data.categories[data.feature_names.index(name)]):,}" for name in ids]
+        count = share_text(len(ids), data.n_features, "features")
+        found = f"{count} hardly repeat a category: {listed(told)}."
+        meaning = "They look like ids, which tell nothing about other rows: --ignore them, or say --doc-id."
+        out.append(Finding("warning", "id-features", where, found, meaning, {"features": ids}))
     some = missing > 0
     if some.any():
         worst = np.argsort(-missing, kind="stable")[: int(some.sum())]

@@ -21,7 +21,10 @@ from mcrank.errors import DataError, OptionError
 
 PARTS = ("train", "valid", "test")
 KEPT_BYTES = 1 << 28  # of folds kept between looking at them and training on them, at most
-READ_OPTIONS = ("absent", "first_index", "n_features", "unjudged")
+READ_OPTIONS = (
+    "absent", "doc_id", "features", "first_index", "grade", "ignore", "n_features", "qid", "unjudged",
+    "weight",
+)  # fmt: skip
 
 
 Parts = Fold[Dataset | None]  # a part may be missing where nothing needs it
@@ -174,11 +177,15 @@ def _whole_fold(recipe: Mapping[str, Any], number: int) -> Parts:
         parts = same_width(files, recipe["read"])
         return Fold(parts.get("train"), parts.get("valid"), parts["test"])
     if recipe["form"] == "kfold":
-        return Fold(
-            *_cut(recipe["path"], recipe["folds"], recipe["seed"], tuple(recipe["read"].items()))[number]
-        )
+        return Fold(*_cut(recipe["path"], recipe["folds"], recipe["seed"], _as_key(recipe["read"]))[number])
     with open(recipe["paths"][number], "rb") as file:  # written by `Source.handed_over` a moment ago
         return Fold(*pickle.load(file))
+
+
+def _as_key(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple(
+        (name, tuple(value) if isinstance(value, list) else value) for name, value in options.items()
+    )
 
 
 @lru_cache(maxsize=1)

@@ -43,6 +43,7 @@ _TOP = {
 _DATA = {
     "folds": str, "train": str, "valid": str, "test": str, "file": str, "kfold": int,
     "absent": str, "first_index": int, "n_features": int, "unjudged": str, "drop_empty": bool,
+    "qid": str, "grade": str, "doc_id": str, "weight": str, "features": list, "ignore": list,
 }  # fmt: skip
 _ENTRY = {"ranker": str, "model": str, "scores": str, "title": str, "options": dict, "grid": dict}
 _WORDS = {list: "a list", int: "an integer", str: "a text", dict: "a table", bool: "true or false"}
