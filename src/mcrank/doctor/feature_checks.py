@@ -59,9 +59,9 @@ def check_features_tell(data: Dataset, where: str) -> list[Finding]:
         out.append(Finding("note", "duplicate-features", where, found, meaning, {"pairs": twins}))
     ids = [str(names[f]) for f in id_like(data.X, data.categories)]
     if ids:
-        told = [f"{name} {len(data.categories[data.feature_names.index(name)]):,}" for name in ids]
+        sizes = [f"{name} {len(data.categories[data.feature_names.index(name)]):,}" for name in ids]
         count = share_text(len(ids), data.n_features, "features")
-        found = f"{count} hardly repeat a category: {listed(told)}."
+        found = f"{count} hardly repeat a category: {listed(sizes)}."
         meaning = "They look like ids, which tell nothing about other rows: --ignore them, or say --doc-id."
         out.append(Finding("warning", "id-features", where, found, meaning, {"features": ids}))
     some = missing > 0
