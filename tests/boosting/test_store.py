@@ -64,6 +64,11 @@ CASES = [
     (mcrank.RegressionRanker, {"loss": "lad"}),
     (mcrank.LambdaMART, {}),
     (mcrank.GBRank, {"max_depth": 2, "monotone": {"x0": 1}}),
+    (mcrank.GBRank, {"form": "average", "learning_rate": 1.0}),
+    (mcrank.FRank, {"scorer": "trees"}),
+    (mcrank.CustomRanker, {"split": "newton"}),
+    (mcrank.LambdaMART, {"measure": "map", "norm": True, "categorical": ["x4"], "split": "newton"}),
+    (mcrank.OrdinalMcRank, {"categorical": ["x4", "x3"], "max_bins": 1024}),
 ]
 
 
@@ -101,6 +106,17 @@ def test_the_model_is_that_of_memory_quickly(files, tmp_path):
     assert (
         to_bytes(mcrank.LambdaMART(n_estimators=2, n_jobs=1).fit(pickle.loads(pickle.dumps(bins)))) == wanted
     )
+
+
+def test_stumps_train_from_a_scan_without_a_limit(files, tmp_path):
+    source, columns = options_of(files)
+    plan, stumps = mcrank.scan(source, **columns), mcrank.FRank(n_estimators=2, n_jobs=1)
+    assert to_bytes(stumps.fit(plan)) == to_bytes(mcrank.FRank(n_estimators=2, n_jobs=1).fit(plan.read()))
+    with pytest.raises(mcrank.OptionError, match="scorer='trees'"):
+        stumps.fit(plan, memory="4GB")
+    mcrank.write_bins(plan, tmp_path / "train.bins")
+    with pytest.raises(mcrank.DataError, match="holds bins, not the values"):
+        stumps.fit(mcrank.open_bins(tmp_path / "train.bins"))
 
 
 def test_passes_are_for_files_that_memory_has_no_room_for(kept, monkeypatch):

@@ -17,9 +17,9 @@ class Together:
 
     def gather(self, value):
         self._shared[self.rank] = value
-        self._barrier.wait(60)
+        self._barrier.wait(600)  # a place may be busy compiling
         everything = list(self._shared)
-        self._barrier.wait(60)  # nobody may write before everybody has read
+        self._barrier.wait(600)  # nobody may write before everybody has read
         return everything
 
     def add(self, values):

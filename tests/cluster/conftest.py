@@ -1,4 +1,8 @@
-"""A Dask cluster of three processes on this machine, for all tests of a run."""
+"""A Dask cluster of four processes on this machine, for all tests of a run.
+
+Nothing here waits for a moment: a worker is killed or held when something of mcrank is called at it, and
+tests wait for what they wait for, however busy the machine is; `PATIENCE` only ends a run that hangs.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,10 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
 
+import dask
 import numpy as np
 import pytest
 
@@ -18,38 +25,57 @@ from mcrank import Dataset
 
 distributed = pytest.importorskip("distributed", reason="needs the extra dask: make scale-test")
 
-WORKERS = 3
+WORKERS = 4
+PATIENCE = 600.0  # seconds
 
 
 class Workers:
     """A scheduler in this process, and worker processes that may be killed: new ones take their places."""
 
     def __init__(self):
-        self.cluster = distributed.LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None)
-        self._processes = []
+        # A worker that is stopped stays one of Dask's: noticing it is mcrank's business alone.
+        with dask.config.set({"distributed.scheduler.worker-ttl": None}):
+            self.cluster = distributed.LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None)
+        self._processes, self._numbers = {}, count()
         self.refill()
 
     def refill(self):
-        self._processes = [process for process in self._processes if process.poll() is None]
+        self._processes = {name: one for name, one in self._processes.items() if one.poll() is None}
         for _ in range(WORKERS - len(self._processes)):
+            name = f"worker-{next(self._numbers)}"
             command = [sys.executable, "-m", "distributed.cli.dask_worker", self.cluster.scheduler_address]
             options = ["--no-nanny", "--nthreads", "1", "--host", "127.0.0.1", "--memory-limit", "0"]
-            options += ["--dashboard-address", "127.0.0.1:0"]
-            self._processes.append(
-                subprocess.Popen(
-                    [*command, *options, "--local-directory", tempfile.gettempdir()],
-                    env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                )
+            options += ["--dashboard-address", "127.0.0.1:0", "--name", name, "--death-timeout", "600"]
+            self._processes[name] = subprocess.Popen(
+                [*command, *options, "--local-directory", tempfile.gettempdir()],
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
             )
 
+    def ready(self, client):
+        """Whether Dask has exactly the processes that live."""
+        self.refill()
+        return sorted(client.run_on_scheduler(names)) == sorted(self._processes)
+
     def close(self):
-        for process in self._processes:
+        for process in self._processes.values():
             process.kill()
-        for process in self._processes:
-            process.wait(30)
+        for process in self._processes.values():
+            process.wait()
         self.cluster.close()
+
+
+def names(dask_scheduler):
+    return [worker.name for worker in dask_scheduler.workers.values()]
+
+
+def until(found, what):
+    """Wait until something is so."""
+    deadline = time.monotonic() + PATIENCE
+    while not found():
+        assert time.monotonic() < deadline, f"never: {what}"
+        time.sleep(0.1)
 
 
 @pytest.fixture(scope="session")
@@ -64,10 +90,7 @@ def client(workers):
     """A client, with all workers there."""
     workers.refill()
     with distributed.Client(workers.cluster, set_as_default=False) as client:
-        deadline = time.monotonic() + 120
-        while len(addresses(client)) < WORKERS:
-            assert time.monotonic() < deadline, "workers do not start"
-            time.sleep(0.1)
+        until(lambda: workers.ready(client), "all workers there")
         yield client
         workers.refill()  # they start while the next test begins
 
@@ -89,8 +112,8 @@ def made(queries=40, features=5, seed=1, weighted=False, named=False, largest=12
     return Dataset(X, y, np.repeat(np.arange(queries) + 100, sizes), weight, feature_names=names)
 
 
-def arm(place, calls, number):
-    """At a worker: send it a signal when something of mcrank is called for the n-th time from now on."""
+def arm(place, calls, act):
+    """At a worker: do something when something of mcrank is called for the n-th time from now on."""
     module, _, path = place.partition(":")
     owner = importlib.import_module(module)
     *outer, name = path.split(".")
@@ -102,7 +125,7 @@ def arm(place, calls, number):
         left[0] -= 1
         if left[0] == 0:
             setattr(owner, name, real)
-            os.kill(os.getpid(), number)
+            act()
         return real(*args, **kwargs)
 
     setattr(owner, name, wrapped)
@@ -111,19 +134,55 @@ def arm(place, calls, number):
 
 @contextmanager
 def armed(client, place, calls, number=signal.SIGKILL, which=1):
-    """Arm a worker; afterwards it is gone for good, whatever it was sent."""
+    """Have a worker send itself a signal; afterwards it is gone for good, whatever it was sent."""
     worker = addresses(client)[which]
-    (pid,) = client.run(arm, place, calls, number, workers=[worker]).values()
+    (pid,) = client.run(arm, place, calls, lambda: os.kill(os.getpid(), number), workers=[worker]).values()
     try:
         yield worker
     finally:
         kill(client, worker, pid)
 
 
+@contextmanager
+def held(client, place, calls, folder, which=1):
+    """Have a worker wait where something is called for the n-th time, until this is left.
+
+    Gives the path of a file that is there once it waits.
+    """
+    there, go = Path(folder) / "there", Path(folder) / "go"
+
+    def wait():
+        there.touch()
+        while not go.exists():
+            time.sleep(0.05)
+
+    client.run(arm, place, calls, wait, workers=[addresses(client)[which]])
+    try:
+        yield there
+    finally:
+        go.touch()
+
+
 def kill(client, worker, pid):
     """Kill a worker, and wait until Dask knows."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-    deadline = time.monotonic() + 60
-    while worker in addresses(client) and time.monotonic() < deadline:
-        time.sleep(0.1)
+    until(lambda: worker not in addresses(client), f"{worker} gone")
+
+
+def descendants(pid):
+    """Processes that a process started, and those that they started."""
+    found = []
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                found += [int(child), *descendants(child)]
+    return found
+
+
+def lives(pid):
+    """Whether a process runs, rather than being gone or a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

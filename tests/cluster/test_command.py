@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import redirect_stderr, redirect_stdout
 from typing import NamedTuple
 
@@ -16,7 +15,8 @@ import pytest
 
 import mcrank
 from mcrank.cli.main import main
-from tests.cluster.conftest import made
+from mcrank.scale.journal import Journal
+from tests.cluster.conftest import descendants, held, lives, made, until
 
 OPTIONS = ["--n-estimators", "6", "--num-leaves", "5", "--min-samples-leaf", "3", "--n-jobs", "1"]
 
@@ -77,22 +77,51 @@ def test_a_cluster_and_a_journal(files, tmp_path, client):
 
 def test_the_client_is_killed_and_training_resumed(files, tmp_path, client):
     out, journal = tmp_path / "model.mcrank", tmp_path / "run.journal"
-    words = [sys.executable, "-m", "mcrank", "train", str(files["train"]), "--n-estimators", "400"]
-    words += ["--num-leaves", "5", "--n-jobs", "1", "--out", str(out), "--journal", str(journal)]
-    words += ["--cluster", client.scheduler.address]
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not (journal.exists() and journal.stat().st_size > 60_000):
-            time.sleep(0.05)
+    words = [sys.executable, "-m", "mcrank", "train", str(files["train"]), "--valid", str(files["valid"])]
+    words += [*OPTIONS, "--out", str(out), "--journal", str(journal), "--cluster", client.scheduler.address]
+    with (
+        held(client, "mcrank.scale.worker:Telling.round", 5, tmp_path) as there,
+        subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process,
+    ):
+        until(there.exists, "the fifth round")
+        until(lambda: rounds_in(journal) >= 3, "rounds in the journal")  # the fourth may be under way
         os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        before = rounds_in(journal)
     assert not out.exists()
-    rounds = journal.stat().st_size
-    done = subprocess.run([*words, "--resume"], capture_output=True, text=True, timeout=240)
+    assert before < 6
+    done = subprocess.run([*words, "--resume"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert journal.stat().st_size > rounds
-    alone = tmp_path / "alone.mcrank"
-    run("train", files["train"], "--n-estimators", 400, "--num-leaves", 5, "--n-jobs", 1, "--out", alone)
-    assert out.read_bytes() == alone.read_bytes()
+    assert rounds_in(journal) == 6
+    assert out.read_bytes() == files["alone"].read_bytes()
+
+
+def rounds_in(journal):
+    """Rounds that a journal has, of which the last record may be cut."""
+    if not journal.exists():
+        return 0
+    copy = journal.with_suffix(".copy")  # reading one to go on from cuts it
+    copy.write_bytes(journal.read_bytes())
+    return len(Journal(copy, resume=True).rounds)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_own_workers_end_with_who_started_them(files, tmp_path, number):
+    """However it ends: no process is left, and no half model."""
+    out, journal = tmp_path / "model.mcrank", tmp_path / "run.journal"
+    words = [sys.executable, "-m", "mcrank", "train", str(files["train"]), "--n-estimators", "1000000"]
+    words += ["--n-jobs", "1", "--workers", "2", "--out", str(out), "--journal", str(journal)]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        until(lambda: rounds_in(journal) >= 1, "a round")
+        started = descendants(process.pid)
+        os.kill(process.pid, number)
+        process.wait()
+    assert len(started) >= 2
+    until(lambda: not any(map(lives, started)), f"{started} gone")
+    if number == signal.SIGKILL:
+        assert not out.exists()
+    else:
+        assert mcrank.load(out).n_rounds_ >= 1  # what was done is kept
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from mcrank.scale.worker import Orders, train_place
 from mcrank.sums import ALONE
 
 
-def in_mesh(parts, task, limit=60.0):
+def in_mesh(parts, task, limit=600.0):  # a place may be busy compiling
     """Run ``task(part, mesh)`` in a thread for each part; return what each gave, or raise what one raised."""
     given, errors = [None] * len(parts), []
     meshes = [Mesh(carrier) for carrier in pairs(len(parts), limit)]
@@ -39,11 +39,13 @@ def in_mesh(parts, task, limit=60.0):
     return given
 
 
-def fitted(ranker, parts, valid_parts=None, *, split=True, done=0, init_model=None, n_jobs=1):
+def fitted(
+    ranker, parts, valid_parts=None, *, split=True, done=0, init_model=None, n_jobs=1, categorical=None
+):
     """Fit a ranker on parts in a mesh; with ``done`` rounds, twice: the second time from the journal."""
     options = ranker.checked_options()
     options["measure"] = measure_of(options)
-    conduct = Conduct(ranker, options, Asked(None, init_model=init_model), None)
+    conduct = Conduct(ranker, options, Asked(None, init_model=init_model), None, categorical)
     features = max(part.n_features for part in parts)
     sizes = [sum(getattr(part, name) for part in parts) for name in ("n_rows", "n_queries")]
     whole = Whole(*sizes, features, parts[0].select([0]), ())

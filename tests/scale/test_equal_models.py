@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import mcrank
@@ -65,20 +65,37 @@ def check(make, data, parts, valid=None, valid_parts=None, done=0):
     assert to_bytes(fitted(make(), parts, valid_parts, done=done)) == alone
 
 
-@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("options", [*OPTIONS, "weighted", "categories"])
 @pytest.mark.parametrize("name", RANKERS)
-def test_every_ranker_with_every_option(name, options):
-    chosen = OPTIONS[options]
+def test_every_ranker_with_every_option_at_one_to_four_places(name, options):
+    """With validation data, of which each place has some queries, and early stopping."""
+    chosen = OPTIONS.get(options, {})
     if name in ("abc", "average") and options == "dart":
         pytest.skip("refused on one machine as well")
     stream = np.random.default_rng(3)
-    data = made(stream, 30, weighted=name in ("prior", "gbrank", "map", "lad") and options != "goss")
-    valid = made(stream, 9)
-    made_so = RANKERS[name]
-    halves = [valid.select(np.arange(9)[r::3]) for r in range(3)]
-    places = np.random.default_rng(4).integers(0, 3, data.n_queries)
-    parts = [data.select(np.flatnonzero(places == r)) for r in range(3)]
-    check(lambda: made_so(early_stopping_rounds=2, **chosen), data, parts, valid, halves)
+    data, valid = made(stream, 30, weighted=options in ("weighted", "sampled", "newton")), made(stream, 9)
+    if options == "categories":
+        data, valid = categorized(data, stream), categorized(valid, stream)
+
+    def make():
+        return RANKERS[name](early_stopping_rounds=2, **chosen)
+
+    alone = to_bytes(make().fit(data, valid=valid))
+    for count in (1, 2, 3, 4):
+        places = np.r_[np.arange(count), stream.integers(0, count, data.n_queries - count)]
+        parts = [data.select(np.flatnonzero(places == r)) for r in range(count)]
+        watched = [valid.select(np.arange(9)[r::count]) for r in range(count)]
+        assert to_bytes(fitted(make(), parts, watched)) == alone, count
+
+
+def categorized(data, stream):
+    """The same rows with two features of categories, one of them as texts."""
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(data.X, columns=[f"x{j}" for j in range(data.n_features)])
+    colours = np.array(["red", "green", "blue", "none of these", "é"])
+    frame["colour"] = colours[stream.integers(0, 5, len(frame))]
+    frame["x0"] = stream.integers(0, 12, len(frame))
+    return Dataset(frame, data.y, data.qid, data.weight, categorical=["x0"])
 
 
 @given(
@@ -87,14 +104,68 @@ def test_every_ranker_with_every_option(name, options):
     queries=st.integers(2, 30),
     features=st.integers(1, 7),
     name=st.sampled_from(sorted(RANKERS)),
-    options=st.sampled_from(["plain", "newton", "sampled", "wide", "quantile"]),
+    options=st.sampled_from(sorted(OPTIONS)),
     weighted=st.booleans(),
+    watched=st.booleans(),
+    categories=st.booleans(),
 )
-@settings(max_examples=60)
-def test_random_data_cut_at_random(seed, parts, queries, features, name, options, weighted):
+@settings(max_examples=100)
+def test_random_data_cut_at_random(
+    seed, parts, queries, features, name, options, weighted, watched, categories
+):
     stream = np.random.default_rng(seed)
-    data = made(stream, queries, features, weighted)
-    check(lambda: RANKERS[name](**OPTIONS[options]), data, cut(data, stream, parts))
+    data = made(stream, queries, features, weighted and options != "goss")
+    data = categorized(data, stream) if categories else data
+    more = dict(OPTIONS[options])
+    if name in ("abc", "average"):
+        more.pop("dart", None)
+    pieces = cut(data, stream, parts)
+    # Every place has all queries held out, as where there are fewer of them than places.
+    valid = data.select(stream.permutation(data.n_queries)[:5]) if watched else None
+    try:
+        alone = to_bytes(RANKERS[name](**more).fit(data, valid=valid))
+    except mcrank.MeasureError:
+        reject()  # none of them counts
+    everywhere = None if valid is None else [valid] * len(pieces)
+    assert to_bytes(fitted(RANKERS[name](**more), pieces, everywhere, split=False)) == alone
+
+
+@pytest.mark.parametrize("name", ["mcrank", "lambdamart"])
+def test_categories_that_each_place_has_some_of(name):
+    """As in files and partitions: no place knows the names of the others beforehand."""
+    stream = np.random.default_rng(13)
+    pd = pytest.importorskip("pandas")
+    plain = made(stream, 40)
+    frame = pd.DataFrame(plain.X, columns=["a", "b", "c", "d"])
+    frame["b"] = stream.integers(0, 30, len(frame))
+    frame["d"] = np.array(["x", "yy", "z", "ö"])[stream.integers(0, 4, len(frame))]
+    places = stream.integers(0, 4, plain.n_queries)[np.repeat(np.arange(40), plain.sizes)]
+    frame.loc[places == 2, "d"] = None  # here it is no column of texts
+    data = Dataset(frame, plain.y, plain.qid)
+    parts = [
+        Dataset(frame[places == r].reset_index(drop=True), plain.y[places == r], plain.qid[places == r])
+        for r in range(4)
+    ]
+    assert len({str(part.categories) for part in parts}) > 1
+    make = RANKERS[name]
+    alone = make(categorical=["b"], max_bins=40).fit(data)
+    found = fitted(make(categorical=["b"], max_bins=40), parts, done=2, categorical=["b"])
+    assert to_bytes(found) == to_bytes(alone)
+    assert found.categories_[3] == ("x", "yy", "z", "ö")
+
+
+def test_a_column_of_categories_here_and_numbers_there_is_refused():
+    stream = np.random.default_rng(14)
+    pd = pytest.importorskip("pandas")
+    plain = made(stream, 8)
+    half = int(plain.offsets[4])
+    texts = pd.DataFrame(plain.X[half:], columns=list("abcd")).assign(c="red")
+    parts = [
+        Dataset(pd.DataFrame(plain.X[:half], columns=list("abcd")), plain.y[:half], plain.qid[:half]),
+        Dataset(texts, plain.y[half:], plain.qid[half:]),
+    ]
+    with pytest.raises(mcrank.DataError, match="categories in one part and numbers in another"):
+        fitted(RANKERS["mcrank"](), parts)
 
 
 @pytest.mark.parametrize("name", ["mcrank", "abc", "lambdamart", "average", "lad", "sequential"])
@@ -119,13 +190,13 @@ def test_odd_places():
     stream = np.random.default_rng(5)
     data = made(stream, 14, features=2)
     singles = [data.select([q]) for q in range(data.n_queries)]  # one query each, more places than features
-    check(RANKERS["mcrank"], data, singles)
-    check(RANKERS["lambdamart"], data, singles)
+    for name in RANKERS:
+        check(RANKERS[name], data, singles)
     lowest = np.minimum.reduceat(data.y, data.offsets[:-1])
     highest = np.maximum.reduceat(data.y, data.offsets[:-1])
     same = lowest == highest  # queries of one grade at a place of their own
     assert same.any()
-    for name in ("mcrank", "gbrank", "lambdamart", "frank"):
+    for name in RANKERS:
         check(RANKERS[name], data, [data.select(np.flatnonzero(same)), data.select(np.flatnonzero(~same))])
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mcrank.boosting.boost import Boosted
 from mcrank.boosting.place import Place
 from mcrank.data.alignment import aligned
-from mcrank.data.dataset import Dataset
+from mcrank.data.categories import Keys
+from mcrank.data.dataset import Dataset, restore
 from mcrank.data.scan import Scan, scan
 from mcrank.data.tables import QID_NAMES
 from mcrank.errors import ClusterError, OptionError
@@ -56,6 +57,7 @@ class Training:
     ranker: TreeRanker
     options: Options
     beginning: Beginning | None
+    categorical: Keys | None = None
 
     def __call__(self, data: Dataset, valid: Dataset | None, place: Place, n_jobs: int) -> None:
         """Train; all that comes of it is told to the keeper of the place."""
@@ -71,11 +73,19 @@ class Training:
 class Conduct:
     """A call of `fit` on a cluster, from what was asked to what was trained."""
 
-    def __init__(self, ranker: TreeRanker, options: Options, asked: Asked, callback: Callback) -> None:
+    def __init__(
+        self,
+        ranker: TreeRanker,
+        options: Options,
+        asked: Asked,
+        callback: Callback,
+        categorical: Keys | None = None,  # of data that is elsewhere
+    ) -> None:
         self.ranker, self.options, self.asked = ranker, options | {"memory": None}, asked
         self.twin = type(ranker)(**ranker.get_params())
         self.journal = Journal(asked.journal, resume=asked.resume)
         self.beginning: Beginning | None = None
+        self.categorical = categorical
         self._callback, self._began = callback, time.perf_counter()
         self.run: Run | None = None
 
@@ -84,6 +94,11 @@ class Conduct:
         options, ranker = dict(self.options), self.ranker
         beginning = ranker._beginning(whole.sample, options, self.asked.init_model, None, None)
         if beginning is not None:
+            if beginning.model is not None and beginning.model.categories_:
+                raise OptionError(
+                    f"init_model of {type(ranker).__name__}.fit has categories, with which it goes on on one "
+                    "machine only; leave cluster out."
+                )
             rounds = beginning.rounds(self.options["n_estimators"])
             beginning.align(whole.sample)
             options["n_estimators"] = rounds
@@ -101,7 +116,7 @@ class Conduct:
                 "features": list(whole.sample.feature_names) if whole.sample.named else whole.features,
             }
         )
-        return Training(self.twin, options, beginning)
+        return Training(self.twin, options, beginning, self.categorical)
 
     def on_round(self, number: int) -> bool:
         """Tell the callback of a round; its answer ends training."""
@@ -119,6 +134,8 @@ class Conduct:
             raise ClusterError("the workers ended without a word of what they trained.")
         trained = self._trained(opening, whole, interrupted)
         sample = widened(whole.sample, whole.features, 0.0)
+        values = {name: getattr(sample, name) for name in Dataset.__slots__}
+        sample = restore(values | {"categories": dict(opening.categories)})
         sample = sample if beginning is None else beginning.align(sample)
         found = provenance_of(sample.n_features, opening.fingerprint, whole.queries, whole.rows)
         return self.twin, trained, self.trained_options, sample, found, beginning
@@ -184,13 +201,11 @@ def fit_on_cluster(
     cluster = Cluster.of(asked.cluster)
     here = not (is_collection(X) or isinstance(X, (str, os.PathLike, Scan)))
     data = to_learn(X, given, name, options, ranker._takes_categories(options)) if here else None
-    if data is None and options["categorical"] is not None:
-        raise OptionError(f"categorical of {name} on a cluster is for data in memory: read() a Scan.")
     rows = _source_of(X, given, name) if data is None else MemorySource(data)
     watched = None if valid is None else _held_out(valid, data, f"valid of {name}", one_query)
     if asked.regroup:
         rows, watched = Regrouped(rows), None if watched is None else Regrouped(watched)
-    conduct = Conduct(ranker, options, asked, callback)
+    conduct = Conduct(ranker, options, asked, callback, options["categorical"] if data is None else None)
     with cluster.client() as client:
         run = conduct.run = Run(
             cluster, client, rows, watched, conduct.job, conduct.journal, n_jobs, conduct.on_round

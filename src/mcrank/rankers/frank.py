@@ -115,6 +115,8 @@ class FRank(TreeRanker):
     def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
         if options["scorer"] == "trees":
             return super()._fit(data, valid, options, callback)
+        if options.get("memory") is not None:
+            raise OptionError("memory of FRank.fit is for scorer='trees'; stumps are trained in memory.")
         for name in ("monotone", "interaction", "feature_weights", "categorical", "goss", "dart"):
             if options[name] != self.declared_options[name].default:
                 raise OptionError(f"{name} of FRank is for scorer='trees'; stumps know nothing of it.")

@@ -17,6 +17,7 @@ from mcrank.arrays import Arrays, FloatArray
 from mcrank.boosting.binning import Bins
 from mcrank.boosting.place import Round
 from mcrank.container import PRELUDE, Kind, canonical, pack, unpack
+from mcrank.data.categories import Categories
 from mcrank.errors import ModelFileError, OptionError
 from mcrank.scorers.forest.forest import NODE_DTYPES
 from mcrank.scorers.forest.sets import packed
@@ -34,6 +35,7 @@ class Opening(NamedTuple):
     per_round: int
     bins: Bins | None
     fingerprint: str  # of the training data
+    categories: Categories  # of all its rows
 
 
 class Entry(NamedTuple):
@@ -52,6 +54,7 @@ def pack_opening(opening: Opening) -> bytes:
         arrays |= {f"bins_{name}": getattr(opening.bins, name) for name in _BINS}
     header = {
         "head": opening.head.kind, "per_round": opening.per_round, "fingerprint": opening.fingerprint,
+        "categories": [[feature, list(names)] for feature, names in opening.categories.items()],
     }  # fmt: skip
     return pack({"opening": header}, arrays, JOURNAL)
 
@@ -78,7 +81,9 @@ def pack_closing(found: dict[str, Any]) -> bytes:
 def _opening(header: Mapping[str, Any], arrays: Arrays) -> Opening:
     bins = Bins(*(arrays[f"bins_{name}"] for name in _BINS)) if "bins_edges" in arrays else None
     head = Head(header["head"], arrays.get("head_values"))
-    return Opening(head, arrays["base"], int(header["per_round"]), bins, str(header["fingerprint"]))
+    categories = {int(feature): tuple(map(str, names)) for feature, names in header.get("categories", ())}
+    known = str(header["fingerprint"])
+    return Opening(head, arrays["base"], int(header["per_round"]), bins, known, categories)
 
 
 def _entry(header: Mapping[str, Any], arrays: Arrays) -> Entry:

@@ -21,13 +21,14 @@ from mcrank.scale.cluster import Cluster
 from mcrank.scale.frames import PeerLost
 from mcrank.scale.journal import Journal
 from mcrank.scale.plan import PINNED, Piece, Source, place_pieces
-from mcrank.scale.sockets import Invitation
+from mcrank.scale.sockets import LIMIT, Invitation
 from mcrank.scale.tasks import Ready, Stopped, Summons, forget, get_ready, train
-from mcrank.scale.worker import Facts, Job, Orders, versions
+from mcrank.scale.worker import Facts, Job, Orders, check_versions
 
 _BEAT = 0.05  # seconds between two looks at the tasks
 _LOOK = 0.5  # between two questions who is there
 _RETURN = 30.0  # for a worker to come back where none is left
+_ANSWER = 10.0  # for a worker to say that it is there
 _LOST_AT_ONCE = 3  # workers may be lost so often at one round
 
 
@@ -65,6 +66,11 @@ class _Failed(Exception):
             if not isinstance(error, (PeerLost, Stopped)):
                 return worker, error
         return None
+
+    def round(self, known: int) -> int:
+        """Return the number of the round it happened in, of which ``known`` are in the journal."""
+        done = [getattr(error, "mcrank_rounds", 0) for error in self.errors.values()]
+        return max([known, *done]) + 1
 
 
 @dataclass(eq=False)
@@ -214,7 +220,8 @@ class Run:
             self.n_jobs,
         )
         addresses = tuple(ready[w].address for w in workers)
-        invitation = Invitation(0, addresses, secrets.token_bytes(32), self.cluster.limit)
+        limit = self.cluster.limit
+        invitation = Invitation(0, addresses, secrets.token_bytes(32), limit, max(limit, LIMIT))
         summons = Summons(
             key, tuple(workers), invitation, self._carrier, orders, whole.features, self.rows.absent
         )
@@ -293,16 +300,25 @@ class Run:
                     break
                 time.sleep(_BEAT)
             errors = {w: tasks[w].exception() for w in bad if tasks[w].status == "error"}
-            silent = [] if patience is None else open_
+            silent = [] if patience is None else [w for w in open_ if not self._answers(w)]
             raise _Failed({w: e for w, e in errors.items() if e is not None}, [*sorted(gone), *silent])
         except BaseException:
             self.client.cancel(list(tasks.values()), force=True)
             raise
 
+    def _answers(self, worker: str) -> bool:
+        """Whether a worker that is not done says that it is there; else it is stopped, or cut off."""
+        ask = self.client.scheduler.broadcast
+        try:
+            self.client.sync(ask, msg={"op": "identity"}, workers=[worker], callback_timeout=_ANSWER)
+        except (OSError, TimeoutError):
+            return False
+        return True
+
     def _consider(self, failed: _Failed) -> None:
         """Decide whether to try again."""
         self._given_up |= set(failed.gone)
-        at = len(self.journal.rounds) + 1
+        at = failed.round(len(self.journal.rounds))
         own = failed.own_error()
         if own is not None:
             worker, error = own
@@ -341,19 +357,7 @@ class Run:
 
 def agreed(ready: Mapping[str, Ready]) -> Whole:
     """Return what all workers have together, or raise where they do not fit together."""
-    for worker, one in ready.items():
-        if one.facts.versions != versions():
-            raise ClusterError(
-                f"worker {worker} has {', '.join(one.facts.versions)}; here are {', '.join(versions())}. A "
-                "model is the same only where all have the same: install them alike."
-            )
-    (first, one), *others = ready.items()
-    for worker, other in others:
-        if other.facts.probe != one.facts.probe:
-            raise ClusterError(
-                f"workers {first} and {worker} differ in the last digits of logarithms, as their processors "
-                "are of different kinds: leave one kind out."
-            )
+    check_versions({worker: (one.facts.versions, one.facts.probe) for worker, one in ready.items()})
     facts = [found.facts for found in ready.values()]
     _check_alike(facts)
     widest = max(facts, key=lambda found: found.features)

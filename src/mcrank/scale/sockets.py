@@ -25,7 +25,8 @@ from mcrank.scale.frames import HEAD_BYTES, Frame, PeerLost, Room
 _HELLO = struct.Struct("<8sII16s")  # magic, rank, size, nonce
 _MAGIC = b"mcrank1\n"
 _PROOF_BYTES = 32
-_PATIENCE = 3.0  # seconds for the hello of a caller, who may be a stranger
+_PATIENCE = 5.0  # seconds for the hello of a caller, who may be a stranger
+_COMPUTING = 10  # limits that a place which answers otherwise may be at work between two frames
 _SMALL = 1 << 15  # a head and so few bytes go out in one call
 LIMIT = 60.0  # seconds in which nothing comes from a place before it is given up
 
@@ -48,6 +49,11 @@ def nobody_stops() -> None:
     """Ask whether to go on: yes."""
 
 
+def nobody_answers(rank: int) -> bool:
+    """Ask whether a place that sends nothing is there: who knows."""
+    return False
+
+
 class Sockets:
     """A carrier over sockets that are connected and authenticated; see `join`, `pairs`.
 
@@ -61,6 +67,8 @@ class Sockets:
         Seconds in which nothing comes from a place before it is given up.
     check : callable
         Asked every second of waiting; raises to stop.
+    answers : callable
+        Asked about a silent place: one that answers otherwise computes, and has ten limits of time.
     """
 
     def __init__(
@@ -69,10 +77,11 @@ class Sockets:
         peers: dict[int, socket.socket],
         limit: float = LIMIT,
         check: Callable[[], None] = nobody_stops,
+        answers: Callable[[int], bool] = nobody_answers,
     ) -> None:
         self.rank, self.size = rank, len(peers) + 1
         self.waited = [0.0] * self.size
-        self._limit, self._check = limit, check
+        self._limit, self._check, self._answers = limit, check, answers
         # From the next rank on, so that not everybody sends to the first one first.
         order = sorted(peers, key=lambda r: (r - rank) % self.size)
         self._peers = [_Peer(r, peers[r]) for r in order]
@@ -80,7 +89,7 @@ class Sockets:
     def exchange(self, frames: Sequence[Frame | None], room: Room) -> None:
         """Give each other place its frame, and take one from each."""
         began = time.perf_counter()
-        heard = began
+        heard = asked = began
         for peer in self._peers:
             peer.begin(frames[peer.rank])
         busy = self._peers
@@ -96,10 +105,10 @@ class Sockets:
             if not busy:
                 break
             if moved:
-                heard = time.perf_counter()
-            elif time.perf_counter() - heard > self._limit:
-                silent = busy[0]
-                raise PeerLost(silent.rank, f"sent nothing for {self._limit:g} seconds")
+                heard = asked = time.perf_counter()
+            elif time.perf_counter() - asked > self._limit:
+                give_up_silent([peer.rank for peer in busy], heard, self._limit, self._answers)
+                asked = time.perf_counter()
             if not _wait(busy):
                 self._check()
         self.waited[last] += time.perf_counter() - began
@@ -108,6 +117,15 @@ class Sockets:
         """Close all connections."""
         for peer in self._peers:
             peer.close()
+
+
+def give_up_silent(ranks: Sequence[int], heard: float, limit: float, answers: Callable[[int], bool]) -> None:
+    """Raise `PeerLost` for one of these places, silent since ``heard``, that does not answer otherwise."""
+    for rank in ranks:
+        if not answers(rank):
+            raise PeerLost(rank, f"sent nothing for {limit:g} seconds")
+    if time.perf_counter() - heard > _COMPUTING * limit:
+        raise PeerLost(ranks[0], f"sent nothing for {_COMPUTING * limit:g} seconds, although it answers")
 
 
 class _Peer:
@@ -228,14 +246,16 @@ class Invitation:
     token : bytes
         The secret of this training.
     limit : float
-        Seconds within which all must have joined, and in which nothing comes from a place before it is given
-        up.
+        Seconds in which nothing comes from a place before it is given up.
+    joining : float
+        Seconds within which all must have joined: tasks of a busy cluster do not begin at once.
     """
 
     rank: int
     addresses: tuple[tuple[str, int], ...]
     token: bytes
     limit: float = LIMIT
+    joining: float = LIMIT
 
 
 def join(
@@ -243,12 +263,13 @@ def join(
     listener: socket.socket,
     encryption: Encryption | None = None,
     check: Callable[[], None] = nobody_stops,
+    answers: Callable[[int], bool] = nobody_answers,
 ) -> Sockets:
     """Connect with all other places: call those of lower rank, wait for those of higher; then stop listening.
 
     Raises `PeerLost` when one does not join, or does not know the token.
     """
-    deadline = time.monotonic() + invitation.limit
+    deadline = time.monotonic() + invitation.joining
     peers: dict[int, socket.socket] = {}
     size = len(invitation.addresses)
     try:
@@ -258,7 +279,7 @@ def join(
             check()
             left = deadline - time.monotonic()
             if left <= 0:
-                raise PeerLost(min(missing), f"did not join within {invitation.limit:g} seconds")
+                raise PeerLost(min(missing), f"did not join within {invitation.joining:g} seconds")
             listener.settimeout(min(left, 1.0))
             try:
                 caller, _ = listener.accept()
@@ -275,13 +296,13 @@ def join(
         raise
     finally:
         listener.close()
-    return Sockets(invitation.rank, peers, invitation.limit, check)
+    return Sockets(invitation.rank, peers, invitation.limit, check, answers)
 
 
 def _call(invitation: Invitation, rank: int, encryption: Encryption | None) -> socket.socket:
     """Connect with a place that listens, which proves itself first."""
     try:
-        sock = socket.create_connection(invitation.addresses[rank], timeout=invitation.limit)
+        sock = socket.create_connection(invitation.addresses[rank], timeout=invitation.joining)
     except OSError as error:
         raise PeerLost(rank, f"cannot be reached at {invitation.addresses[rank]} ({error})") from None
     try:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mcrank.scale.frames import HEAD_BYTES, Frame, PeerLost, Room
-from mcrank.scale.sockets import Invitation
+from mcrank.scale.sockets import Invitation, give_up_silent, nobody_answers
 
 _HANDLER = "mcrank_frame"
 _boxes: dict[str, _Box] = {}
@@ -60,14 +60,22 @@ class Streams:
         Rank, token and limit.
     check : callable
         Asked every second of waiting; raises to stop.
+    answers : callable
+        Asked about a silent place, as in `Sockets`.
     """
 
     def __init__(
-        self, worker: Any, workers: Sequence[str], invitation: Invitation, check: Callable[[], None]
+        self,
+        worker: Any,
+        workers: Sequence[str],
+        invitation: Invitation,
+        check: Callable[[], None],
+        answers: Callable[[int], bool] = nobody_answers,
     ) -> None:
         self.rank, self.size = invitation.rank, len(workers)
         self.waited = [0.0] * self.size
         self._worker, self._workers, self._limit, self._check = worker, workers, invitation.limit, check
+        self._joining, self._answers = invitation.joining, answers
         self._name = hmac.digest(invitation.token, b"streams", "sha256").hex()
         self._number, self._box = 0, _Box()
         _boxes[self._name] = self._box
@@ -88,12 +96,13 @@ class Streams:
             into[:] = frame[HEAD_BYTES:]
         for rank, sent in zip(others, sending, strict=True):
             try:
-                sent.result(self._limit)
+                sent.result(max(self._limit, self._joining))
             except (OSError, TimeoutError) as error:
                 raise PeerLost(rank, f"is gone ({error})") from None
         self.waited[others[-1]] += time.perf_counter() - began
 
     def _take(self, rank: int, began: float) -> bytes:
+        asked = began
         while True:
             frame = self._box.take(rank, self._number, 1.0)
             if frame is not None and len(frame) >= HEAD_BYTES:
@@ -101,14 +110,16 @@ class Streams:
             if frame is not None:
                 raise PeerLost(rank, "sent a frame without a head")
             self._check()
-            if time.perf_counter() - began > self._limit:
-                raise PeerLost(rank, f"sent nothing for {self._limit:g} seconds")
+            # The first frame waits for the other's task to begin.
+            if time.perf_counter() - asked > (self._limit if self._number > 1 else self._joining):
+                give_up_silent([rank], began, self._limit, self._answers)
+                asked = time.perf_counter()
 
     async def _send(self, rank: int, frame: Frame | None) -> None:
         """Send a frame; who has not begun yet is asked again."""
         if frame is None:
             return
-        content, deadline = frame.head + frame.body, time.monotonic() + self._limit
+        content, deadline = frame.head + frame.body, time.monotonic() + self._joining
         while time.monotonic() < deadline:
             peer = self._worker.rpc(self._workers[rank])
             try:
@@ -119,7 +130,7 @@ class Streams:
             except (KeyError, AttributeError):
                 pass  # it has no such handler before it has begun
             await asyncio.sleep(0.05)
-        raise PeerLost(rank, f"did not join within {self._limit:g} seconds")
+        raise PeerLost(rank, f"did not join within {self._joining:g} seconds")
 
     def close(self) -> None:
         """Forget what has come."""

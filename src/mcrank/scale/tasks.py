@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import threading
@@ -19,6 +20,7 @@ from mcrank.sums import ALONE, Sums
 
 TOPIC = "mcrank"  # of what people and dashboards read; records of a journal have one of their own
 _PAUSE = 1.0  # seconds between two notes of a worker about itself
+_ANSWER = 10.0  # for a worker that sends nothing to say that it is there
 
 _listeners: dict[str, socket.socket] = {}
 
@@ -46,11 +48,24 @@ def get_ready(key: str, rows: Sequence[Dataset], limit: float) -> Ready:
     host = "127.0.0.1" if scheme == "inproc" else get_address_host(worker.address)
     listener = listen(host)
     _listeners[key] = listener
-    # Whoever started this may be gone before anybody joins.
-    timer = threading.Timer(limit, forget, [key])
+    _let_go(key, limit, still_wanted(worker, worker.get_current_task()))
+    return Ready(_facts(rows), listener.getsockname()[:2], worker.state.nthreads)
+
+
+def _let_go(key: str, seconds: float, check: Callable[[], None]) -> None:
+    """Stop listening once nobody wants it: who started this may be gone, or waits for others' rows."""
+
+    def look() -> None:
+        try:
+            check()
+        except Stopped:
+            forget(key)
+        if key in _listeners:
+            _let_go(key, seconds, check)
+
+    timer = threading.Timer(seconds, look)
     timer.daemon = True
     timer.start()
-    return Ready(_facts(rows), listener.getsockname()[:2], worker.state.nthreads)
 
 
 def _facts(parts: Sequence[Dataset]) -> Facts:
@@ -104,7 +119,7 @@ def train(summons: Summons, rows: Sequence[Dataset], valid: Sequence[Dataset]) -
     from distributed import get_worker, secede
 
     worker, rank = get_worker(), summons.invitation.rank
-    check = _still_wanted(worker, worker.get_current_task())
+    check = still_wanted(worker, worker.get_current_task())
     secede()  # two trainings on the same workers must not wait for each other's threads
     sums: Sums = ALONE
     if len(summons.workers) > 1:
@@ -118,6 +133,10 @@ def train(summons: Summons, rows: Sequence[Dataset], valid: Sequence[Dataset]) -
         orders = with_jobs(summons.orders, worker.state.nthreads)
         rounds = train_place(orders, data, held_out, sums, notes.tell, notes.checked(check))
         return {"rank": rank, "rounds": rounds, "waited": list(notes.waited), "rows": data.n_rows}
+    except Exception as error:
+        # What is told takes another way than what is raised: the rounds told of may not be there yet.
+        error.mcrank_rounds = notes.rounds  # type: ignore[attr-defined]
+        raise
     finally:
         notes.end()
         if isinstance(sums, Mesh):
@@ -125,11 +144,12 @@ def train(summons: Summons, rows: Sequence[Dataset], valid: Sequence[Dataset]) -
 
 
 def _mesh(summons: Summons, worker: Any, check: Callable[[], None]) -> Mesh:
+    answers = _answering(worker, summons.workers)
     if summons.carrier == "dask":
         from mcrank.scale.streams import Streams
 
         forget(summons.key)
-        return Mesh(Streams(worker, summons.workers, summons.invitation, check))
+        return Mesh(Streams(worker, summons.workers, summons.invitation, check, answers))
     listener = _listeners.pop(summons.key, None)
     if listener is None:
         raise PeerLost(summons.invitation.rank, "does not listen any more: training began too late")
@@ -138,10 +158,26 @@ def _mesh(summons: Summons, worker: Any, check: Callable[[], None]) -> Mesh:
         accepting = worker.security.get_listen_args("worker")["ssl_context"]
         calling = worker.security.get_connection_args("worker")["ssl_context"]
         encryption = Encryption(accepting, calling)
-    return Mesh(join(summons.invitation, listener, encryption, check))
+    return Mesh(join(summons.invitation, listener, encryption, check, answers))
 
 
-def _still_wanted(worker: Any, task: str) -> Callable[[], None]:
+def _answering(worker: Any, workers: Sequence[str]) -> Callable[[int], bool]:
+    """Return what asks a worker by rank whether it is there: its loop answers while it computes."""
+
+    async def ask(rank: int) -> None:
+        await asyncio.wait_for(worker.rpc(workers[rank]).identity(), _ANSWER)
+
+    def answers(rank: int) -> bool:
+        try:
+            asyncio.run_coroutine_threadsafe(ask(rank), worker.loop.asyncio_loop).result(2 * _ANSWER)
+        except (OSError, TimeoutError):
+            return False
+        return True
+
+    return answers
+
+
+def still_wanted(worker: Any, task: str) -> Callable[[], None]:
     """Return a function that raises once Dask forgot the task: it was cancelled, or its client died."""
 
     def check() -> None:
@@ -191,6 +227,7 @@ class _Notes:
         return {
             "training": self._summons.key, "worker": self._worker.address, "process": os.getpid(),
             "rounds": self.rounds, "exchange-seconds": round(sum(self.waited), 3),
+            "exchange-cpu-seconds": round(getattr(self._sums, "cpu", 0.0), 6),
             "waited-for": {address: round(seconds, 3) for address, seconds in waited.items()},
         }  # fmt: skip
 

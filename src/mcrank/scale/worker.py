@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
@@ -15,10 +15,12 @@ from mcrank.arrays import FloatArray
 from mcrank.boosting.binning import Bins
 from mcrank.boosting.place import Place, Round
 from mcrank.boosting.sampling import query_keys
+from mcrank.data.categories import Categories, Keys
 from mcrank.data.dataset import Dataset, restore
 from mcrank.data.fingerprint import fingerprint, summed
-from mcrank.errors import DataError
+from mcrank.errors import ClusterError, DataError
 from mcrank.scale.journal import Entry, Opening, pack_closing, pack_opening, pack_round
+from mcrank.scale.shared_categories import share_categories
 from mcrank.scorers.heads import Head
 from mcrank.sums import ALONE, Sums
 
@@ -26,7 +28,12 @@ Tell = Callable[[bytes], None]
 
 
 class Job(Protocol):
-    """What is to be trained: given rows and a place, it trains there."""
+    """What is to be trained: given rows and a place, it trains there.
+
+    ``categorical`` names features whose numbers are categories.
+    """
+
+    categorical: Keys | None
 
     def __call__(self, data: Dataset, valid: Dataset | None, place: Place, n_jobs: int) -> None:
         """Train; all that comes of it is told to the keeper of the place."""
@@ -66,6 +73,24 @@ def probe() -> str:
     x = np.linspace(0.001, 700.0, 4099)
     found = [f(x).tobytes() for f in (np.log, np.log2, np.log1p, np.exp2)] + [np.exp(-x).tobytes()]
     return hashlib.blake2b(b"".join(found), digest_size=8).hexdigest()
+
+
+def check_versions(found: Mapping[str, tuple[tuple[str, ...], str]]) -> None:
+    """Raise `ClusterError` where workers (by address: versions and probe) would not all give one model."""
+    here = versions()
+    for worker, (there, _) in found.items():
+        if there != here:
+            raise ClusterError(
+                f"worker {worker} has {', '.join(there)}; here are {', '.join(here)}. A model is the same "
+                "only where all have the same: install them alike."
+            )
+    (first, (_, digits)), *others = found.items()
+    for worker, (_, other) in others:
+        if other != digits:
+            raise ClusterError(
+                f"workers {first} and {worker} differ in the last digits of logarithms, as their processors "
+                "are of different kinds: leave one kind out."
+            )
 
 
 def facts_of(data: Dataset) -> Facts:
@@ -140,13 +165,14 @@ class Telling:
     fingerprint: str
     known: int  # rounds that the other side has
     check: Callable[[], None]
+    categories: Categories = field(default_factory=dict)
     last: int = 0
     found: dict[str, Any] = field(default_factory=dict)
 
     def begin(self, head: Head, base: FloatArray, per_round: int, bins: Bins | None) -> None:
         """Send what is decided before the first round."""
         if self.tell is not None:
-            self.tell(pack_opening(Opening(head, base, per_round, bins, self.fingerprint)))
+            self.tell(pack_opening(Opening(head, base, per_round, bins, self.fingerprint, self.categories)))
 
     def round(self, number: int, trees: Round, measured: dict[str, float]) -> None:
         """Send a round."""
@@ -207,9 +233,10 @@ def train_place(
     ``tell`` gets the records of the journal; of several places the first one's is used.
     """
     check_queries(data, sums)
+    data = share_categories(data, orders.job.categorical, sums)
     own = np.frombuffer(bytes.fromhex(fingerprint(data)), dtype=np.uint8)
     whole = summed(bytes(part).hex() for part in sums.gather(own))
-    keeper = Telling(tell if sums.rank == 0 else None, whole, len(orders.done), check)
+    keeper = Telling(tell if sums.rank == 0 else None, whole, len(orders.done), check, data.categories)
     place = Place(
         sums,
         sums if orders.split_valid else ALONE,
