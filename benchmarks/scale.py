@@ -1,9 +1,10 @@
 """Two processes with one thread each against xgboost.dask and lightgbm.dask: CPU and wall seconds a round.
 
 A round's cost is the difference of two trainings of different lengths, so that start-up, reading and binning
-fall out; all run on the same Dask cluster of two worker processes of one thread. mcrank tells the seconds it
-spent in exchanges apart. Last, the same in one process.
+fall out; all run on the same Dask cluster of two worker processes of one thread. mcrank tells apart the wall
+and CPU seconds it spent in exchanges. Last, the same in one process.
 
+    python benchmarks/scale.py --out docs/results/scale            # all shapes
     python benchmarks/scale.py --rows 500000 --features 50 --leaves 10
 
 With ``--link 1`` (or 10, Gb/s) only the exchange is measured, between two network namespaces joined by a
@@ -19,11 +20,30 @@ import secrets
 import subprocess
 import sys
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-GRADES, ROUNDS = 5, (3, 11)
+from report import machine, write
+
+GRADES, ROUNDS, TURNS = 5, (3, 11), 3
+
+
+class Shape(NamedTuple):
+    """Data and trees of one comparison."""
+
+    rows: int
+    features: int
+    leaves: int
+    peers: bool = True
+
+    @property
+    def words(self) -> str:
+        return f"{self.rows:,} x {self.features}, {self.leaves} leaves"
+
+
+SHAPES = [Shape(500_000, features, leaves) for features in (50, 136) for leaves in (10, 31)]
+SHAPES.append(Shape(1_000_000, 50, 10, peers=False))
 
 
 def made(rows: int, features: int) -> tuple[Any, Any, Any]:
@@ -39,63 +59,108 @@ def worker_seconds(client: Any) -> list[float]:
 
 
 def cost(client: Any, fit: Any) -> dict[str, float]:
-    """CPU seconds of all workers and of the busier one, and wall seconds, a round."""
+    """CPU seconds of all workers and of the busier one, and wall seconds, a round: the least of the turns."""
     fit(2)  # compiled, loaded
-    spent = []
-    for rounds in ROUNDS:
-        before, began = worker_seconds(client), time.perf_counter()
-        fit(rounds)
-        wall = time.perf_counter() - began
-        used = [b - a for a, b in zip(before, worker_seconds(client), strict=True)]
-        spent.append((sum(used), max(used), wall))
-    apart = ROUNDS[1] - ROUNDS[0]
-    both, busier, wall = ((b - a) / apart for a, b in zip(*spent, strict=True))
+    turns = []
+    for _ in range(TURNS):
+        spent = []
+        for rounds in ROUNDS:
+            before, began = worker_seconds(client), time.perf_counter()
+            fit(rounds)
+            wall = time.perf_counter() - began
+            used = [b - a for a, b in zip(before, worker_seconds(client), strict=True)]
+            spent.append((sum(used), max(used), wall))
+        turns.append([(b - a) / (ROUNDS[1] - ROUNDS[0]) for a, b in zip(*spent, strict=True)])
+    both, busier, wall = (min(turn[k] for turn in turns) for k in range(3))
     return {"cpu": both, "busier": busier, "wall": wall}
 
 
-def compare(args: argparse.Namespace) -> None:
+class Ours:
+    """mcrank on a cluster, and what it spent in exchanges."""
+
+    def __init__(self, client: Any, data: Any, options: dict[str, Any]) -> None:
+        self._client, self._data, self._options = client, data, options
+        self._spent: list[tuple[int, float, float]] = []
+
+    def __call__(self, rounds: int) -> None:
+        import mcrank
+
+        mcrank.McRank(n_estimators=rounds, n_jobs=1, **self._options).fit(self._data, cluster=self._client)
+        keys = ("exchange-seconds", "exchange-cpu-seconds")
+        last = [[event[key] for key in keys] for _, event in self._client.get_events("mcrank")[-2:]]
+        # Of the wall the lesser: the other one waited for this one.
+        self._spent.append((rounds, min(wall for wall, _ in last), max(cpu for _, cpu in last)))
+
+    def a_round(self) -> tuple[float, float]:
+        """Wall and CPU seconds in exchanges, a round."""
+        least, most = ([spent[1:] for spent in self._spent if spent[0] == rounds] for rounds in ROUNDS)
+        apart = ROUNDS[1] - ROUNDS[0]
+        found = [
+            [(b - a) / apart for a, b in zip(*turn, strict=True)] for turn in zip(least, most, strict=True)
+        ]
+        return min(wall for wall, _ in found), min(cpu for _, cpu in found)
+
+
+def here(data: Any, options: dict[str, Any]) -> dict[str, float]:
+    """The same in one process."""
+    import mcrank
+
+    turns = []
+    for turn in range(TURNS + 1):  # the first compiles and loads
+        spent = []
+        for rounds in ROUNDS if turn else (2, 2):
+            began, cpu = time.perf_counter(), time.process_time()
+            mcrank.McRank(n_estimators=rounds, n_jobs=1, **options).fit(data)
+            spent.append((time.process_time() - cpu, time.perf_counter() - began))
+        turns.append([(b - a) / (ROUNDS[1] - ROUNDS[0]) for a, b in zip(*spent, strict=True)])
+    cpu, wall = (min(turn[k] for turn in turns[1:]) for k in range(2))
+    return {"cpu": cpu, "busier": cpu, "wall": wall}
+
+
+def compare(shape: Shape) -> list[dict[str, Any]]:
+    """Rows of the table for one shape of data and trees."""
     import dask.array as da
     import distributed
 
     import mcrank
 
-    X, y, qid = made(args.rows, args.features)
-    data = mcrank.Dataset(X, y, qid)
-    options = {"num_leaves": args.leaves, "min_samples_leaf": 10}
+    X, y, qid = made(shape.rows, shape.features)
+    data, options = mcrank.Dataset(X, y, qid), {"num_leaves": shape.leaves, "min_samples_leaf": 10}
     with (
         distributed.LocalCluster(
             2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
         ) as local,
         distributed.Client(local) as client,
     ):
-        exchanged: list[float] = []
+        ours = Ours(client, data, options)
+        found: dict[str, dict[str, Any]] = {"mcrank": cost(client, ours)}
+        wall, cpu = ours.a_round()
+        found["mcrank"] |= {"exchange wall": wall, "exchange cpu": cpu}
+        if shape.peers:
+            cut = shape.rows // 2 // 100 * 100
+            chunks = (cut, shape.rows - cut)
+            Xd = da.from_array(X, chunks=(chunks, -1)).persist()
+            found |= peers(client, Xd, da.from_array(y, chunks=(chunks,)).persist(), shape.leaves)
+    found["mcrank, one process"] = here(data, options)
+    empty: dict[str, Any] = {"exchange wall": None, "exchange cpu": None}
+    return [{"data": shape.words, "system": name, **empty, **one} for name, one in found.items()]
 
-        def ours(rounds: int) -> None:
-            mcrank.McRank(n_estimators=rounds, n_jobs=1, **options).fit(data, cluster=client)
-            last = [event["exchange-seconds"] for _, event in client.get_events("mcrank")[-2:]]
-            exchanged.append(min(last))  # the other one waited for this one
 
-        found = {"mcrank": cost(client, ours)}
-        chunks = (args.rows // 2 // 100 * 100, args.rows - args.rows // 2 // 100 * 100)
-        if not args.alone:
-            Xd, yd = (
-                da.from_array(X, chunks=(chunks, -1)).persist(),
-                da.from_array(y, chunks=(chunks,)).persist(),
-            )
-            found |= peers(client, Xd, yd, args.leaves)
-    spent = []
-    for rounds in (2, *ROUNDS):
-        began, cpu = time.perf_counter(), time.process_time()
-        mcrank.McRank(n_estimators=rounds, n_jobs=1, **options).fit(data)
-        spent.append((time.process_time() - cpu, time.perf_counter() - began))
-    apart = ROUNDS[1] - ROUNDS[0]
-    cpu, wall = ((b - a) / apart for a, b in zip(spent[1], spent[2], strict=True))
-    found["mcrank, one process"] = {"cpu": cpu, "busier": cpu, "wall": wall}
-    found["mcrank"]["exchange"] = (exchanged[2] - exchanged[1]) / apart
-    print(f"{args.rows} x {args.features}, {GRADES} grades, {args.leaves} leaves, seconds a round")
-    for name, one in found.items():
-        told = f", in exchanges {one['exchange']:.3f}" if "exchange" in one else ""
-        print(f"  {name:24s} cpu {one['cpu']:.3f} (busier {one['busier']:.3f})  wall {one['wall']:.3f}{told}")
+def verdicts(rows: list[dict[str, Any]]) -> list[str]:
+    """What the table says about each shape."""
+    said = []
+    for shape in dict.fromkeys(row["data"] for row in rows):
+        by = {row["system"]: row for row in rows if row["data"] == shape}
+        ours, alone = by["mcrank"], by["mcrank, one process"]
+        share = ours["exchange cpu"] / ours["busier"], ours["exchange wall"] / ours["wall"]
+        words = f"{shape}: exchanges {share[0]:.1%} of the busier worker's CPU, {share[1]:.1%} of the wall"
+        words += f"; one process takes {alone['wall'] / ours['wall']:.2f} times the wall time of two"
+        others = [row for name, row in by.items() if not name.startswith("mcrank")]
+        for key, what in (("cpu", "CPU"), ("wall", "wall")) if others else ():
+            best = min(others, key=lambda row: row[key])
+            words += f"; {best['system']}, the faster peer, {best[key] / ours[key]:.2f} times our {what} time"
+        said.append(words)
+    return said
 
 
 def peers(client: Any, X: Any, y: Any, leaves: int) -> dict[str, dict[str, float]]:
@@ -195,10 +260,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rows", type=int, default=500_000)
+    parser.add_argument("--rows", type=int, help="one shape only; all of them without")
     parser.add_argument("--features", type=int, default=50)
     parser.add_argument("--leaves", type=int, default=10)
     parser.add_argument("--alone", action="store_true", help="leave the peers out")
+    parser.add_argument("--out", help="write OUT.json and OUT.md")
     parser.add_argument("--link", type=float, help="only the exchange, at so many Gb/s")
     parser.add_argument("--end", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -207,7 +273,11 @@ def main() -> None:
     elif args.link:
         link(args.link)
     else:
-        compare(args)
+        one = None if args.rows is None else [Shape(args.rows, args.features, args.leaves)]
+        shapes = [shape._replace(peers=shape.peers and not args.alone) for shape in one or SHAPES]
+        rows = [row for shape in shapes for row in compare(shape)]
+        title = f"On a cluster of two processes of one thread: {GRADES} grades, seconds a round"
+        write(title, {"machine": machine(), "rows": rows, "verdicts": verdicts(rows)}, args.out)
 
 
 if __name__ == "__main__":
