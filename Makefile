@@ -152,7 +152,7 @@ $(EXTRAS_SERVE): pyproject.toml $(LOCK) | $(BIN)/python
 	@touch $@ $(EXTRAS_DEV) $(INSTALLED)
 
 $(EXTRAS_DASK): pyproject.toml $(LOCK) | $(BIN)/python
-	$(INSTALL) ".[dev,dask]"
+	$(INSTALL) ".[dev,dask,tune]"
 	@touch $@ $(EXTRAS_DEV) $(INSTALLED)
 
 $(EXTRAS_EXPORT): pyproject.toml $(LOCK) | $(BIN)/python

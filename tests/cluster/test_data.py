@@ -42,7 +42,7 @@ def cut(data, queries):
     )
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_numbers_of_workers(client, alone, count):
     cluster = Cluster(client, workers=count)
     assert to_bytes(ranker().fit(DATA, valid=VALID, cluster=cluster)) == alone
@@ -155,19 +155,6 @@ def test_going_on_from_a_model(client):
     assert to_bytes(ranker().fit(DATA, init_model=first, cluster=client)) == to_bytes(
         ranker().fit(DATA, init_model=first)
     )
-
-
-def test_scores_from_the_cluster(client, tmp_path):
-    model, cluster = ranker().fit(DATA), Cluster(client)
-    shuffled = mcrank.Dataset(DATA.X[::-1], DATA.y[::-1], DATA.qid[::-1], feature_names=DATA.feature_names)
-    assert np.array_equal(cluster.predict(model, shuffled), model.predict(shuffled))
-    gain = cluster.predict(model, DATA, relevance="gain")
-    assert np.array_equal(gain, model.predict(DATA, relevance="gain"))
-    frame(DATA).to_parquet(tmp_path / "test.parquet", row_group_size=31)
-    assert np.array_equal(cluster.predict(model, tmp_path / "test.parquet"), model.predict(DATA))
-    assert np.array_equal(cluster.predict(model, cut(DATA, [7, 9])), model.predict(DATA))
-    with pytest.raises(mcrank.OptionError, match="Dataset, a Scan"):
-        cluster.predict(model, DATA.X)
 
 
 def test_nothing_to_learn(client):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from mcrank.cli.cache import unjudged_option
+from mcrank.cli.cluster import cluster_of, cluster_options
 from mcrank.cli.columns import chosen_columns, column_options
 from mcrank.cli.echo import echo
 from mcrank.cli.exits import CONDITION_MET
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
     help="Where everything goes; a killed comparison goes on from there.",
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of cuts and rankers.  [default: 0]")
+@cluster_options(training=False)
 @jobs_option("Rankers trained at a time")
 @click.option("--baseline", metavar="KEY", help="What --fail-if compares with.  [default: the first entry]")
 @click.option(
@@ -120,6 +122,7 @@ def command(
     """
     announce_compilation()
     arguments, baseline, conditions = _arguments(data, entries, given)
+    where = [given[name] for name in ("cluster", "workers", "insecure_cluster")]
     if arguments.get("out") is None:
         raise click.UsageError("--out is missing: name the folder for the results.")
     from mcrank.experiments.compare import DEFAULT_MEASURES, compare
@@ -131,7 +134,10 @@ def command(
     asked = [*arguments.get("measures", DEFAULT_MEASURES), *(check.measure for check in checks)]
     with CompareProgress() as progress:
         comparison = compare(
-            **{**arguments, "measures": asked}, callback=progress, command=_command(data, entries, given)
+            **{**arguments, "measures": asked},
+            cluster=cluster_of(*where),
+            callback=progress,
+            command=_command(data, entries, given),
         )
     out = Path(arguments["out"])
     written = _write(comparison, out, given["times"]) if given["report"] else []

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from mcrank.cli.cluster import cluster_of, cluster_options
 from mcrank.cli.columns import column_options
 from mcrank.cli.echo import echo
 from mcrank.cli.inputs import InputPath
@@ -33,6 +34,7 @@ from mcrank.errors import MeasureError
 )
 @rows_options
 @column_options
+@cluster_options(training=False)
 @jobs_option()
 @json_option
 def command(
@@ -44,6 +46,9 @@ def command(
     calibration: bool,
     complete: bool,
     judged_only: bool,
+    cluster: str | None,
+    workers: int | None,
+    insecure_cluster: bool,
     n_jobs: int | None,
     as_json: bool,
 ) -> None:
@@ -64,13 +69,24 @@ def command(
             print_alone(measure, data, scores, per_query, {"complete": complete, "judged_only": judged_only})
             return
     wanted = [parse_measure(measure) for measure in measures]
+    place = cluster_of(cluster, workers, insecure_cluster)
 
-    from mcrank.cli.files import read_calibration, read_grades, read_scores_for, with_line
+    from mcrank.cli.files import model_scores, read_calibration, read_grades, read_scores_for, with_line
+    from mcrank.cli.inputs import local_file
+    from mcrank.experiments.foreign import is_model
     from mcrank.metrics.evaluate import evaluate
 
+    scores = local_file(scores)
     found = read_calibration(scores, data, n_jobs) if calibration else None
-    file, grades = read_grades(data, n_jobs) if found is None else (data, found.rows)
-    values = read_scores_for(scores, grades, file) if found is None else found.scores
+    if place is not None and (calibration or not is_model(scores)):
+        raise click.UsageError(
+            "--cluster and --workers are for SCORES that is a model, without --calibration."
+        )
+    if place is not None:
+        file, (values, grades) = data, model_scores(scores, data, n_jobs, place)
+    else:
+        file, grades = read_grades(data, n_jobs) if found is None else (data, found.rows)
+        values = read_scores_for(scores, grades, file) if found is None else found.scores
     options: dict[str, Any] = {
         "band": band,
         "complete": complete,

@@ -99,6 +99,19 @@ def read_scores_for(path: str, data: Dataset | Grades | Qrels, file: str) -> Any
     return read_scores(path, len(data))
 
 
+def model_scores(path: str, data: str, n_jobs: int | None, cluster: Any) -> tuple[FloatArray, Any]:
+    """Score data by a model on a cluster; return scores and grades."""
+    from mcrank.cli.cluster import planned
+    from mcrank.cli.train import read_alike
+    from mcrank.models.file import load
+
+    ranker, file = load(path), local_file(data, table=True)
+    if looks_like_qrels(file):
+        raise DataError(f"{data} is TREC qrels, which have no features to score by a model; give a run.")
+    rows = read_alike(file, ranker, "error", n_jobs) if ranker.categories_ else planned(file, "error", n_jobs)
+    return ranker.graded_scores(rows, cluster=cluster)
+
+
 class Calibrated(NamedTuple):
     """Rows with their scores, and how right the probabilities are that these come from."""
 

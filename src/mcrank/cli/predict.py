@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mcrank.cli.cluster import cluster_of, cluster_options
 from mcrank.cli.columns import chosen_columns, column_options
 from mcrank.cli.echo import standard_output, write_all
 from mcrank.cli.inputs import STANDARD, InputPath, local_file
@@ -39,6 +40,7 @@ _BLOCK = 65536
 )
 @relevance_option
 @column_options
+@cluster_options(training=False)
 @jobs_option()
 @json_option
 def command(
@@ -47,6 +49,9 @@ def command(
     out: str | None,
     proba: bool,
     relevance: str | list[float] | None,
+    cluster: str | None,
+    workers: int | None,
+    insecure_cluster: bool,
     n_jobs: int | None,
     as_json: bool,
 ) -> None:
@@ -65,6 +70,7 @@ def command(
         check_target(out)
     if proba and relevance is not None:
         raise click.UsageError("--proba and --relevance do not go together: probabilities have no relevance.")
+    place = cluster_of(cluster, workers, insecure_cluster)
     announce_compilation()
     ranker = load(local_file(model))
     if n_jobs is not None:
@@ -83,12 +89,16 @@ def command(
         keys = None if names is None else [names[f] for f in ranker.categories_]
         chosen = chosen_columns(*([] if names is None else ["ignore"]))
         rows = read_to_score(find_files(file), Columns(features=names, categorical=keys, **chosen))
+        if place is not None:
+            raise click.UsageError(
+                "a cluster scores LETOR text, Parquet and Arrow; write DATA as one of them."
+            )
     if proba:
-        values = _with_probabilities(ranker).predict_proba(rows)
+        values = _with_probabilities(ranker).predict_proba(rows, cluster=place)
     elif relevance is not None:
-        values = _with_probabilities(ranker).predict(rows, relevance=relevance)
+        values = _with_probabilities(ranker).predict(rows, relevance=relevance, cluster=place)
     else:
-        values = ranker.predict(rows)
+        values = ranker.predict(rows, cluster=place)
     lines = [json_text({"probabilities" if proba else "scores": values}), "\n"] if as_json else _lines(values)
     if out != STANDARD:
         replace_file(out, "".join(lines).encode("ascii"))

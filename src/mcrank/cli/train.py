@@ -123,12 +123,13 @@ def command(
     n_jobs = options["n_jobs"]
     train_data: Any = None
     valid_data: Any = None
-    if place:
+    planning = bool(place) and folds is None  # folds are cut here
+    if planning:
         train_data = planned(data, unjudged, n_jobs)
         valid_data = None if valid is None else planned(valid, unjudged, n_jobs)
     else:
         train_data = _training_data(data, most, unjudged, n_jobs, options.get("categorical"))
-    if valid is not None and not place:
+    if valid is not None and not planning:
         valid_data = read_alike(valid, train_data, unjudged, n_jobs, spill=memory is not None)
     begin: dict[str, Any] = {
         name: read_scores(local_file(path))

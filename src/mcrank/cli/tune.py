@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from mcrank.cli.cache import Unjudged, read_telling, unjudged_option
+from mcrank.cli.cluster import cluster_of, cluster_options
 from mcrank.cli.columns import column_options
 from mcrank.cli.declared import CHOSEN, RankerCommand, given_options
 from mcrank.cli.echo import echo
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     help="Model, page and study; a killed search goes on from there.  [default: tuned-RANKER]",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of cut and search.")
+@cluster_options(training=False)
 @unjudged_option
 @column_options
 @json_option
@@ -81,6 +83,9 @@ def command(
     ranges: tuple[str, ...],
     out: str | None,
     seed: int,
+    cluster: str | None,
+    workers: int | None,
+    insecure_cluster: bool,
     unjudged: Unjudged,
     as_json: bool,
     **declared: Any,
@@ -99,6 +104,7 @@ def command(
     from mcrank.tuning.tune import tune
 
     optuna_there()
+    place = cluster_of(cluster, workers, insecure_cluster)
     options = given_options(declared, ctx)
     n_jobs = options.pop("n_jobs", None)
     searched = dict(map(_named_range, ranges))
@@ -113,7 +119,8 @@ def command(
     with _Progress() as progress:
         tuned = tune(
             rows, ranker, minutes=minutes, trials=trials, folds=folds, holdout=holdout, test=held,
-            options=options, ranges=searched, out=folder, seed=seed, n_jobs=n_jobs, callback=progress,
+            options=options, ranges=searched, out=folder, seed=seed, n_jobs=n_jobs, cluster=place,
+            callback=progress,
         )  # fmt: skip
     found: Tuning = tuned.tuning_
     page = _write(found, folder)

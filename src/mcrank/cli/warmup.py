@@ -29,9 +29,12 @@ _SMALL: dict[str, Any] = {"n_estimators": 2, "num_leaves": 3, "min_samples_leaf"
 
 
 @click.command("warmup")
+@click.option(
+    "--for-cluster", is_flag=True, help="Also what only training on a cluster uses: run it where workers are."
+)
 @jobs_option("Areas compiled at a time")
 @json_option
-def command(n_jobs: int | None, as_json: bool) -> None:
+def command(for_cluster: bool, n_jobs: int | None, as_json: bool) -> None:
     """Compile every kernel and keep it on disk; run it while building a container image.
 
     Kernels are kept in the folder MCRANK_CACHE_DIR, if it is set, else beside the package, in the user's
@@ -40,10 +43,11 @@ def command(n_jobs: int | None, as_json: bool) -> None:
     start = time.perf_counter()
     folder = _folder()
     # Processes, because Numba compiles on one thread at a time.
-    workers = n_jobs or min(len(AREAS), available_cores())
+    areas = AREAS | (FOR_CLUSTER if for_cluster else {})
+    workers = n_jobs or min(len(areas), available_cores())
     # A compiler makes many small objects and keeps most of them: looking for garbage took an eighth.
     with ProcessPoolExecutor(workers, mp_context=_context(), initializer=gc.disable) as pool:
-        seconds = _in_order(pool, workers)
+        seconds = _in_order(pool, workers, areas)
     total = round(time.perf_counter() - start, 3)
     if as_json:
         print_json({"seconds": seconds, "total": total, "folder": folder})
@@ -79,25 +83,25 @@ def _context() -> Any:
     return context
 
 
-def _in_order(pool: Executor, workers: int) -> dict[str, float]:
+def _in_order(pool: Executor, workers: int, areas: dict[str, Area]) -> dict[str, float]:
     """Use every area as soon as what it needs is compiled; return the seconds of each."""
     seconds: dict[str, float] = {}
     running: dict[Future[float], str] = {}
-    while len(seconds) < len(AREAS):
+    while len(seconds) < len(areas):
         begun = {*seconds, *running.values()}
-        for area, (_, needs) in AREAS.items():
+        for area, (_, needs) in areas.items():
             # No more than there are processes: a later area may be free to begin by then, and matter more.
             if len(running) < workers and area not in begun and needs <= seconds.keys():
                 running[pool.submit(timed, area)] = area
         for done in wait(running, return_when=FIRST_COMPLETED).done:
             seconds[running.pop(done)] = done.result()
-    return {area: seconds[area] for area in AREAS}
+    return {area: seconds[area] for area in areas}
 
 
 def timed(area: str) -> float:
     """Use one area; return the seconds it took."""
     start = time.perf_counter()
-    AREAS[area].use()
+    (AREAS | FOR_CLUSTER)[area].use()
     return round(time.perf_counter() - start, 3)
 
 
@@ -147,6 +151,32 @@ def use_trees() -> None:
             RegressionRanker(**_SMALL, max_bins=bins, subsample=0.5).fit(open_bins(path))
         RegressionRanker(**_SMALL, max_bins=bins, dart=True, skip_drop=0.0).fit(open_bins(path))
     McRank(**_SMALL, multi_output="tree").fit(train)
+
+
+def use_places() -> None:
+    """Train at two places that talk to each other, as workers of a cluster do."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from mcrank import LambdaMART, McRank, make_artificial
+    from mcrank.rankers.cluster import Training
+    from mcrank.rankers.stored import measure_of
+    from mcrank.scale.mesh import Mesh
+    from mcrank.scale.sockets import pairs
+    from mcrank.scale.worker import Orders, train_place
+
+    train, _, _ = make_artificial(n_train=20, n_valid=1, n_test=1, docs_per_query=10, n_features=3)
+    halves = [train.select(range(10)), train.select(range(10, 20))]
+    ways: list[dict[str, Any]] = [{}, {"split": "newton"}, {"max_bins": 300, "subsample": 0.5}]
+    rankers = [McRank(**_SMALL, **way) for way in ways] + [LambdaMART(**_SMALL)]
+    for ranker in rankers:
+        options = ranker.checked_options()
+        job = Training(ranker, options | {"measure": measure_of(options), "memory": None}, None)
+        meshes = [Mesh(carrier) for carrier in pairs(2)]
+        with ThreadPoolExecutor(2) as pool:
+            orders = Orders(job, False, None, [], 1)
+            list(pool.map(lambda mesh, o=orders: train_place(o, halves[mesh.rank], None, mesh), meshes))
+        for mesh in meshes:
+            mesh.close()
 
 
 def use_pairwise_trees() -> None:
@@ -297,3 +327,4 @@ AREAS = {
     "explaining": Area(use_explanations),
     "stumps": Area(use_stumps, frozenset({"measuring", "pairwise"})),
 }
+FOR_CLUSTER = {"cluster": Area(use_places, frozenset({"trees", "pairwise"}))}

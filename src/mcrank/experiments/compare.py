@@ -51,6 +51,7 @@ def compare(
     folds: int = 5,
     seed: int = 0,
     n_jobs: int | None = None,
+    cluster: Any = None,
     read_options: Mapping[str, Any] | None = None,
     drop_empty: bool = False,
     callback: Callable[[Progress], Any] | None = None,
@@ -87,6 +88,9 @@ def compare(
     n_jobs : int, optional
         Trials (a ranker with its options on a fold) run at a time, each on one thread; all cores by default.
         It never changes the result.
+    cluster : distributed.Client, str, int or Cluster, optional
+        Run trials on a Dask cluster instead, one at a time on each worker; data are sent to it, and all files
+        are written here. It never changes the result.
     read_options : mapping, optional
         For `mcrank.read`: absent, first_index, n_features, unjudged.
     drop_empty : bool
@@ -117,6 +121,10 @@ def compare(
     if drop_empty:
         source = source.seen(drop_empty=True)
     jobs = available_cores() if n_jobs is None else _integer(n_jobs, "n_jobs", 1)
+    if cluster is not None:
+        from mcrank.scale.cluster import Cluster
+
+        cluster = Cluster.of(cluster)
     with opened(out) as folder:
         kept = KeptFolds(source.fold)
         stage = Stage.of(source.names, kept)
@@ -124,7 +132,7 @@ def compare(
         check_measures(names, pooled[0])
         outcomes, systems, notes = _foreign(systems, stage)
         plans = _plans(systems, stage, names[0], seed)
-        _run(plans, source, kept, folder, jobs, callback)
+        _run(plans, source, kept, folder, cluster or jobs, callback)
         models: dict[SystemFold, bytes] = {}
         for (key, fold), candidates in plans.items():
             outcomes[key, fold], model = _chosen(candidates, folder)
@@ -262,10 +270,12 @@ def _run(
     source: Source,
     folds: KeptFolds,
     folder: RunFolder,
-    jobs: int,
+    where: Any,
     callback: Callable[[Progress], Any] | None,
 ) -> None:
-    """Run every trial that is not there yet; equal trials of two systems once."""
+    """Run every trial that is not there yet, in so many processes or on a cluster; equal ones of two systems
+    once.
+    """
     trials = {candidate.name: candidate for candidates in plans.values() for candidate in candidates}
     tasks = [
         Task(
@@ -280,7 +290,11 @@ def _run(
     schedule = Schedule(tasks, len(trials) - len(tasks), callback)
     schedule.say()
     if tasks:
-        run_tasks(schedule, source, folds, min(jobs, len(tasks)))
+        from mcrank.scale.desk import desk_of
+
+        jobs = min(where, len(tasks)) if isinstance(where, int) else 1
+        with desk_of(None if isinstance(where, int) else where) as desk:
+            run_tasks(schedule, source, folds, jobs, desk)
         schedule.say()
 
 

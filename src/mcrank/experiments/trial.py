@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,10 +28,11 @@ from mcrank.experiments.store import json_bytes, read_json, write_file
 from mcrank.models.file import load
 from mcrank.rankers.base import Ranker
 from mcrank.rankers.provenance import provenance
-from mcrank.rankers.registry import ranker_class, to_bytes
+from mcrank.rankers.registry import from_bytes, ranker_class, to_bytes
 from mcrank.rankers.stored import measure_of
 
 FORMAT = 1
+_PATIENCE = 0.2  # seconds between two words on the rounds of a trial
 # Folders whose code decides nothing of what a ranker learns and what its scores are.
 _NOT_CODE = ("cli", "doctor", "experiments", "papers", "report", "stats")
 
@@ -127,6 +128,22 @@ def versions() -> dict[str, str]:
     }
 
 
+class Rounds:
+    """The callback of ``fit``: passes on how far training is, not too often."""
+
+    def __init__(self, tell: Callable[[int, int], Any]) -> None:
+        self._tell = tell
+        self._last = 0.0
+
+    def __call__(self, event: Any) -> bool:
+        """Tell of a round; never stop."""
+        now = time.monotonic()
+        if now - self._last >= _PATIENCE:
+            self._last = now
+            self._tell(event.round, event.rounds)
+        return False
+
+
 def run_trial(
     trial: Trial,
     parts: Parts,
@@ -135,41 +152,60 @@ def run_trial(
     callback: Callable[[Any], Any] | None = None,
     interrupted: Callable[[], bool] = lambda: False,
 ) -> float:
-    """Train, score and keep; return the seconds it took. The trial's file comes last: it means done.
+    """Train, score and keep; return the seconds it took."""
+    return keep(compute(trial, parts, callback, interrupted), target, seconds)
+
+
+class Computed(NamedTuple):
+    """What came of a trial: the content of its file, and the seconds that parts of it took."""
+
+    content: bytes
+    seconds: dict[str, float | None]
+
+
+def keep(found: Computed, target: Path, seconds: Path) -> float:
+    """Write what came of a trial; return the seconds it took. The trial's file comes last: it means done."""
+    write_file(seconds, json_bytes(found.seconds))
+    write_file(target, found.content)
+    return found.seconds["whole"] or 0.0
+
+
+def compute(
+    trial: Trial,
+    parts: Parts,
+    callback: Callable[[Any], Any] | None = None,
+    interrupted: Callable[[], bool] = lambda: False,
+    model: bytes | None = None,
+) -> Computed:
+    """Train (or take ``model``, if it is not to be loaded here) and score.
 
     After Ctrl-C rankers return with the rounds they have, which is not what was asked for here: when
-    ``interrupted`` says so, nothing is kept.
+    ``interrupted`` says so, nothing comes of it.
     """
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        ranker, train_seconds, train_cpu = _ranker(trial, parts, callback)
+        ranker, train_seconds, train_cpu = _ranker(trial, parts, callback, model)
         if interrupted():
             raise KeyboardInterrupt
         facts, arrays = _outcome(trial, ranker, parts)
     facts["warnings"] = sorted({str(warning.message) for warning in said})
     predict_seconds = _predict_seconds(ranker, parts)
     whole = time.perf_counter() - began
-    write_file(
-        seconds,
-        json_bytes(
-            {"train": train_seconds, "train_cpu": train_cpu, "predict": predict_seconds, "whole": whole}
-        ),
-    )
+    took = {"train": train_seconds, "train_cpu": train_cpu, "predict": predict_seconds, "whole": whole}
     try:
-        content = pack(facts, arrays)
+        return Computed(pack(facts, arrays), took)
     except (ModelFileError, ValueError) as error:
         raise McrankError(f"{ranker!r} gave something that is not a finite number: {error}") from None
-    write_file(target, content)
-    return whole
 
 
 def _ranker(
-    trial: Trial, parts: Parts, callback: Callable[[Any], Any] | None
+    trial: Trial, parts: Parts, callback: Callable[[Any], Any] | None, model: bytes | None
 ) -> tuple[Ranker, float | None, float | None]:
     """A ranker that is fitted, and the seconds that took: on the clock, and of processor time."""
     if trial.ranker is None:
-        return load(str(trial.model)).set_params(n_jobs=1), None, None
+        given = load(str(trial.model)) if model is None else from_bytes(model, str(trial.model))
+        return given.set_params(n_jobs=1), None, None
     if parts.train is None:
         raise DataError("the data has no train part; give one, or enter models and scores alone.")
     ranker = ranker_class(trial.ranker)(**{**trial.options, "n_jobs": 1})

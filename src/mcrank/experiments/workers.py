@@ -1,4 +1,4 @@
-"""Running the trials of a comparison, in this process or in several.
+"""Running the trials of a comparison, in this process, in several, or on a cluster.
 
 A worker process is started as ``python -m mcrank.experiments.workers``, which, unlike a pool of
 `multiprocessing`, never runs the caller's script again and ends by itself when its parent is gone: its
@@ -16,7 +16,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -26,25 +25,38 @@ from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mcrank
 from mcrank import errors
 from mcrank.errors import McrankError
+from mcrank.experiments.cells import ask_cluster, named
 from mcrank.experiments.fold_source import KeptFolds, Source, make_fold
 from mcrank.experiments.schedule import Schedule, Task
-from mcrank.experiments.trial import Trial, run_trial
+from mcrank.experiments.trial import Rounds, Trial, run_trial
 from mcrank.metrics.dialect import Dialect
 from mcrank.metrics.tools import DIALECTS, define_dialect
 
-_PATIENCE = 0.2  # seconds between two words on the rounds of a trial
+if TYPE_CHECKING:
+    from mcrank.scale.desk import Desk
+
 _WAIT = 0.1  # seconds between two looks at the workers
 
 
-def run_tasks(schedule: Schedule, source: Source, folds: KeptFolds, n_jobs: int) -> None:
-    """Run all tasks of a schedule, ``n_jobs`` at a time and each on one thread."""
-    schedule.jobs = n_jobs
-    if schedule.jobs == 1 or not sys.executable:
+# Has a task done somewhere, and returns the seconds it took.
+Ask = Callable[[Schedule, Task], float]
+
+
+def run_tasks(
+    schedule: Schedule, source: Source, folds: KeptFolds, n_jobs: int, desk: Desk | None = None
+) -> None:
+    """Run all tasks of a schedule, ``n_jobs`` at a time and each on one thread; or each worker of a cluster
+    one at a time.
+    """
+    schedule.jobs = n_jobs if desk is None else desk.size
+    if desk is not None:
+        _run_there(schedule, [partial(ask_cluster, desk, folds, number) for number in range(desk.size)])
+    elif schedule.jobs == 1 or not sys.executable:
         _run_here(schedule, folds)
     else:
         with ExitStack() as stack:
@@ -52,7 +64,7 @@ def run_tasks(schedule: Schedule, source: Source, folds: KeptFolds, n_jobs: int)
             recipe = source.handed_over(folder, folds)
             folds.clear()
             workers = [stack.enter_context(_worker(recipe)) for _ in range(schedule.jobs)]
-            _run_there(schedule, workers)
+            _run_there(schedule, [partial(_ask, worker) for worker in workers])
     if schedule.failure is not None:
         raise schedule.failure
 
@@ -69,7 +81,7 @@ def _run_here(schedule: Schedule, folds: KeptFolds) -> None:
                 told = {"trial": task.trial.to_json(), "target": task.target, "seconds": task.seconds}
                 took = run_task(told, folds, partial(_tell, schedule, task), interrupted)
             except McrankError as error:
-                schedule.failed(_named(task, type(error), str(error)))
+                schedule.failed(named(task, type(error), str(error)))
                 return
             schedule.finished(task, took)
             schedule.say()
@@ -98,11 +110,11 @@ def _tell(schedule: Schedule, task: Task, done: int, of: int) -> None:
     schedule.say()
 
 
-def _run_there(schedule: Schedule, workers: Sequence[subprocess.Popen[str]]) -> None:
+def _run_there(schedule: Schedule, workers: Sequence[Ask]) -> None:
     """One thread for each worker, asking and listening. This thread tells the callback, and Ctrl-C reaches
     it.
     """
-    threads = [threading.Thread(target=_converse, args=(schedule, worker), daemon=True) for worker in workers]
+    threads = [threading.Thread(target=_converse, args=(schedule, ask), daemon=True) for ask in workers]
     for thread in threads:
         thread.start()
     # After a failure what the other workers are at is lost, and done again next time.
@@ -113,17 +125,17 @@ def _run_there(schedule: Schedule, workers: Sequence[subprocess.Popen[str]]) -> 
         schedule.say()
 
 
-def _converse(schedule: Schedule, worker: subprocess.Popen[str]) -> None:
+def _converse(schedule: Schedule, ask: Ask) -> None:
     fold = None
     try:
         while (task := schedule.take(fold)) is not None:
             fold = task.trial.fold
-            schedule.finished(task, _ask(schedule, worker, task))
+            schedule.finished(task, ask(schedule, task))
     except Exception as error:  # raised again by the thread that started this one
         schedule.failed(error)
 
 
-def _ask(schedule: Schedule, worker: subprocess.Popen[str], task: Task) -> float:
+def _ask(worker: subprocess.Popen[str], schedule: Schedule, task: Task) -> float:
     if worker.stdin is None or worker.stdout is None:
         raise McrankError("a worker process has no pipes.")
     told = {"trial": task.trial.to_json(), "target": task.target, "seconds": task.seconds}
@@ -135,7 +147,7 @@ def _ask(schedule: Schedule, worker: subprocess.Popen[str], task: Task) -> float
             if "took" in said:
                 return float(said["took"])
             if "error" in said:
-                raise _named(task, getattr(errors, said["kind"], McrankError), said["error"])
+                raise named(task, getattr(errors, said["kind"], McrankError), said["error"])
             schedule.round(task, said["round"], said["rounds"])
     except BrokenPipeError:
         pass
@@ -148,10 +160,6 @@ def _ask(schedule: Schedule, worker: subprocess.Popen[str], task: Task) -> float
         f"{task.words}: its process ended with code {code}, perhaps for want of memory; what is finished is "
         "kept: run it again with fewer n_jobs."
     )
-
-
-def _named(task: Task, kind: type[Any], words: str) -> McrankError:
-    return kind(f"{task.words}: {words}") if issubclass(kind, McrankError) else McrankError(words)
 
 
 @contextmanager
@@ -183,22 +191,6 @@ def _worker(recipe: dict[str, Any]) -> Iterator[subprocess.Popen[str]]:
             with contextlib.suppress(OSError):  # what could not be delivered to a process that is gone
                 if pipe is not None:
                     pipe.close()
-
-
-class Rounds:
-    """The callback of ``fit``: passes on how far training is, not too often."""
-
-    def __init__(self, tell: Callable[[int, int], Any]) -> None:
-        self._tell = tell
-        self._last = 0.0
-
-    def __call__(self, event: Any) -> bool:
-        """Tell of a round; never stop."""
-        now = time.monotonic()
-        if now - self._last >= _PATIENCE:
-            self._last = now
-            self._tell(event.round, event.rounds)
-        return False
 
 
 def run_task(

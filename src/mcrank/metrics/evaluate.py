@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from mcrank.arrays import Array, BoolArray, FloatArray
 from mcrank.data.scan import Scan
 from mcrank.data.trec import Judged, Qrels, Run, judge
-from mcrank.errors import DataError, MeasureError
+from mcrank.errors import DataError, MeasureError, OptionError
 from mcrank.metrics.layout import Graded, Layout
 from mcrank.metrics.measure import Measure, parse_measure
 from mcrank.metrics.prepared import (
@@ -113,8 +113,15 @@ class Evaluation:
         return "\n".join([*lines, counts])
 
 
+class Scores(Protocol):
+    """What gives rows their scores: a fitted ranker."""
+
+    def graded_scores(self, X: Any, *, cluster: Any = None) -> tuple[FloatArray, Any]:
+        """Return the score of every row of data with grades, and the grades."""
+
+
 def evaluate(
-    scores: npt.ArrayLike | Run,
+    scores: npt.ArrayLike | Run | Scores,
     data: Graded | Qrels | Scan,
     measures: str | Measure | Iterable[str | Measure] = ("ndcg@10",),
     *,
@@ -122,13 +129,15 @@ def evaluate(
     complete: bool = False,
     judged_only: bool = False,
     n_jobs: int = -1,
+    cluster: Any = None,
 ) -> Evaluation:
     """Measure scores against grades.
 
     Parameters
     ----------
-    scores : array-like of shape (rows,), or Run
-        One score per row, in the caller's row order; or a TREC run, when ``data`` is `Qrels`.
+    scores : array-like of shape (rows,), Run or Ranker
+        One score per row, in the caller's row order; a TREC run, when ``data`` is `Qrels`; or a fitted
+        ranker, which scores a `Dataset` or a scan.
     data : Dataset, Grades, Scan or Qrels
         The grades; of a scan, grades and query ids alone are read.
     measures : names or measures
@@ -142,6 +151,8 @@ def evaluate(
         Take unjudged documents out of the run (``-J`` of trec_eval).
     n_jobs : int
         Threads; -1 for one per processor.
+    cluster : distributed.Client, str, int or Cluster, optional
+        Of a ranker: have the workers of a Dask cluster read and score the rows.
 
     Returns
     -------
@@ -157,6 +168,12 @@ def evaluate(
     """
     wanted = _measures(measures)
     jobs = check_jobs(n_jobs, "evaluate")
+    if hasattr(scores, "graded_scores"):
+        if isinstance(data, Qrels):
+            raise DataError("a ranker has no documents of qrels to score; give a run, or rows with features.")
+        scores, data = scores.graded_scores(data, cluster=cluster)
+    elif cluster is not None:
+        raise OptionError("cluster of evaluate is for a fitted ranker; scores are measured where they are.")
     known = data.grades(jobs) if isinstance(data, Scan) else data
     graded, row_scores = graded_rows(scores, known, complete, judged_only)
     return _evaluate(wanted, graded, row_scores, PreparedMeasures(Layout.of(graded, jobs)), band)

@@ -21,12 +21,17 @@ if TYPE_CHECKING:
         """A ranker of a class that only its file knows: type checkers let it be asked for probabilities."""
 
         def predict(
-            self, X: Dataset | Scan | npt.ArrayLike, relevance: Any = "grade", *, rounds: int | None = None
+            self,
+            X: Dataset | Scan | npt.ArrayLike,
+            relevance: Any = "grade",
+            *,
+            rounds: int | None = None,
+            cluster: Any = None,
         ) -> FloatArray:
             """Return one score per row; ``relevance`` is for rankers with probabilities."""
 
         def predict_proba(
-            self, X: Dataset | Scan | npt.ArrayLike, *, rounds: int | None = None
+            self, X: Dataset | Scan | npt.ArrayLike, *, rounds: int | None = None, cluster: Any = None
         ) -> FloatArray:
             """Return the probability of each grade; rankers without probabilities have no such method."""
 

@@ -25,8 +25,8 @@ from mcrank.errors import MeasureError, OptionError
 from mcrank.metrics.dialect import Dialect
 from mcrank.metrics.measure import Measure
 from mcrank.options import Options, option
+from mcrank.rankers.clustered import Clustered
 from mcrank.rankers.cross_validation import query_ids_under_way
-from mcrank.rankers.explainable import Explainable
 from mcrank.rankers.fitting import Begun, Where, fit_here
 from mcrank.rankers.inputs import Given, as_dataset
 from mcrank.rankers.shared_options import jobs, measure_named
@@ -68,7 +68,7 @@ class Trained(NamedTuple):
     head: Head = Head()
 
 
-class Ranker(Explainable):
+class Ranker(Clustered):
     """Base of all rankers, following scikit-learn's conventions.
 
     A subclass declares its options, sets `name` (its word in commands and model files) and `card`, and writes
@@ -170,12 +170,10 @@ class Ranker(Explainable):
             Row and query weights, when ``X`` is a matrix; see `Dataset`.
         callback : callable, optional
             Called after each round with a `RoundEvent`; a true answer ends training.
-        sample_weight : array-like of shape (rows,), optional
-            scikit-learn's word for ``weight``.
         group : array-like of shape (queries,), optional
             Instead of ``qid``, as in LightGBM: rows of each query, queries lying one behind another.
-        groups : array-like of shape (rows,), optional
-            scikit-learn's word for ``qid``.
+        sample_weight, groups : array-like of shape (rows,), optional
+            scikit-learn's words for ``weight`` and ``qid``.
         verbose : int or bool, optional
             For this call instead of the option ``verbose``.
         init_model : Ranker or path, optional
@@ -193,15 +191,13 @@ class Ranker(Explainable):
             be a `Scan`, paths, or Dask dataframes and arrays.
         regroup : bool
             With a cluster: bring rows of a query together that lie in different parts of the data.
-        journal : path, optional
-            With a cluster: keep every round in this file.
-        resume : bool
-            Go on from what the journal has.
+        journal, resume : path, bool, optional
+            With a cluster: keep every round in this file; go on from what it has.
         folds : int, optional
             Cross-fitting: cut the queries into so many parts (by their ids), fit on all but one part in turn,
             keep the round that is best on all held-out queries together, and average the fits into one
             model. Queries of ``valid`` take part like all others. `oof_scores_` has the scores of all rows
-            by the fit that has not seen them.
+            by the fit that has not seen them. With ``cluster``, any ranker's fits go to the workers.
 
         Returns
         -------
@@ -212,7 +208,7 @@ class Ranker(Explainable):
         beginning = Begun(init_model, init_score, valid_init_score)
         place = Where(memory, cluster, regroup, journal, resume, folds)
         place.check(type(self), isinstance(X, Scan))
-        if cluster is not None:
+        if place.together:
             from mcrank.rankers.cluster import Asked, fit_on_cluster
 
             asked = Asked(cluster, regroup, journal, resume, *beginning)
@@ -297,7 +293,9 @@ class Ranker(Explainable):
     def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
         """Train; ``options`` are checked, with the measure parsed and ``n_jobs`` a number."""
 
-    def predict(self, X: Dataset | Scan | npt.ArrayLike, *, rounds: int | None = None) -> FloatArray:
+    def predict(
+        self, X: Dataset | Scan | npt.ArrayLike, *, rounds: int | None = None, cluster: Any = None
+    ) -> FloatArray:
         """Return one score per row, in the caller's row order; within a query, higher ranks first.
 
         Parameters
@@ -306,7 +304,11 @@ class Ranker(Explainable):
             What to score; a `Scan` is read and scored in batches.
         rounds : int, optional
             Rankers of trees only: score with the first so many of the rounds kept.
+        cluster : distributed.Client, str, int or Cluster, optional
+            Score on a Dask cluster; ``X`` may then also be paths or a Dask dataframe or array.
         """
+        if cluster is not None:
+            return self._predict_on(cluster, "predict", X, rounds=rounds)
         raw = self._raw(X, "predict", rounds)  # which says so where there is no head yet
         return self.head_.rank(raw)
 

@@ -140,6 +140,8 @@ class Blend(Ranker):
     def _cross_fit(
         self, data: Dataset, valid: Dataset | None, folds: int, options: Options, callback: Callback
     ) -> tuple[Trained, dict[str, Any]]:
+        if "desk" in options:
+            raise OptionError("Blend.fit with folds trains on one machine; leave cluster out.")
         options["folds"] = self.declared_options["folds"].check(folds, "Blend.fit")
         return self._fit(data, valid, options, callback), provenance(data)
 

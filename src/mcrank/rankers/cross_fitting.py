@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from mcrank.errors import DataError
 from mcrank.options import Option, Options
 from mcrank.rankers.pool import Abandoned, Pool
 from mcrank.rankers.provenance import provenance
+from mcrank.rankers.seats import answer_seat, fit_there
 from mcrank.rounds import Callback, Rounds
 
 if TYPE_CHECKING:
@@ -86,14 +88,25 @@ def fit_parts(
     ranker: Ranker, pooled: Pooled, options: Options, callback: Callback
 ) -> tuple[list[Ranker], list[Trained], Pool]:
     """Fit a twin of the ranker on all queries but those of each part, in step."""
-    n_jobs: int = options["n_jobs"]
-    pool = Pool(pooled.data, pooled.rows, options["measure"], callback, n_jobs)
-    own = options | {"n_jobs": max(1, n_jobs // pooled.count)}
+    n_jobs, desk = options["n_jobs"], options.get("desk")
+    pool = Pool(
+        pooled.data, pooled.rows, options["measure"], callback, n_jobs if desk is None else pooled.count
+    )
+    own = {n: v for n, v in options.items() if n != "desk"} | {"n_jobs": max(1, n_jobs // pooled.count)}
     twins = [type(ranker)(**ranker.get_params()) for _ in range(pooled.count)]
 
     def fit(number: int) -> Trained:
         with pool.seat(number):
-            return twins[number]._fit(*pooled.fold(number), _of_part(own, number, pooled.count), None)
+            told = _of_part(own, number, pooled.count)
+            if desk is None:
+                return twins[number]._fit(*pooled.fold(number), told, None)
+            data = number, lambda: pooled.fold(number)
+            meet = partial(answer_seat, pool, number)
+            trained: Trained | None
+            twins[number], trained = desk.run(number, fit_there, data, twins[number], told, reply=meet)
+            if trained is None:
+                raise KeyboardInterrupt
+            return trained
 
     trained = _side_by_side(fit, pooled.count, pool)
     return twins, trained, pool

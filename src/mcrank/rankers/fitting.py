@@ -46,18 +46,23 @@ class Where(NamedTuple):
     resume: bool = False
     folds: int | None = None
 
+    @property
+    def together(self) -> bool:
+        """Whether the workers of a cluster train together, rather than a fold each, or this machine alone."""
+        return self.cluster is not None and self.folds is None
+
     def check(self, ranker: type[Ranker], scan: bool) -> None:
         """Refuse what does not go together, before anything is read."""
         name = ranker.__name__
-        if self.folds is not None and (self.cluster is not None or self.memory is not None or scan):
-            raise OptionError(f"{name}.fit got folds, which is for a Dataset in memory on one machine.")
-        if self.cluster is not None:
-            if self.memory is not None:
-                raise OptionError(f"memory of {name}.fit is for one machine, not a cluster.")
+        if self.folds is not None and (self.memory is not None or scan):
+            raise OptionError(f"{name}.fit got folds, which is for a Dataset in memory.")
+        if self.cluster is not None and self.memory is not None:
+            raise OptionError(f"memory of {name}.fit is for one machine, not a cluster.")
+        if self.together:
             return
         for word in ("regroup", "journal", "resume"):
             if getattr(self, word):
-                raise OptionError(f"{name}.fit got {word}, which is for training on a cluster.")
+                raise OptionError(f"{name}.fit got {word}, which is for one training on a cluster.")
         if (scan or self.memory is not None) and not ranker.trains_from_disk:
             raise OptionError(
                 f"{name}.fit got {'a Scan' if scan else 'memory'}, which only rankers of boosted trees take: "
@@ -102,5 +107,10 @@ def fit_here(
     if where.folds is None:
         trained, found = twin._fit(data, watched, options, callback), provenance(data)
     else:
-        trained, found = twin._cross_fit(data, watched, where.folds, options, callback)
+        from mcrank.scale.desk import desk_of
+
+        with desk_of(where.cluster) as desk:
+            options |= {} if desk is None else {"desk": desk}
+            trained, found = twin._cross_fit(data, watched, where.folds, options, callback)
+        options.pop("desk", None)
     return twin, trained, options, data, found, beginning

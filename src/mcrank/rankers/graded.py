@@ -4,7 +4,7 @@ predicting.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +45,12 @@ class GradedRanker(Ranker):
         return self.grades_
 
     def predict(
-        self, X: Dataset | Scan | npt.ArrayLike, relevance: Relevance = "grade", *, rounds: int | None = None
+        self,
+        X: Dataset | Scan | npt.ArrayLike,
+        relevance: Relevance = "grade",
+        *,
+        rounds: int | None = None,
+        cluster: Any = None,
     ) -> FloatArray:
         """Return the Expected Relevance of each row, in the caller's row order.
 
@@ -58,15 +63,23 @@ class GradedRanker(Ranker):
             probabilities are right), or one number per grade of `grades_`, not falling.
         rounds : int, optional
             Score with the first so many of the rounds kept.
+        cluster : distributed.Client, str, int or Cluster, optional
+            Score on a Dask cluster, as in `Ranker.predict`.
         """
         self._check_fitted()
+        if cluster is not None:
+            return self._predict_on(cluster, "predict", X, relevance=relevance, rounds=rounds)
         values = self.head_.worth(relevance, f"{type(self).__name__}.predict")
         return self.head_.expected(self._raw(X, "predict", rounds), values)
 
-    def predict_proba(self, X: Dataset | Scan | npt.ArrayLike, *, rounds: int | None = None) -> FloatArray:
+    def predict_proba(
+        self, X: Dataset | Scan | npt.ArrayLike, *, rounds: int | None = None, cluster: Any = None
+    ) -> FloatArray:
         """Return the probability of each grade (rows x grades); every row is a distribution over
-        `grades_`. ``rounds`` as in `predict`.
+        `grades_`. ``rounds`` and ``cluster`` as in `predict`.
         """
+        if cluster is not None:
+            return self._predict_on(cluster, "predict_proba", X, rounds=rounds)
         raw = self._raw(X, "predict_proba", rounds)
         return np.ascontiguousarray(np.transpose(self.head_.proba(raw)))  # type: ignore[arg-type]
 

@@ -90,7 +90,12 @@ Train with that library and import again, or train a ranker of mcrank.
         self.fit()
 
     def predict(
-        self, X: Dataset | Scan | npt.ArrayLike, relevance: Relevance = "grade", *, rounds: int | None = None
+        self,
+        X: Dataset | Scan | npt.ArrayLike,
+        relevance: Relevance = "grade",
+        *,
+        rounds: int | None = None,
+        cluster: Any = None,
     ) -> FloatArray:
         """Return one score per row, in the caller's row order; within a query, higher ranks first.
 
@@ -102,8 +107,12 @@ Train with that library and import again, or train a ranker of mcrank.
             What each grade is worth, for models of classes; see `mcrank.McRank.predict`.
         rounds : int, optional
             Not for imported models, which need not know their rounds.
+        cluster : distributed.Client, str, int or Cluster, optional
+            Score on a Dask cluster, as in `Ranker.predict`.
         """
         self._check_fitted()
+        if cluster is not None:
+            return self._predict_on(cluster, "predict", X, relevance=relevance, rounds=rounds)
         if self.head_.values is not None:
             return super().predict(X, relevance, rounds=rounds)
         if isinstance(relevance, str) and relevance == "grade":

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from mcrank.arrays import FloatArray
 from mcrank.errors import ClusterError, OptionError
 
 _MISSING = "a cluster needs Dask: pip install 'mcrank[dask]'."
@@ -18,13 +17,13 @@ _MISSING = "a cluster needs Dask: pip install 'mcrank[dask]'."
 
 @dataclass(frozen=True)
 class Cluster:
-    """A Dask cluster to train on; a client, an address or a number of local processes alone do as well.
+    """A Dask cluster to work on; a client, an address or a number of local processes alone do as well.
 
     Parameters
     ----------
     where : distributed.Client, str or int
         A client; the address of a scheduler; or so many processes of an own cluster on this machine, which
-        listens on 127.0.0.1 only and ends with the training.
+        listens on 127.0.0.1 only and ends with the call.
     limit : float
         Seconds in which nothing is heard from a worker in an exchange before it is given up.
     insecure : bool
@@ -99,16 +98,6 @@ class Cluster:
             "and data would go over the network in the clear. Use tls:// with certificates, or say "
             "insecure=True (--insecure-cluster) on a network where nobody else is."
         )
-
-    def predict(self, model: Any, X: Any, **options: Any) -> FloatArray:
-        """Return what ``model.predict(X, **options)`` does, scored by the workers.
-
-        ``X`` is a `Dataset`, a `Scan` or paths that all workers see, or a Dask dataframe or array.
-        """
-        from mcrank.scale.scoring import scores_of
-
-        with self.client() as client:
-            return scores_of(client, model, X, options)
 
     @contextmanager
     def client(self) -> Iterator[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -13,10 +13,14 @@ from mcrank.data.dataset import Dataset
 from mcrank.data.folds import deal
 from mcrank.errors import DataError, McrankError, MeasureError
 from mcrank.metrics.measure import Measure
+from mcrank.rankers.base import Ranker
 from mcrank.rankers.stored import measure_of
 from mcrank.rounds import RoundEvent
-from mcrank.tuning.lockstep import Lockstep, Told
+from mcrank.tuning.lockstep import EVERY, Lockstep, Told
 from mcrank.tuning.space import Space
+
+if TYPE_CHECKING:
+    from mcrank.scale.desk import Desk, Line
 
 PATIENCE = 50  # rounds without a better pooled value, unless early_stopping_rounds says otherwise
 _REACH = 5  # rounds on each side that a value is averaged over: single rounds are noise
@@ -90,10 +94,14 @@ class Trials:
         Of the cut.
     n_jobs : int
         Threads; folds train at the same time as far as these go, and share out what is left.
+    desk : Desk, optional
+        Workers of a cluster to train folds on instead.
     """
 
-    def __init__(self, data: Dataset, space: Space, folds: int, seed: int, n_jobs: int) -> None:
-        self.space = space
+    def __init__(
+        self, data: Dataset, space: Space, folds: int, seed: int, n_jobs: int, desk: Desk | None = None
+    ) -> None:
+        self.space, self._desk = space, desk
         options = space.kind(**space.fixed).checked_options()
         self.measure: Measure = measure_of(options)
         if data.n_queries < 2 * folds:
@@ -109,7 +117,7 @@ class Trials:
                 f"{self.measure.name} has no value on the held-out queries of some fold (no query counts); "
                 "give more data, fewer folds, or another measure."
             )
-        self._slots = min(folds, n_jobs)
+        self._slots = min(folds, n_jobs) if desk is None else folds
         self._threads = max(1, n_jobs // folds)
         self._patience = options.get("early_stopping_rounds") or PATIENCE
 
@@ -148,22 +156,60 @@ class Trials:
         return Trial(number, options, state, float(smooth[best]), best + 1, reported, curve.tolist())
 
     def _train(self, fold: int, options: Mapping[str, Any], tell: Told) -> None:
-        """Train on one fold; whoever has no rounds, or did none, tells of its one value."""
-        train, held = self.parts[fold]
+        """Train on one fold, here or on a worker of a cluster."""
         run: dict[str, Any] = {"n_jobs": self._threads}
-        if self.space.rounds is not None:
-            run |= {"early_stopping_rounds": None} if "early_stopping_rounds" in self._declared else {}
-            ranker = self.space.ranker(options, **run).fit(train, valid=held, callback=tell)
-            if ranker.n_rounds_ > 0:
+        if self.space.rounds is not None and "early_stopping_rounds" in self.space.kind.declared_options:
+            run["early_stopping_rounds"] = None
+        work = Fold(self.space.ranker(options, **run), self.space.rounds is not None, self.measure)
+        if self._desk is None:
+            work.train(self.parts[fold], tell)
+        else:
+            data = ("fold", fold), lambda: self.parts[fold]
+            self._desk.run(fold, train_there, data, work, reply=lambda said: _tell_all(said, tell))
+
+
+@dataclass(frozen=True)
+class Fold:
+    """What is trained on a fold, and what is measured there."""
+
+    ranker: Ranker
+    has_rounds: bool
+    measure: Measure
+
+    def train(self, parts: tuple[Dataset, Dataset], tell: Told) -> None:
+        """Train; whoever has no rounds, or did none, tells of its one value."""
+        train, held = parts
+        if self.has_rounds:
+            self.ranker.fit(train, valid=held, callback=tell)
+            if self.ranker.n_rounds_ > 0:
                 return
         else:
-            ranker = self.space.ranker(options, **run).fit(train)
-        value = float(self.measure.on(held).mean(held.to_grouped(ranker.predict(held))))
+            self.ranker.fit(train)
+        value = float(self.measure.on(held).mean(held.to_grouped(self.ranker.predict(held))))
         tell(RoundEvent(1, 1, {self.measure.name: value}, 0.0))
 
-    @property
-    def _declared(self) -> Mapping[str, Any]:
-        return self.space.kind.declared_options
+
+def train_there(line: Line, parts: tuple[Dataset, Dataset], work: Fold) -> None:
+    """At a worker: train on a fold; what is measured is told where the folds meet, and at the end."""
+    untold: list[list[Any]] = []
+
+    def tell(event: RoundEvent) -> bool:
+        untold.append([event.round, event.rounds, event.scores, event.seconds])
+        if event.round % EVERY and event.round < event.rounds:
+            return False
+        events, untold[:] = list(untold), []
+        return bool(line.ask(events))
+
+    work.ranker.set_params(n_jobs=line.threads)
+    work.train(parts, tell)
+    if untold:
+        line.ask(untold)
+
+
+def _tell_all(said: list[list[Any]], tell: Told) -> bool:
+    """Tell of rounds of a worker, all of them; return whether to stop."""
+    answers = [tell(RoundEvent(*event)) for event in said]
+    return any(answers)
 
 
 def counted_weight(measure: Measure, data: Dataset) -> float:

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from mcrank.tuning.result import Estimate, Tuning
 from mcrank.tuning.space import Space, space_of
 from mcrank.tuning.study import MARK, Journal, Study, optuna_there, replay
 from mcrank.tuning.trial import Trial, Trials, query_values, smoothed
+
+if TYPE_CHECKING:
+    from mcrank.scale.desk import Desk
 
 MINUTES = 20.0
 MODEL, RESULT = "model.mcrank", "tuning.json"
@@ -75,6 +78,7 @@ def tune(
     out: str | os.PathLike[str] | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
+    cluster: Any = None,
     callback: Callable[[TuneProgress], Any] | None = None,
 ) -> Any:
     """Search for good options and return the ranker, fitted with them on all of the data.
@@ -113,6 +117,9 @@ def tune(
         Of the cut and of the search.
     n_jobs : int, optional
         Threads; every core by default.
+    cluster : distributed.Client, str, int or Cluster, optional
+        Train folds of a trial on the workers of a Dask cluster; the study is the same, and is written here,
+        where the ranker that was found is trained as well.
     callback : callable, optional
         Told a `TuneProgress` now and then.
 
@@ -130,13 +137,16 @@ def tune(
     ... )  # doctest: +SKIP
     >>> ranker.tuning_.sentence  # doctest: +SKIP
     """
+    from mcrank.scale.desk import desk_of
+
     limits = _limits(minutes, trials, folds, holdout, seed)
     space = space_of(ranker, options or {}, ranges or {})
     optuna_there()
     began = time.monotonic()
     whole = data if isinstance(data, Dataset) else read(data, n_jobs=n_jobs)
-    with opened(out, "study", MARK) as folder:
-        search = _Search(folder, space, whole, limits, test, n_jobs or available_cores(), callback, began)
+    with opened(out, "study", MARK) as folder, desk_of(cluster, room=folds) as desk:
+        place = n_jobs or available_cores(), desk
+        search = _Search(folder, space, whole, limits, test, place, callback, began)
         return search.finished() or search.run()
 
 
@@ -175,14 +185,14 @@ class _Search:
         data: Dataset,
         limits: _Limits,
         test: Dataset | str | os.PathLike[str] | None,
-        n_jobs: int,
+        place: tuple[int, Desk | None],
         callback: Callable[[TuneProgress], Any] | None,
         began: float,
     ) -> None:
         self._folder, self._space, self._data, self._limits = folder, space, data, limits
-        self._n_jobs, self._callback = n_jobs, callback
+        self._n_jobs, self._callback = place[0], callback
         self._searched, self._held = _parts(data, limits, test)
-        self._trials = Trials(self._searched, space, limits.folds, limits.seed, n_jobs)
+        self._trials = Trials(self._searched, space, limits.folds, limits.seed, *place)
         self._journal = Journal(folder, self._facts())
         estimates = 0.0 if self._held is None else 1.0
         self._budget = Budget(limits.seconds, estimates + data.n_rows / self._searched.n_rows, began)
