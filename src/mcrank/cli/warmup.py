@@ -106,8 +106,11 @@ def timed(area: str) -> float:
 
 
 def use_readers() -> None:
-    """Read LETOR text with everything it may contain."""
+    """Read LETOR text with everything it may contain, and rows of JSON."""
+    import numpy as np
+
     from mcrank.data.read import read
+    from mcrank.serve.json_kernels import PADDING, empty_table, read_table
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "rows.txt")
@@ -116,6 +119,7 @@ def use_readers() -> None:
         )
         read(path)
         read(path, absent="missing")
+    read_table(np.zeros(PADDING, dtype=np.uint8), 0, False, empty_table(0))
 
 
 def use_trees() -> None:

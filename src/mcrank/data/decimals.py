@@ -115,7 +115,7 @@ def skip_blanks(text, at):  # type: ignore[no-untyped-def]
 
 
 @step()
-def _add_digits(text, at, mantissa, digits):  # type: ignore[no-untyped-def]
+def add_digits(text, at, mantissa, digits):  # type: ignore[no-untyped-def]
     """Append a run of digits to a mantissa: (end, mantissa, its digits without leading zeros)."""
     p = at
     if mantissa == uint64(0):
@@ -144,13 +144,13 @@ def read_decimal(text, at):  # type: ignore[no-untyped-def]
     if negative or text[p] == uint8(43):
         p += ONE
     start = p
-    p, mantissa, digits = _add_digits(text, p, uint64(0), uint64(0))
+    p, mantissa, digits = add_digits(text, p, uint64(0), uint64(0))
     any_digit = p > start
     fraction = uint64(0)
     if text[p] == uint8(46):
         p += ONE
         start = p
-        p, mantissa, digits = _add_digits(text, p, mantissa, digits)
+        p, mantissa, digits = add_digits(text, p, mantissa, digits)
         fraction = p - start
         any_digit |= fraction > uint64(0)
     plain = any_digit and digits <= uint64(19)
@@ -173,12 +173,12 @@ def read_decimal(text, at):  # type: ignore[no-untyped-def]
             p += ONE
     if not plain:
         return p, 0.0, ASK_PYTHON
-    value, certainty = _scaled(mantissa, power - np.int64(fraction))
+    value, certainty = scaled(mantissa, power - np.int64(fraction))
     return p, (-value if negative else value), certainty
 
 
 @njit(inline="always")
-def _scaled(mantissa, power):  # type: ignore[no-untyped-def]
+def scaled(mantissa, power):  # type: ignore[no-untyped-def]
     """``mantissa * 10 ** power`` with its certainty, see `read_decimal`."""
     if mantissa == uint64(0):
         return 0.0, SURE

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from mcrank.serve.number_table import read_parts
 from mcrank.serve.problems import BAD, UNPROCESSABLE, UNSUPPORTED, Problem
 from mcrank.serve.rows import ARROW, NPY, Rows, Wanted, check_ids, from_arrow, from_json, from_npy
-from mcrank.serve.strict_json import kind_of, read_object, whole
+from mcrank.serve.strict_json import kind_of, whole
 
 if TYPE_CHECKING:
     from mcrank.serve.http import Request
@@ -82,7 +83,7 @@ def read_asked(request: Request, body: bytes) -> Asked:
         asked = Asked(path, kind, body, _from_parameters(request))
     elif kind == JSON:
         request.query(())
-        asked = Asked(path, kind, b"", read_object(body, path))
+        asked = Asked(path, kind, b"", read_parts(body, path))
         _check_parts(asked.parts, path)
     else:
         raise Problem(

@@ -23,6 +23,7 @@ from mcrank.data.columns import foreign_errors, object_array
 from mcrank.data.tables import DOC_NAMES, as_features
 from mcrank.errors import DataError
 from mcrank.serve.arrow import read_stream
+from mcrank.serve.number_table import NumberTable
 from mcrank.serve.problems import BAD, TOO_LARGE, UNPROCESSABLE, Problem
 from mcrank.serve.settings import Limits
 from mcrank.serve.strict_json import kind_of, whole
@@ -100,6 +101,12 @@ def from_json(found: Mapping[str, Any], wanted: Wanted) -> Rows:
     >>> from_json({"rows": [{"b": 2, "doc_id": "x", "a": None}]}, wanted)
     Rows(values=array([[nan,  2.]], dtype=float32), ids=['x'])
     """
+    table = found.get("columns", found.get("rows"))
+    if isinstance(table, NumberTable):
+        ready = _of_table(table, wanted, "columns" in found)
+        if ready is not None:
+            return ready
+        found = table.ordinary()
     if "columns" in found:
         return _of_columns(found["columns"], wanted)
     rows = found["rows"]
@@ -123,6 +130,25 @@ def from_json(found: Mapping[str, Any], wanted: Wanted) -> Rows:
     for width in set(map(len, rows)):
         wanted.refuse_width(width, next(place for place, row in enumerate(rows) if len(row) == width))
     return Rows(_numbers(rows, wanted.names, wanted))
+
+
+def _of_table(table: NumberTable, wanted: Wanted, by_column: bool) -> Rows | None:
+    """Rows that are a matrix already; None where texts are among the features, or numbers name the rows."""
+    values, names = table.values, table.names
+    wanted.check(len(values), 0 if names is None else len(names))
+    if wanted.categories:
+        return None
+    if names is None:
+        wanted.refuse_width(values.shape[1], 0)
+        return Rows(values)
+    _check_names(names, wanted, "" if by_column else "row 0 of ")
+    places = columns_of(names, wanted.names, "")
+    aside = [place for place, name in enumerate(names) if name in DOC_NAMES and name not in wanted.names]
+    ids = table.texts.get(aside[0]) if aside else None
+    if (aside and ids is None) or not table.texts.keys().isdisjoint(places):
+        return None
+    chosen = values if names == wanted.names else np.take(values, places, axis=1)
+    return Rows(np.ascontiguousarray(chosen), ids)
 
 
 def _of_objects(rows: list[dict[str, Any]], wanted: Wanted) -> Rows:

@@ -1,0 +1,247 @@
+"""Numbers of JSON straight into a matrix: the rows of a request, which are nearly all of its bytes.
+
+`read_table` reads an array of arrays, an array of objects with the same keys in the same order, or an object
+of arrays, all of one length, whose values are numbers, null or (beside keys) texts. It takes JSON and nothing
+else, makes of each number the float32 that `float` and then NumPy would, and gives up at whatever it is not
+sure of: the ordinary way reads the body then, or says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, uint8, uint64
+
+from mcrank.arrays import FeatureArray, IntArray
+from mcrank.data.decimals import ASK_PYTHON, FLOAT32_MAX, ONE, add_digits, scaled
+from mcrank.kernels import kernel, step
+from mcrank.kernels.memory import load_u64
+
+PADDING = 32  # zeros behind the text: up to 8 bytes are loaded anywhere, and no scan passes a zero
+MOST_KEYS = 10_000
+# Slots of `Table.found`.
+OUTER, INNER, KEYS, TEXTS, FOUND_SIZE = range(5)
+
+_MISSING = np.float32(np.nan)
+_NULL = uint64(int.from_bytes(b"null", "little"))
+_FAILED = uint64(0)  # no value ends at the first byte of a body
+_QUOTE, _COMMA, _COLON, _MINUS, _PLUS, _POINT, _ZERO = (uint8(ord(c)) for c in '",:-+.0')
+_OPEN, _CLOSE, _OPEN_OBJECT, _CLOSE_OBJECT = (uint8(ord(c)) for c in "[]{}")
+_SMALL_E, _LARGE_E, _SMALL_N = (uint8(ord(c)) for c in "eEn")
+
+
+class Table(NamedTuple):
+    """Where what is read goes.
+
+    ``values`` one behind the other, NaN for null and for texts; ``keys``: start and stop of each, quotes
+    included; ``texts``: number of its value, start and stop of each; ``found``: how many there are of the
+    outer array's (or object's) entries, of values in each of them, of keys and of texts.
+    """
+
+    values: FeatureArray
+    keys: IntArray
+    texts: IntArray
+    found: IntArray
+
+
+def empty_table(size: int) -> Table:
+    """Return room for what ``size`` bytes can hold: a value in every two, and a text in every eight."""
+    return Table(
+        np.empty(size // 2 + 1, dtype=np.float32),
+        np.empty((MOST_KEYS, 2), dtype=np.int64),
+        np.empty((size // 8 + 16, 3), dtype=np.int64),
+        np.empty(FOUND_SIZE, dtype=np.int64),
+    )
+
+
+@njit(inline="always")
+def _skip(text: Any, at: Any) -> Any:
+    """Place of the first character from ``at`` on that is no white space of JSON."""
+    p = at
+    while text[p] == uint8(32) or text[p] == uint8(10) or text[p] == uint8(13) or text[p] == uint8(9):
+        p += ONE
+    return p
+
+
+@njit(inline="always")
+def _is_digit(c: Any) -> Any:
+    return uint8(c - _ZERO) <= uint8(9)
+
+
+@step()
+def _past_text(text: Any, at: Any) -> Any:
+    """Place behind the text whose first quote is at ``at``; 0 where there is none, or one with an escape."""
+    if text[at] != _QUOTE:
+        return _FAILED
+    p = at + ONE
+    while text[p] != _QUOTE:
+        if text[p] < uint8(32) or text[p] == uint8(92):
+            return _FAILED
+        p += ONE
+    return p + ONE
+
+
+@step()
+def _is_same(text: Any, a: Any, b: Any, size: Any) -> Any:
+    """Whether ``size`` bytes from ``a`` and from ``b`` on are the same."""
+    done = uint64(0)
+    while done + uint64(8) <= size:
+        if load_u64(text, a + done) != load_u64(text, b + done):
+            return False
+        done += uint64(8)
+    rest = size - done
+    if rest == uint64(0):
+        return True
+    differs = load_u64(text, a + done) ^ load_u64(text, b + done)
+    return differs << ((uint64(8) - rest) << uint64(3)) == uint64(0)
+
+
+@step()
+def _number(text: Any, at: Any) -> Any:
+    """Read a number: (place behind it, value); the place is 0 where it is none, or not surely this one."""
+    p = at
+    negative = text[p] == _MINUS
+    if negative:
+        p += ONE
+    first = p
+    p, mantissa, digits = add_digits(text, p, uint64(0), uint64(0))
+    if p == first or (text[first] == _ZERO and p - first > ONE):
+        return _FAILED, 0.0
+    whole = True
+    fraction = uint64(0)
+    if text[p] == _POINT:
+        whole = False
+        start = p + ONE
+        p, mantissa, digits = add_digits(text, start, mantissa, digits)
+        fraction = p - start
+        if fraction == uint64(0):
+            return _FAILED, 0.0
+    power = np.int64(0)
+    if text[p] == _SMALL_E or text[p] == _LARGE_E:
+        whole = False
+        p += ONE
+        down = text[p] == _MINUS
+        if down or text[p] == _PLUS:
+            p += ONE
+        start = p
+        while _is_digit(text[p]) and p - start < uint64(5):
+            power = power * 10 + np.int64(uint8(text[p] - _ZERO))
+            p += ONE
+        if p == start or p - start == uint64(5):
+            return _FAILED, 0.0
+        power = -power if down else power
+    if digits > uint64(19):
+        return _FAILED, 0.0
+    value, certainty = scaled(mantissa, power - np.int64(fraction))
+    if certainty == ASK_PYTHON or value > FLOAT32_MAX:
+        return _FAILED, 0.0
+    # -0 is the integer 0 to whoever reads JSON, -0.0 is not.
+    return p, (-value if negative and not (whole and mantissa == uint64(0)) else value)
+
+
+@njit(inline="always")
+def _key(text: Any, at: Any, number: Any, fresh: Any, table: Table) -> Any:
+    """Read a key, a new one or that of the row before, and its colon; place of the value, or 0."""
+    keys = table.keys
+    if fresh:
+        end = _past_text(text, at)
+        if end == _FAILED or number >= keys.shape[0]:
+            return _FAILED
+        keys[number, 0], keys[number, 1] = at, end
+        table.found[KEYS] = number + 1
+    else:
+        size = uint64(keys[number, 1] - keys[number, 0])
+        if not _is_same(text, at, uint64(keys[number, 0]), size):
+            return _FAILED
+        end = at + size
+    end = _skip(text, end)
+    return _skip(text, end + ONE) if text[end] == _COLON else _FAILED
+
+
+@njit(inline="always")
+def _value(text: Any, at: Any, number: Any, named: Any, table: Table) -> Any:
+    """Read a value into its place; place behind it, or 0."""
+    c = text[at]
+    if c == _SMALL_N:
+        if load_u64(text, at) & uint64(0xFFFFFFFF) != _NULL:
+            return _FAILED
+        table.values[number] = _MISSING
+        return at + uint64(4)
+    if c == _QUOTE and named:
+        end = _past_text(text, at)
+        count = table.found[TEXTS]
+        if end == _FAILED or count >= table.texts.shape[0]:
+            return _FAILED
+        table.texts[count, 0], table.texts[count, 1], table.texts[count, 2] = number, at, end
+        table.found[TEXTS] = count + 1
+        table.values[number] = _MISSING
+        return end
+    end, value = _number(text, at)
+    table.values[number] = np.float32(value)
+    return end
+
+
+@njit(inline="always")
+def _entry(
+    text: Any, at: Any, kind: Any, first: Any, width: Any, number: Any, named: Any, table: Table
+) -> Any:
+    """Read an array or object of values whose bracket is at ``at``; place behind it (or 0), and how many."""
+    by_name = kind == _OPEN_OBJECT
+    end = _CLOSE_OBJECT if by_name else _CLOSE
+    count = 0
+    p = at
+    while True:
+        p = _skip(text, p + ONE)  # behind the bracket, or the comma
+        if not first and count == width:
+            return _FAILED, count
+        if by_name:
+            p = _key(text, p, count, first, table)
+            if p == _FAILED:
+                return _FAILED, count
+        p = _value(text, p, number + count, named, table)
+        if p == _FAILED:
+            return _FAILED, count
+        count += 1
+        p = _skip(text, p)
+        if text[p] == end:
+            return (p + ONE if first or count == width else _FAILED), count
+        if text[p] != _COMMA:
+            return _FAILED, count
+
+
+@kernel()
+def read_table(text: Any, start: int, by_column: bool, table: Table) -> int:
+    """Read what begins at ``start``; return the place behind it, or 0 where the ordinary way must read it.
+
+    IN: ``text``, padded; whether an object of arrays is wanted, or an array of rows. OUT: ``table``, long
+    enough for a value in every two bytes.
+    """
+    p = _skip(text, uint64(start))
+    if text[p] != (_OPEN_OBJECT if by_column else _OPEN):
+        return 0
+    end = _CLOSE_OBJECT if by_column else _CLOSE
+    kind = _OPEN
+    entries, width = 0, 0
+    table.found[:] = 0
+    while True:
+        p = _skip(text, p + ONE)  # behind the bracket, or the comma
+        if by_column:
+            p = _key(text, p, entries, True, table)
+            if p == _FAILED:
+                return 0
+        if entries == 0 and text[p] == _OPEN_OBJECT and not by_column:
+            kind = _OPEN_OBJECT
+        if text[p] != kind:
+            return 0
+        named = by_column or kind == _OPEN_OBJECT
+        p, width = _entry(text, p, kind, entries == 0, width, entries * width, named, table)
+        if p == _FAILED:
+            return 0
+        entries += 1
+        p = _skip(text, p)
+        if text[p] == end:
+            table.found[OUTER], table.found[INNER] = entries, width
+            return int(np.int64(p + ONE))
+        if text[p] != _COMMA:
+            return 0
