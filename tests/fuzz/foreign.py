@@ -146,16 +146,30 @@ class LightGBMTarget(ForeignTarget):
         if not children:
             return f"Tree={at}\nnum_leaves=1\nnum_cat=0\nleaf_value={leaves}\n\n\n"
         join = " ".join
+        # The last feature holds categories.
+        features = [random.randrange(3) for _ in children]
+        order = [sum(f == 2 for f in features[:n]) for n in range(len(features))]
+        sets = [
+            [random.choice((0, 1, 5, 2**31)) for _ in range(random.randrange(3))] for f in features if f == 2
+        ]
+        ends = [sum(map(len, sets[:n])) for n in range(len(sets) + 1)]
+        thresholds = [n if f == 2 else number(random) for f, n in zip(features, order, strict=True)]
+        kinds = [random.choice((1, 9) if f == 2 else (0, 2, 8, 10)) for f in features]
+        categories = (
+            f"cat_boundaries={join(map(str, ends))}\n"
+            f"cat_threshold={join(str(word) for words in sets for word in words)}\n"
+        )
         return (
-            f"Tree={at}\nnum_leaves={len(children) + 1}\nnum_cat=0\n"
-            f"split_feature={join(str(random.randrange(3)) for _ in children)}\n"
+            f"Tree={at}\nnum_leaves={len(children) + 1}\nnum_cat={len(sets)}\n"
+            f"split_feature={join(map(str, features))}\n"
             f"split_gain={join('1.5' for _ in children)}\n"
-            f"threshold={join(repr(number(random)) for _ in children)}\n"
-            f"decision_type={join(str(random.choice((0, 2, 8, 10))) for _ in children)}\n"
+            f"threshold={join(map(repr, thresholds))}\n"
+            f"decision_type={join(map(str, kinds))}\n"
             f"left_child={join(str(left) for left, _ in children)}\n"
             f"right_child={join(str(right) for _, right in children)}\n"
             f"leaf_value={leaves}\nleaf_count={join('7' for _ in range(len(children) + 1))}\n"
-            f"internal_count={join('9' for _ in children)}\nis_linear=0\nshrinkage=1\n\n\n"
+            f"internal_count={join('9' for _ in children)}\n{categories if sets else ''}"
+            "is_linear=0\nshrinkage=1\n\n\n"
         )
 
     def edited(self, random: Random) -> bytes:
@@ -256,7 +270,19 @@ class XGBoostTarget(JsonTarget):
             "loss_changes": [1.0] * size, "sum_hessian": [2.5] * size, "split_type": [0] * size,
         }  # fmt: skip
         tree["tree_param"]["num_nodes"] = str(size)
+        if random.random() < 0.4:
+            self._categories(random, tree, inner)
         return tree
+
+    def _categories(self, random: Random, tree: dict[str, Any], inner: int) -> None:
+        """Make sets of categories of all splits on the second feature."""
+        nodes = [node for node in range(inner) if tree["split_indices"][node] == 1]
+        sets = [random.sample((0, 1, 2, 40, 300), random.randrange(4)) for _ in nodes]
+        for node in nodes:
+            tree["split_type"][node] = 1
+        tree["categories"] = [code for codes in sets for code in codes]
+        tree["categories_nodes"], tree["categories_sizes"] = nodes, [len(codes) for codes in sets]
+        tree["categories_segments"] = [sum(map(len, sets[:n])) for n in range(len(sets))]
 
     def raw(self, content: bytes, row: list[float]) -> list[float]:
         return twins.xgboost_raw(json.loads(content), row)

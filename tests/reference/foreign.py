@@ -49,6 +49,12 @@ def _lightgbm_tree(tree: dict[str, str], row: list[float]) -> float:
         x = row[int(float(lists["split_feature"][node]))]
         decision = int(float(tree["decision_type"].split()[node]))
         missing = decision >> 2 & 3
+        if decision & 1:
+            left = _in_lightgbm_set(tree, int(float(lists["threshold"][node])), x)
+            node = int(float(lists["left_child" if left else "right_child"][node]))
+            if node < 0:
+                return values[-1 - node]
+            continue
         if math.isnan(x) and missing != 2:
             x = 0.0
         if (missing == 1 and abs(x) <= 1e-35) or (missing == 2 and math.isnan(x)):
@@ -59,6 +65,16 @@ def _lightgbm_tree(tree: dict[str, str], row: list[float]) -> float:
         if node < 0:
             return values[-1 - node]
     raise Endless
+
+
+def _in_lightgbm_set(tree: dict[str, str], number: int, x: float) -> bool:
+    """Whether a whole number is in a set of categories; LightGBM itself cuts off fractions before."""
+    if not (0 <= x < 2**31 and x == math.floor(x)):
+        return False
+    ends = [int(float(word)) for word in tree["cat_boundaries"].split()]
+    words = tree["cat_threshold"].split()[ends[number] : ends[number + 1]]
+    code = int(x)
+    return code // 32 < len(words) and bool(int(float(words[code // 32])) >> code % 32 & 1)
 
 
 def xgboost_raw(model: Any, row: list[float]) -> list[float]:
@@ -101,6 +117,10 @@ def _xgboost_tree(tree: dict[str, Any], row: list[float]) -> float:
             return float(condition)
         x = row[tree["split_indices"][node]]
         left = bool(tree["default_left"][node]) if math.isnan(x) else np.float32(x) < condition
+        if not math.isnan(x) and tree.get("split_type", [0] * (node + 1))[node] == 1:
+            place = list(tree["categories_nodes"]).index(node)
+            first, count = tree["categories_segments"][place], tree["categories_sizes"][place]
+            left = not (0 <= x < 2**24 and int(x) in list(tree["categories"])[first : first + count])
         node = tree["left_children" if left else "right_children"][node]
     raise Endless
 

@@ -16,6 +16,7 @@ from mcrank.scorers.forest.forest import Forest, ForestBuilder
 from mcrank.scorers.forest.sets import set_codes
 
 MOST_NODES = 2_000_000
+_HIGHEST = float(np.finfo(np.float32).max)
 
 
 class _Runs(NamedTuple):
@@ -25,8 +26,10 @@ class _Runs(NamedTuple):
     left: list[bool]
 
 
-def on_codes(forest: Forest) -> Forest | None:
+def on_codes(forest: Forest, negative: bool = False) -> Forest | None:
     """Return a forest without sets that scores rows of codes the same; None where it would be too large.
+
+    Whoever gives names has codes from 0; without names there may be ``negative`` ones, which no set has.
 
     Examples
     --------
@@ -42,7 +45,7 @@ def on_codes(forest: Forest) -> Forest | None:
     """
     if not forest.has_sets:
         return forest
-    runs = [_runs(set_codes(forest, s).tolist()) for s in range(len(forest.set_offsets) - 1)]
+    runs = [_runs(set_codes(forest, s).tolist(), negative) for s in range(len(forest.set_offsets) - 1)]
     builder = ForestBuilder(forest.n_features, forest.base)
     nodes = 0
     for tree in trees_of(forest):
@@ -57,11 +60,11 @@ def on_codes(forest: Forest) -> Forest | None:
     return builder.build()
 
 
-def _runs(codes: list[int]) -> _Runs:
+def _runs(codes: list[int], negative: bool) -> _Runs:
     if not codes:  # only missing values may go left
-        return _Runs([-0.5], [True, False])
+        return _Runs([-_HIGHEST], [True, False]) if negative else _Runs([-0.5], [True, False])
     inside = set(codes)
-    cuts, left = [], [0 in inside]
+    cuts, left = ([-0.5], [False, True]) if negative and 0 in inside else ([], [0 in inside])
     for code in range(1, codes[-1] + 2):
         if (code in inside) != left[-1]:
             cuts.append(code - 0.5)

@@ -107,7 +107,7 @@ class Exportable:
     @lazy
     def on_codes(self) -> Exportable | None:
         """The same with thresholds on codes instead of sets of categories; None where that is too large."""
-        forest = on_codes(self.forest)
+        forest = on_codes(self.forest, negative=not self.categories)
         return None if forest is None else replace(self, scorer=forest)
 
     @property
@@ -221,7 +221,9 @@ class Target(Optioned, ABC):
     def prepared(self, model: Exportable) -> Exportable:
         """Return a model as `content` and `consume` take it: with codes for categories where need be."""
         sets = isinstance(model.scorer, Forest) and model.scorer.has_sets
-        return model.on_codes or model if sets and self.categories and not self.own_sets else model
+        # Without names it is not known which codes there are, and what else goes another way than NaN.
+        own = self.own_sets and bool(model.categories)
+        return model.on_codes or model if sets and self.categories and not own else model
 
     def check(self, model: Exportable) -> None:
         """Raise `OptionError` where an option is out of bounds, or the target does not take the model."""
@@ -239,7 +241,7 @@ class Target(Optioned, ABC):
         if isinstance(model.scorer, Forest) and model.scorer.has_sets:
             if not self.categories:
                 return f"it does not take splits on categories{self._hint}"
-            if self.prepared(model).forest.has_sets and not self.own_sets:
+            if self.prepared(model).forest.has_sets and not (self.own_sets and model.categories):
                 return (
                     "its sets of categories would make too many splits by codes; train fewer or smaller trees"
                 )

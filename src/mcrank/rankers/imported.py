@@ -5,6 +5,7 @@ ranker's, and cannot be trained.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 import mcrank
 from mcrank.arrays import Arrays, FloatArray
+from mcrank.data.categories import Categories
 from mcrank.data.checks import check_names
 from mcrank.data.dataset import Dataset
 from mcrank.data.scan import Scan
@@ -22,6 +24,7 @@ from mcrank.rankers.graded import GradedRanker
 from mcrank.rankers.stored import measure_of
 from mcrank.scorers.base import Scorer
 from mcrank.scorers.forest.forest import Forest
+from mcrank.scorers.forest.sets import checked_sets
 from mcrank.scorers.heads import Head, Relevance
 from mcrank.scorers.linear import Linear
 
@@ -60,11 +63,15 @@ Train with that library and import again, or train a ranker of mcrank.
         source: Mapping[str, Any],
         names: tuple[str, ...] | None = None,
         rounds: int = 0,
+        categories: Categories = MappingProxyType({}),
     ) -> Self:
-        """Return the fitted ranker of a scorer and a head; without ``names`` features go by position."""
+        """Return the fitted ranker of a scorer and a head; without ``names`` features go by position.
+
+        ``categories`` are names by feature; features that are split by sets without being there hold codes.
+        """
         ranker = cls()
         ranker.scorer_, ranker.head_ = scorer, head
-        ranker._take_names(check_names(names, scorer.n_features), names is not None, {})
+        ranker._take_names(check_names(names, scorer.n_features), names is not None, categories)
         ranker.n_rounds_ = ranker.best_round_ = rounds
         ranker.history_ = {}
         ranker.provenance_ = {"source": dict(source), "versions": {"mcrank": mcrank.__version__}}
@@ -145,5 +152,6 @@ Train with that library and import again, or train a ranker of mcrank.
 
     def _scorer_of(self, arrays: Arrays) -> Scorer:
         if "tree_offsets" in arrays:
-            return Forest.from_arrays(arrays)
+            forest = Forest.from_arrays(arrays)
+            return checked_sets(forest, self.categories_, self.feature_names_) if self.categories_ else forest
         return Linear.from_arrays(arrays, "none", self.n_features_in_)

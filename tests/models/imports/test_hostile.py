@@ -7,8 +7,10 @@ import json
 import os
 import time
 
+import numpy as np
 import pytest
 
+import mcrank
 from mcrank.cli.main import main
 from mcrank.errors import McrankError, ModelFileError
 from mcrank.models.imports.read import import_file
@@ -53,9 +55,9 @@ def refused(tmp_path, content):
         ("num_leaves=3", "num_leaves=2000000000", "leaf_value of tree 0 must have 2000000000 numbers, got 3"),
         ("num_leaves=3", "num_leaves=0", "num_leaves of tree 0 must be an integer from 1"),
         ("num_leaves=3", "num_leaves=3\nnum_leaves=3", ": line 14: num_leaves of tree 0 is there twice"),
-        ("num_cat=0", "num_cat=1", ": line 14: num_cat of tree 0 says it splits by categories"),
+        ("num_cat=0", "num_cat=1", ": line 12: cat_boundaries of tree 0 is missing"),
         ("is_linear=0", "is_linear=1", "linear models, which cannot be imported"),
-        ("decision_type=10 8", "decision_type=11 8", "splits by categories"),
+        ("decision_type=10 8", "decision_type=11 8", "names set 0.5; there are 0"),
         ("decision_type=10 8", "decision_type=12 8", "must be bits of a split"),
         ("decision_type=10 8", "decision_type=4 8", "zero_as_missing"),
         ("decision_type=10 8\n", "", "decision_type of tree 0 is missing"),
@@ -81,6 +83,69 @@ def refused(tmp_path, content):
 def test_edited_lightgbm(tmp_path, old, new, words):
     assert old in LIGHTGBM
     assert words in refused(tmp_path, LIGHTGBM.replace(old, new, 1))
+
+
+SETS = "num_cat=1\ncat_boundaries=0 1\ncat_threshold=5"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("cat_boundaries=0 1", "cat_boundaries=1 1", "cat_boundaries of tree 0 must rise from 0"),
+        ("cat_boundaries=0 1", "cat_boundaries=0 -1", "cat_boundaries of tree 0 must rise from 0"),
+        ("cat_boundaries=0 1", "cat_boundaries=0 99", "cat_threshold of tree 0 must have 99 numbers, got 1"),
+        ("cat_threshold=5", "cat_threshold=4294967296", "must be words of 32 bits"),
+        ("cat_threshold=5", "cat_threshold=-1", "must be words of 32 bits"),
+        ("num_cat=1", "num_cat=2147483647", "cat_boundaries of tree 0 must have 2147483648 numbers, got 2"),
+        ("threshold=0 -1.5", "threshold=1 -1.5", "names set 1; there are 1"),
+        ("split_feature=0 1", "split_feature=0 0", "splits feature 0 by categories and by thresholds"),
+        ("pandas_categorical:null", 'pandas_categorical:[["a"]]', "has 1 categories, and a split on more"),
+        ("pandas_categorical:null", 'pandas_categorical:[["a", "b", "a"]]', "two categories of one name"),
+        ("pandas_categorical:null", 'pandas_categorical:[["a", "b", null]]', "neither text nor number"),
+        (
+            "pandas_categorical:null",
+            'pandas_categorical:[["a"], ["b"]]',
+            "2 columns of categories, of which 1",
+        ),
+        ("pandas_categorical:null", "pandas_categorical:{", "pandas_categorical is not JSON"),
+    ],
+)
+def test_edited_sets_of_lightgbm(tmp_path, old, new, words):
+    text = LIGHTGBM.replace("num_cat=0", SETS, 1).replace("decision_type=10 8", "decision_type=1 8")
+    text = text.replace("threshold=0.5 -1.5", "threshold=0 -1.5")
+    (tmp_path / "good.txt").write_text(text)
+    ranker = mcrank.from_lightgbm(tmp_path / "good.txt")
+    assert ranker.categories_ == {0: ("0", "2")}
+    rows = [[0, -2], [1, -2], [2, -2], [np.nan, -2], [-1, -2]]
+    assert ranker.predict_raw(rows)[:, 0].tolist() == [-0.125, 0.625, -0.125, 0.625, 0.625]
+    assert old in text
+    assert words in refused(tmp_path, text.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("categories_segments", [2], "places among the 2 categories"),
+        ("categories_sizes", [3], "places among the 2 categories"),
+        ("categories_sizes", [-1], "places among the 2 categories"),
+        ("categories_segments", [-1], "places among the 2 categories"),
+        ("categories_segments", [2**62], "places among the 2 categories"),
+        ("categories", [0, -1], "splits on the category -1"),
+        ("categories", [0, 65536], "splits on the category 65536; codes from 0 to 65535"),
+        ("categories_nodes", [7], "the nodes whose split_type is 1"),
+        ("categories_sizes", None, "has no 'categories_sizes'"),
+    ],
+)
+def test_edited_sets_of_xgboost(tmp_path, key, value, words):
+    model = xgboost_model()
+    tree = model["learner"]["gradient_booster"]["model"]["trees"][0]
+    tree |= {"split_type": [1, 0, 0, 0, 0], "categories": [0, 2], "categories_nodes": [0]}
+    tree |= {"categories_segments": [0], "categories_sizes": [2]}
+    (tmp_path / "good.json").write_text(json.dumps(model))
+    rows = [[0, -2], [1, -2], [2, -2], [np.nan, -2], [-1, -2], [99, -2]]
+    found = mcrank.from_xgboost(tmp_path / "good.json").predict_raw(rows)[:, 0]
+    assert found.tolist() == [1.0, 0.25, 1.0, 0.25, 0.25, 0.25]
+    assert words in refused(tmp_path, json.dumps(changed(model, (*TREE, key), value)))
 
 
 def changed(model, path, value):
@@ -119,8 +184,9 @@ PARAM = ("learner", "learner_model_param")
         ((*TREE, "split_conditions"), [0.0, 1e39, 0.0, 0.0, 0.0], "value must be finite, got inf"),
         ((*TREE, "split_conditions"), None, "trees[0] has no 'split_conditions'"),
         ((*TREE, "default_left"), [2, 0, 0, 0, 0], "default_left must be 0 or 1"),
-        ((*TREE, "split_type"), [1, 0, 0, 0, 0], "splits by categories cannot be imported exactly"),
-        ((*TREE, "categories_nodes"), [0], "splits by categories cannot be imported exactly"),
+        ((*TREE, "split_type"), [1, 0, 0, 0, 0], "the nodes whose split_type is 1"),
+        ((*TREE, "split_type"), [2, 0, 0, 0, 0], "0 for a threshold or 1 for a set of categories"),
+        ((*TREE, "categories_nodes"), [0], "the nodes whose split_type is 1"),
         ((*TREE, "tree_param", "num_nodes"), "2147483647", "must have 2147483647 entries, got 5"),
         ((*TREE, "tree_param", "size_leaf_vector"), "3", "leaves of several numbers cannot be imported"),
         ((*BOOSTER, "gbtree_model_param", "num_trees"), "2147483647", "it has 1"),
@@ -162,7 +228,7 @@ SYMMETRIC = ("oblivious_trees", 0)
         ((*FEATURE, "flat_feature_index"), 10**9, "must be an integer from 0 to 131071"),
         ((*FEATURE, "flat_feature_index"), 1, "must be a feature of its own"),
         ((*FEATURE, "nan_value_treatment"), "Perhaps", "must be AsIs, AsFalse or AsTrue"),
-        (("features_info", "categorical_features"), [{}], "only numeric features can be imported"),
+        (("features_info", "categorical_features"), [{}], "numeric features can be imported"),
         (("scale_and_bias",), [1e308, [0.0]], "sums are not finite"),
         (("scale_and_bias",), [1], "a scale and a list of biases"),
         (("scale_and_bias",), [1, []], "1 to 1000 finite numbers"),
@@ -315,5 +381,5 @@ def test_the_command_writes_nothing_for_a_bad_file(tmp_path, capsys):
     path, out = tmp_path / "m.txt", tmp_path / "m.mcrank"
     path.write_text(LIGHTGBM.replace("num_cat=0", "num_cat=1", 1))
     assert main(["import", str(path), "--out", str(out)]) == 3
-    assert "num_cat of tree 0 says it splits by categories" in capsys.readouterr().err
+    assert "cat_boundaries of tree 0 is missing" in capsys.readouterr().err
     assert not out.exists()

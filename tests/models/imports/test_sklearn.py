@@ -87,10 +87,6 @@ def test_what_cannot_be_taken_is_refused_with_its_reason(tmp_path):
         mcrank.from_sklearn(linear_model.LinearRegression().fit(FULL, Y))
     with pytest.raises(OptionError, match="must be a fitted"):
         mcrank.from_sklearn(Hist())
-    kinds = FULL.copy()
-    kinds[:, 1] = np.digitize(kinds[:, 1], [-1, 0, 1])
-    with pytest.raises(ModelFileError, match="categor"):
-        mcrank.from_sklearn(Hist(categorical_features=[1], **SMALL).fit(kinds, Y))
     with pytest.raises(ModelFileError, match="several targets"):
         mcrank.from_sklearn(ensemble.RandomForestRegressor(**FEW).fit(FULL, np.column_stack([Y, Y])))
     start = linear_model.LinearRegression()

@@ -148,7 +148,8 @@ def _features(info: Part) -> tuple[list[_Feature], int, tuple[str, ...] | None]:
     for kind in ("categorical_features", "text_features", "embedding_features"):
         other = info.get(kind)
         if other is not None and other.entries():
-            other.refuse("empty: only numeric features can be imported")
+            other.refuse("empty: the file has no names of categories, words or vectors, only what was made "
+                         "of them; numeric features can be imported")  # fmt: skip
     features: dict[int, _Feature] = {}
     names: dict[int, str] = {}
     for part in info["float_features"].entries():

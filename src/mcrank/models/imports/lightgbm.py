@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mcrank.arrays import Array
+from mcrank.arrays import Array, IntArray
 from mcrank.errors import ModelFileError
+from mcrank.models.imports.categories import Named, codes_of, named, placed
 from mcrank.models.imports.outcome import (
     CLASSES,
     EACH,
@@ -22,7 +24,7 @@ from mcrank.models.imports.outcome import (
     check_features,
     head_for,
 )
-from mcrank.models.imports.parts import MOST_OUTPUTS, lines_of, number_of, shown
+from mcrank.models.imports.parts import MOST_OUTPUTS, lines_of, number_of, read_json, shown
 from mcrank.models.imports.planting import LooseTree, floor32, leaf_only, plant
 from mcrank.rankers.imported import ImportedRanker
 
@@ -35,6 +37,7 @@ _OBJECTIVES = {
     "cross_entropy_lambda": SCORE, "multiclass": CLASSES, "multiclassova": EACH,
 }  # fmt: skip
 _KEY = re.compile(r"[A-Za-z_]\w*")
+_CODES = re.compile(r"-?\d{1,10}(:-?\d{1,10})*", re.ASCII)
 _CATEGORICAL, _DEFAULT_LEFT, _MISSING_TYPE = 1, 2, 12
 _ZERO_AS_MISSING, _NAN_IS_MISSING = 4, 8
 _ZERO = np.float32(1e-35)  # LightGBM takes values up to here for 0
@@ -112,7 +115,8 @@ def from_lightgbm(
     Returns
     -------
     ImportedRanker
-        A fitted ranker. Categorical splits, linear trees and zeros as missing values are refused.
+        A fitted ranker. Categories are those of the frame it was trained with, or whole numbers. Linear trees
+        and zeros as missing values are refused.
 
     Examples
     --------
@@ -156,14 +160,16 @@ def read_lightgbm(content: bytes, where: str, wishes: Wishes, labels: Sequence[A
     if "average_output" in head.lines and rounds:
         factor /= rounds
     planted = [_tree(tree, number % outputs, factor) for number, tree in enumerate(trees)]
-    forest = plant(planted, np.zeros(outputs), n_features, where)
+    tables = _categories(head, codes_of(planted), n_features, content)
+    forest = plant(placed(planted, tables), np.zeros(outputs), n_features, where)
     source = {
         "library": "lightgbm",
         "format": f"text {version}",
         "objective": head.text("objective", "custom"),
     } | ({"boosting": "rf"} if "average_output" in head.lines else {})
     behind = head_for(kind, outputs, wishes, where, labels)
-    return Outcome(forest, behind, source, _names(head, n_features), rounds)
+    categories = {f: table.names for f, table in sorted(tables.items())}
+    return Outcome(forest, behind, source, _names(head, n_features), rounds, categories)
 
 
 def _sections(lines: list[str], where: str) -> tuple[_Section, list[_Section], bool]:
@@ -221,11 +227,67 @@ def _names(head: _Section, n_features: int) -> tuple[str, ...] | None:
     return None if made_up else names
 
 
+def _categories(
+    head: _Section, asked: dict[int, IntArray], n_features: int, content: bytes
+) -> dict[int, Named]:
+    """Return the categories of each feature that has such: by the names of the frame the model was trained
+    with, where it was one, else by digits.
+    """
+    codes = dict(asked)
+    for f, info in enumerate(head.text("feature_infos", "").split()[:n_features]):
+        if _CODES.fullmatch(info):
+            own = np.array([int(code) for code in info.split(":") if code[0] != "-"], dtype=np.int64)
+            codes[f] = np.union1d(codes.get(f, own), own)
+    frame = _of_frame(content, head)
+    if frame is None:
+        return {f: named(own, own.tolist(), f"{head.where}: feature {f}") for f, own in codes.items()}
+    if len(frame) != len(codes):
+        raise ModelFileError(
+            f"{head.where} was trained with a frame of {len(frame)} columns of categories, of which "
+            f"{len(codes)} can be told (the others are constant); leave those out and train again."
+        )
+    tables = {}
+    for f, values in zip(sorted(codes), frame, strict=True):
+        if codes[f].max(initial=-1) >= len(values):
+            raise ModelFileError(
+                f"{head.where}: feature {f} has {len(values)} categories, and a split on more."
+            )
+        tables[f] = named(np.arange(len(values)), values, f"{head.where}: feature {f}")
+    return tables
+
+
+def _of_frame(content: bytes, head: _Section) -> list[list[Any]] | None:
+    """The categories of the columns of a frame, in the order of their codes, from the last line of a file."""
+    line = (
+        content.rstrip().rpartition(b"\npandas_categorical:")[2] if b"pandas_categorical:" in content else b""
+    )
+    if line in (b"", b"null", b"[]"):
+        return None
+    found = read_json(line, f"{head.where}: pandas_categorical")
+    return [[part.value for part in entry.entries()] for entry in found.entries()]
+
+
+def _sets(tree: _Section, count: int) -> tuple[IntArray, ...]:
+    """The sets of categories of a tree: bits of words of 32."""
+    if not count:
+        return ()
+    ends = tree.numbers("cat_boundaries", count + 1, whole=True)
+    if ends[0] != 0 or (np.diff(ends) < 0).any():
+        raise tree.refuse("cat_boundaries", "must rise from 0")
+    words = tree.numbers("cat_threshold", int(ends[-1]), whole=True)
+    if ((words < 0) | (words >= 2**32)).any():
+        raise tree.refuse("cat_threshold", "must be words of 32 bits")
+    bits = words.astype("<u4")
+    return tuple(
+        np.flatnonzero(np.unpackbits(bits[a:b].view(np.uint8), bitorder="little"))
+        for a, b in pairwise(ends.tolist())
+    )
+
+
 def _tree(tree: _Section, output: int, factor: float) -> LooseTree:
     """Return a tree; its inner nodes come first, its leaves behind them."""
     leaves = tree.integer("num_leaves", 1, 2**31 - 1)
-    if tree.integer("num_cat", 0, 2**31 - 1, 0):
-        raise tree.refuse("num_cat", "says it splits by categories, which cannot be imported exactly")
+    sets = _sets(tree, tree.integer("num_cat", 0, 2**31 - 1, 0))
     if tree.text("is_linear", "0") != "0":
         raise tree.refuse("is_linear", "says its leaves are linear models, which cannot be imported")
     value = tree.numbers("leaf_value", leaves) * factor
@@ -236,6 +298,11 @@ def _tree(tree: _Section, output: int, factor: float) -> LooseTree:
     if (feature < 0).any():
         raise tree.refuse("split_feature", f"must not be negative, got {feature.min()}")
     threshold = tree.numbers("threshold", inner)
+    decision = _decisions(tree, inner)
+    category_set = np.where(decision & _CATEGORICAL, threshold, -1)
+    bad = (decision & _CATEGORICAL > 0) & ~np.isin(threshold, np.arange(len(sets)))
+    if bad.any():
+        raise tree.refuse("threshold", f"names set {threshold[np.argmax(bad)]:g}; there are {len(sets)}")
     sides = []
     for side in ("left_child", "right_child"):
         child = tree.numbers(side, inner, whole=True)
@@ -252,30 +319,36 @@ def _tree(tree: _Section, output: int, factor: float) -> LooseTree:
     return LooseTree(
         feature=joined(feature, -1),
         threshold=joined(floor32(threshold), 0),
-        missing_left=joined(_missing_left(tree, threshold), False),
+        missing_left=joined(_missing_left(tree, threshold, decision), False),
         left=joined(sides[0], -1),
         right=joined(sides[1], -1),
         value=joined(0.0, value),
         gain=joined(tree.optional("split_gain", inner, 0.0), 0.0),
         rows=joined(*counts),
         output=output,
+        category_set=joined(category_set, -1).astype(np.int64),
+        sets=sets,
     )
 
 
-def _missing_left(tree: _Section, threshold: Array) -> Array:
-    """Which nodes send a missing value left."""
-    decision = tree.numbers("decision_type", len(threshold), whole=True)
+def _decisions(tree: _Section, inner: int) -> Array:
+    """How each inner node decides: bits."""
+    decision = tree.numbers("decision_type", inner, whole=True)
     if ((decision < 0) | (decision > 15) | (decision & _MISSING_TYPE == _MISSING_TYPE)).any():
         raise tree.refuse("decision_type", f"must be bits of a split, got {shown(decision.tolist())}")
-    if (decision & _CATEGORICAL).any():
-        raise tree.refuse("decision_type", "has splits by categories, which cannot be imported exactly")
+    return decision
+
+
+def _missing_left(tree: _Section, threshold: Array, decision: Array) -> Array:
+    """Which nodes send a missing value left; none that splits on categories does."""
     default = (decision & _DEFAULT_LEFT) > 0
     zero_left = threshold >= 0
-    as_zero = (decision & _MISSING_TYPE) == _ZERO_AS_MISSING
+    by_set = (decision & _CATEGORICAL) > 0
+    as_zero = ((decision & _MISSING_TYPE) == _ZERO_AS_MISSING) & ~by_set
     # Zero as missing goes the default way. Where that is the way of its number, the split is an ordinary one.
     natural = np.where(default, threshold >= _ZERO, threshold < -_ZERO)
     if (as_zero & ~natural).any():
         raise tree.refuse("decision_type", "takes zeros for missing values (zero_as_missing), so that values "
                           "on both sides of 0 go another way; that is no split of ours")  # fmt: skip
     known = (decision & _MISSING_TYPE) == _NAN_IS_MISSING
-    return np.where(known | as_zero, default, zero_left)
+    return np.where(known | as_zero, default, zero_left) & ~by_set

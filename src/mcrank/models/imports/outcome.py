@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from mcrank.data.categories import Categories
 from mcrank.errors import DataError, ModelFileError, OptionError
 from mcrank.models.imports.parts import MOST_FEATURES, shown
 from mcrank.rankers.imported import ImportedRanker
@@ -40,6 +42,7 @@ class Outcome(NamedTuple):
     source: dict[str, Any]
     names: tuple[str, ...] | None = None  # None: features go by position
     rounds: int = 0
+    categories: Categories = MappingProxyType({})  # names by feature
 
     def ranker(self, wishes: Wishes, where: str) -> ImportedRanker:
         """Return the ranker; names that the caller gave count more than those of the file.
@@ -52,10 +55,20 @@ class Outcome(NamedTuple):
             order = np.argsort(np.asarray(wishes.grades, dtype=np.float64))
             places = np.argsort(order).astype(np.int32)
             scorer = replace(scorer, tree_output=places[scorer.tree_output], base=scorer.base[order])
+        if _is_falling(wishes.grades) and self.head.kind == ODDS:
+            if isinstance(scorer, Forest):
+                scorer = replace(scorer, value=-scorer.value, base=-scorer.base)
+            else:
+                scorer = replace(scorer, weights=-scorer.weights)
         try:
-            return ImportedRanker.of(scorer, self.head, self.source, names, self.rounds)
+            return ImportedRanker.of(scorer, self.head, self.source, names, self.rounds, self.categories)
         except DataError as error:
             raise ModelFileError(f"{where} has names of features that cannot be used: {error}") from None
+
+
+def _is_falling(grades: Grades) -> bool:
+    """Whether the first of two classes is worth more: the other log-odds are those of a higher grade."""
+    return grades is not None and len(grades) == 2 and grades[0] > grades[1]
 
 
 def head_for(
@@ -98,10 +111,8 @@ score; import a model of one target.
         kind, several = ODDS, outputs + 1  # one more than outputs: they are the boundaries between grades
     if grades.shape != (several,) or not np.isfinite(grades).all():
         raise OptionError(f"grades of {where} must be {several} numbers, got {wishes.grades!r}.")
-    if kind in (CLASSES, EACH):
-        grades = np.sort(
-            grades
-        )  # labels that are texts come in the order of the alphabet; see `Outcome.ranker`
+    if kind in (CLASSES, EACH) or (_is_falling(wishes.grades) and several == 2):
+        grades = np.sort(grades)  # labels that are texts come in the alphabet's order; see `Outcome.ranker`
     if (np.diff(grades) <= 0).any() or grades[0] < 0:
         rule = "differ" if kind in (CLASSES, EACH) else "rise"
         raise OptionError(f"grades must {rule} and not be negative, got {wishes.grades!r}.")

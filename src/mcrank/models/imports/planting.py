@@ -14,16 +14,18 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from mcrank.arrays import Array
+from mcrank.arrays import Array, IntArray
+from mcrank.data.categories import MOST
 from mcrank.errors import ModelFileError
 from mcrank.scorers.forest.forest import Forest
+from mcrank.scorers.forest.sets import Words, packed, words_of
 
 _HIGHEST = np.finfo(np.float32).max
 _MOST_GAIN = 1e100
 _MOST_ROWS = 1 << 40
 _FIELDS = {
     "feature": np.int64, "threshold": np.float32, "missing_left": np.bool_, "left": np.int64,
-    "right": np.int64, "value": np.float64, "gain": np.float64, "rows": np.float64,
+    "right": np.int64, "value": np.float64, "gain": np.float64, "rows": np.float64, "category_set": np.int64,
 }  # fmt: skip
 
 
@@ -31,7 +33,8 @@ class LooseTree(NamedTuple):
     """One tree as a file has it: node 0 is the root, ``feature`` is -1 in leaves.
 
     ``x <= threshold`` goes left; an infinite threshold lets all values go one way, and only a missing one
-    take the other. What a field does not say may be a number for all nodes.
+    take the other. Where ``category_set`` is not -1, the codes of that one of the tree's ``sets`` go left.
+    What a field does not say may be a number for all nodes.
     """
 
     feature: Array
@@ -43,6 +46,8 @@ class LooseTree(NamedTuple):
     gain: Any = 0.0
     rows: Any = 0.0
     output: int = 0
+    category_set: Any = -1
+    sets: tuple[IntArray, ...] = ()
 
 
 def leaf_only(value: float, output: int = 0, rows: float = 0.0) -> LooseTree:
@@ -101,11 +106,35 @@ def plant(
         parts = [np.broadcast_to(getattr(tree, name), (len(tree.feature),)) for tree in trees]
         with np.errstate(over="ignore"):
             nodes[name] = np.concatenate([*parts, np.empty(0, dtype)]).astype(dtype)
+    sets, nodes["category_set"] = _joined_sets(trees, sizes, nodes["category_set"], where)
     loose = _Loose(where, offsets, np.repeat(np.arange(len(trees)), sizes), nodes)
     loose.check(n_features)
     order = loose.order(prune)
     outputs = np.array([tree.output for tree in trees], dtype=np.int32)
-    return _forest(loose, order, outputs, np.array(base, dtype=np.float64), n_features)
+    return _forest(loose, order, outputs, np.array(base, dtype=np.float64), n_features, sets)
+
+
+def _joined_sets(
+    trees: Sequence[LooseTree], sizes: Array, numbers: Array, where: str
+) -> tuple[list[Words], Array]:
+    """Return the sets of all trees, each once, and the number of each node's among them."""
+    found: dict[bytes, int] = {}
+    every: list[Words] = []
+    of_own: list[int] = []
+    for tree in trees:
+        for codes in tree.sets:
+            bad = codes[(codes < 0) | (codes >= MOST)]
+            if len(bad):
+                raise ModelFileError(
+                    f"{where} splits on the category {bad[0]}; codes from 0 to {MOST - 1} can be imported."
+                )
+            words = words_of(codes)
+            of_own.append(found.setdefault(words.tobytes(), len(every)))
+            if of_own[-1] == len(every):
+                every.append(words)
+    counts = [len(tree.sets) for tree in trees]
+    starts = np.repeat(np.cumsum([0, *counts])[:-1].astype(np.int64), sizes) if counts else numbers
+    return every, np.where(numbers >= 0, np.array([*of_own, -1])[starts + numbers], -1)
 
 
 class _Loose(NamedTuple):
@@ -127,7 +156,8 @@ class _Loose(NamedTuple):
             child = nodes[side]
             self.refuse(inner & ((child < 0) | (child >= size)), side, "a node of its tree", " child")
             self.refuse(inner & (child == at), side, "another node", " child")
-        self.refuse(inner & np.isnan(nodes["threshold"]), "threshold", "a number")
+        numeric = inner & (nodes["category_set"] < 0)
+        self.refuse(numeric & np.isnan(nodes["threshold"]), "threshold", "a number")
         self.refuse(~inner & ~np.isfinite(nodes["value"]), "value", "finite")
         with np.errstate(over="ignore"):
             total = np.abs(nodes["value"][~inner]).sum()
@@ -170,7 +200,9 @@ class _Loose(NamedTuple):
         return kept[np.lexsort((kept, depth[kept], self.tree[kept]))]
 
 
-def _forest(loose: _Loose, order: Array, outputs: Array, base: Array, n_features: int) -> Forest:
+def _forest(
+    loose: _Loose, order: Array, outputs: Array, base: Array, n_features: int, sets: list[Words]
+) -> Forest:
     """Return the forest of nodes in their order."""
     nodes = {name: array[order] for name, array in loose.nodes.items()}
     tree, inner = loose.tree[order], nodes["feature"] >= 0
@@ -182,11 +214,16 @@ def _forest(loose: _Loose, order: Array, outputs: Array, base: Array, n_features
         child = np.where(inner, nodes[side], 0)
         nodes[side] = np.where(inner, place[start + child], -1)
     # A threshold below all values sends them right. Turned around: all of them go left, missing ones or not.
-    turned = inner & np.isneginf(nodes["threshold"])
+    category_set = np.where(inner, nodes["category_set"], -1)
+    numeric = inner & (category_set < 0)
+    mixed = np.intersect1d(nodes["feature"][category_set >= 0], nodes["feature"][numeric])
+    if len(mixed):
+        raise ModelFileError(f"{loose.where} splits feature {mixed[0]} by categories and by thresholds.")
+    turned = numeric & np.isneginf(nodes["threshold"])
     left = np.where(turned, nodes["right"], nodes["left"])
     right = np.where(turned, nodes["left"], nodes["right"])
     missing_left = inner & (nodes["missing_left"] ^ turned)
-    threshold = np.where(inner, np.where(turned, _HIGHEST, np.minimum(nodes["threshold"], _HIGHEST)), 0.0)
+    threshold = np.where(numeric, np.where(turned, _HIGHEST, np.minimum(nodes["threshold"], _HIGHEST)), 0.0)
     gain = np.where(inner, np.clip(np.nan_to_num(nodes["gain"], nan=0.0), 0.0, _MOST_GAIN), 0.0)
     if not gain.any():  # the file does not say: every split counts the same
         gain = inner.astype(np.float64)
@@ -203,6 +240,8 @@ def _forest(loose: _Loose, order: Array, outputs: Array, base: Array, n_features
         rows=_rows(nodes["rows"]),
         base=base,
         n_features=n_features,
+        category_set=category_set.astype(np.int32),
+        **packed(sets),  # type: ignore[arg-type]
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from mcrank.arrays import Array
 from mcrank.errors import ModelFileError
+from mcrank.models.imports.categories import Named, named, placed
 from mcrank.models.imports.outcome import CLASSES, LOG, ODDS, SCORE, Grades, Outcome, Wishes, head_for
 from mcrank.models.imports.planting import LooseTree, floor32, plant
 from mcrank.rankers.imported import ImportedRanker
@@ -85,33 +86,58 @@ def _head(model: Any, outputs: int, wishes: Wishes, link: str) -> Any:
 
 def _histogram_boosting(model: Any, wishes: Wishes) -> Outcome:
     rounds, outputs = model._predictors, model.n_trees_per_iteration_
-    trees = []
-    for predictors in rounds:
-        for output, predictor in enumerate(predictors):
-            nodes = predictor.nodes
-            leaf = nodes["is_leaf"].astype(bool)
-            if (nodes["is_categorical"].astype(bool) & ~leaf).any():
-                raise ModelFileError(f"{_WHERE} splits by categories, which cannot be imported exactly.")
-            trees.append(
-                LooseTree(
-                    feature=np.where(leaf, -1, nodes["feature_idx"].astype(np.int64)),
-                    threshold=np.where(leaf, 0.0, floor32(nodes["num_threshold"])),
-                    missing_left=nodes["missing_go_to_left"],
-                    left=np.where(leaf, -1, nodes["left"].astype(np.int64)),
-                    right=np.where(leaf, -1, nodes["right"].astype(np.int64)),
-                    value=np.where(leaf, nodes["value"], 0.0),
-                    gain=nodes["gain"],
-                    rows=nodes["count"].astype(np.float64),
-                    output=output,
-                )
-            )
-    if getattr(model, "_preprocessor", None) is not None:
-        raise ModelFileError(f"{_WHERE} has categorical features, which cannot be imported exactly.")
+    columns, tables = _encoded(model)
+    trees = [
+        _histogram_tree(predictor, columns, output)
+        for predictors in rounds
+        for output, predictor in enumerate(predictors)
+    ]
     base = np.asarray(model._baseline_prediction, dtype=np.float64).reshape(-1)
+    trees = placed(trees, tables)
     forest = plant(trees, np.broadcast_to(base, (outputs,)), model.n_features_in_, _WHERE)
     loss = str(model.loss)
     link = LOG if loss in ("poisson", "gamma") else SCORE
-    return Outcome(forest, _head(model, outputs, wishes, link), {"objective": loss}, None, len(rounds))
+    categories = {f: table.names for f, table in sorted(tables.items())}
+    head = _head(model, outputs, wishes, link)
+    return Outcome(forest, head, {"objective": loss}, None, len(rounds), categories)
+
+
+def _encoded(model: Any) -> tuple[Array, dict[int, Named]]:
+    """The column of each feature its trees know, and the categories of columns that hold such.
+
+    The model puts columns of categories first, and what it does not know, or a negative code, is missing.
+    """
+    count = model.n_features_in_
+    if getattr(model, "_preprocessor", None) is None:
+        return np.arange(count), {}
+    encoders = {name: (encoder, chosen) for name, encoder, chosen in model._preprocessor.transformers_}
+    encoder, chosen = encoders["encoder"]
+    columns = np.flatnonzero(np.asarray(chosen, dtype=bool))
+    tables = {}
+    for column, values in zip(columns.tolist(), encoder.categories_, strict=True):
+        known = [value for value in np.asarray(values).tolist() if value is not None and value == value]
+        tables[column] = named(np.arange(len(known)), known, f"{_WHERE}: feature {column}")
+    return np.concatenate([columns, np.setdiff1d(np.arange(count), columns)]), tables
+
+
+def _histogram_tree(predictor: Any, columns: Array, output: int) -> LooseTree:
+    nodes = predictor.nodes
+    leaf = nodes["is_leaf"].astype(bool)
+    by_set = nodes["is_categorical"].astype(bool) & ~leaf
+    bits = np.ascontiguousarray(predictor.raw_left_cat_bitsets, dtype="<u4").view(np.uint8)
+    return LooseTree(
+        feature=np.where(leaf, -1, columns[np.where(leaf, 0, nodes["feature_idx"])]),
+        threshold=np.where(leaf | by_set, 0.0, floor32(nodes["num_threshold"])),
+        missing_left=nodes["missing_go_to_left"],
+        left=np.where(leaf, -1, nodes["left"].astype(np.int64)),
+        right=np.where(leaf, -1, nodes["right"].astype(np.int64)),
+        value=np.where(leaf, nodes["value"], 0.0),
+        gain=nodes["gain"],
+        rows=nodes["count"].astype(np.float64),
+        output=output,
+        category_set=np.where(by_set, nodes["bitset_idx"].astype(np.int64), -1),
+        sets=tuple(np.flatnonzero(np.unpackbits(one, bitorder="little")) for one in bits),
+    )
 
 
 def _tree_of(tree: Any, value: Array, output: int = 0) -> LooseTree:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mcrank.arrays import Array
+from mcrank.arrays import Array, IntArray
 from mcrank.errors import ModelFileError
 from mcrank.models.imports.outcome import (
     CLASSES,
@@ -58,8 +58,8 @@ def from_xgboost(
     Returns
     -------
     ImportedRanker
-        A fitted ranker. Categorical splits, leaves of several numbers and linear models of classes are
-        refused.
+        A fitted ranker. Features that hold categories take their codes, as XGBoost's arrays do. Leaves of
+        several numbers and linear models of classes are refused.
 
     Examples
     --------
@@ -208,12 +208,7 @@ def _tree(part: Part, output: int, factor: float) -> LooseTree:
     leaf = left == -1
     if (leaf != (right == -1)).any():
         part["right_children"].refuse("-1 where left_children is, and nowhere else")
-    types = part.get("split_type")
-    if types is not None and (types.integers(size)[~leaf] != 0).any():
-        types.refuse("0: splits by categories cannot be imported exactly")
-    categories = part.get("categories_nodes")
-    if categories is not None and len(categories.integers()):
-        categories.refuse("empty: splits by categories cannot be imported exactly")
+    category_set, sets = _sets(part, size, leaf)
     feature = part["split_indices"].integers(size)
     if (feature[~leaf] < 0).any():
         part["split_indices"].refuse("features, none negative")
@@ -223,16 +218,46 @@ def _tree(part: Part, output: int, factor: float) -> LooseTree:
     default = part["default_left"].integers(size)
     if ((default != 0) & (default != 1)).any():
         part["default_left"].refuse("0 or 1")
+    # A set goes right there, and left here.
+    turned = category_set >= 0
     return LooseTree(
         feature=np.where(leaf, -1, feature),
         threshold=np.where(leaf, 0.0, below),
-        missing_left=default,
-        left=left,
-        right=right,
+        missing_left=(default > 0) ^ turned,
+        left=np.where(turned, right, left),
+        right=np.where(turned, left, right),
         value=np.where(leaf, condition.astype(np.float64) * factor, 0.0),
         gain=_described(part, "loss_changes", size),
         rows=_described(part, "sum_hessian", size),
         output=output,
+        category_set=category_set,
+        sets=sets,
+    )
+
+
+def _sets(part: Part, size: int, leaf: Array) -> tuple[Array, tuple[IntArray, ...]]:
+    """The set of each node that splits on categories (-1: of none), and the codes of each set."""
+    category_set = np.full(size, -1)
+    types = part.get("split_type")
+    kinds = np.zeros(size) if types is None else types.integers(size)
+    if types is not None and ((kinds < 0) | (kinds > 1)).any():
+        types.refuse("0 for a threshold or 1 for a set of categories")
+    listed = part.get("categories_nodes")
+    nodes = np.empty(0, dtype=np.int64) if listed is None else listed.integers()
+    if not np.array_equal(nodes, np.flatnonzero(kinds == 1)):
+        part["categories_nodes"].refuse("the nodes whose split_type is 1, rising")
+    if not len(nodes):
+        return category_set, ()
+    starts = part["categories_segments"].integers(len(nodes))
+    counts = part["categories_sizes"].integers(len(nodes))
+    codes = part["categories"].integers()
+    if ((starts < 0) | (counts < 0) | (starts > len(codes) - counts)).any():
+        part["categories_segments"].refuse(f"places among the {len(codes)} categories")
+    if counts.sum() > len(codes):
+        part["categories_sizes"].refuse(f"no more than the {len(codes)} categories")
+    category_set[nodes] = np.where(leaf[nodes], -1, np.arange(len(nodes)))
+    return category_set, tuple(
+        codes[a : a + n] for a, n in zip(starts.tolist(), counts.tolist(), strict=True)
     )
 
 
