@@ -219,7 +219,12 @@ def imported(threads: int, missing: float) -> tuple[list[Scored], np.ndarray]:
         def by_xgboost(rows: Any, booster: Any = trees) -> Any:
             return booster.inplace_predict(rows, predict_type="margin", validate_features=False)
 
-        found.append((f"XGBoost{several}", mcrank.from_xgboost(trees), by_xgboost, 1e-4))
+        def by_matrix(rows: Any, booster: Any = trees) -> Any:
+            return booster.predict(xgboost.DMatrix(rows, nthread=threads), output_margin=True)
+
+        taken = mcrank.from_xgboost(trees)
+        found.append((f"XGBoost{several}", taken, by_xgboost, 1e-4))
+        found.append((f"XGBoost by DMatrix{several}", taken, by_matrix, 1e-4))
         options = {"loss_function": "MultiClass" if classes > 1 else "RMSE", "depth": 6, "iterations": rounds}
         quiet = {"thread_count": 1, "verbose": 0, "allow_writing_files": False}
         cat = catboost.CatBoost(options | quiet).fit(train_X, train_y)

@@ -33,6 +33,7 @@ from mcrank.kernels.vectors import (
     match_any,
     match_byte,
     match_range,
+    one_of_four,
     product_of_chosen,
     select_greater,
     vector_add2,
@@ -43,6 +44,7 @@ blanks16, digits16, newlines32 = match_any(16, b" \n"), match_range(16, 48, 57),
 byte64 = match_byte(64)
 below8, below16 = count_below(8), count_below(16)
 select16, select64 = select_greater(16), select_greater(64)
+four64 = one_of_four(64)
 multiply16, add16 = product_of_chosen(16, add=False), product_of_chosen(16, add=True)
 
 
@@ -265,6 +267,10 @@ def select(wide, slots, keys, left, right, column, key, out):
         select16(slots, keys, uint64(left), uint64(right), uint64(column), key, uint64(out))
 
 
+def four_times(byte):
+    return np.uint32((byte & 255) * 0x01010101)
+
+
 @pytest.mark.parametrize("lanes", [16, 64])
 @pytest.mark.parametrize("key", [-128, -1, 0, 1, 127])
 def test_select_of_every_signed_byte(lanes, key):
@@ -277,8 +283,29 @@ def test_select_of_every_signed_byte(lanes, key):
             keys[column : column + lanes] > key, expected[lanes : 2 * lanes], expected[7 : 7 + lanes]
         )
         expected[2 * lanes + 1 : 3 * lanes + 1] = chosen
-        select(lanes == 64, slots, keys, 7, lanes, column, np.int8(key), 2 * lanes + 1)
+        select(lanes == 64, slots, keys, 7, lanes, column, four_times(key), 2 * lanes + 1)
         assert (slots == expected).all()
+
+
+@njit
+def choose(slots, keys, columns, numbers, out):
+    four64(slots, keys, columns, numbers, uint64(4), uint64(out))
+
+
+def test_one_of_four_leaves():
+    stream = np.random.default_rng(2)
+    keys = stream.integers(-128, 128, 300).astype(np.int8)
+    for first in (0, 100, 252):
+        slots = np.zeros(100, dtype=np.uint8)
+        bytes_ = [*stream.integers(-128, 128, 3).tolist(), first]
+        numbers = np.array([0] * 4 + [four_times(byte) for byte in bytes_], dtype=np.uint32)
+        columns = (uint64(3), uint64(100), uint64(230))
+        choose(slots, keys, columns, numbers, 9)
+        top, left, right = (keys[c : c + 64] > byte for c, byte in zip((3, 100, 230), bytes_, strict=False))
+        expected = first + 2 * top + np.where(top, right, left)
+        assert slots[9:73].tolist() == expected.tolist()
+        assert not slots[:9].any()
+        assert not slots[73:].any()
 
 
 @njit

@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 
 from mcrank.errors import DataError, OptionError
 from mcrank.scorers.forest import predict as predict_module
-from mcrank.scorers.forest.block_kernels import LANES, MAX_LEAVES, fold_rows, rank_rows, walk_rows
+from mcrank.scorers.forest.block_kernels import LANES, MAX_LEAVES, fold_rows, walk_rows
 from mcrank.scorers.forest.forest import ForestBuilder
 from mcrank.scorers.forest.predict import predict_raw
 from mcrank.scorers.forest.program import compile_forest
+from mcrank.scorers.forest.rank_kernels import rank_rows
 from tests.reference import forest as naive
 from tests.scorers.forests import random_forest, random_rows
 
@@ -103,7 +104,8 @@ def test_ranks_equal_the_naive_count(seed, thresholds, rows):
     X = random_rows(rng, forest, rows)
     ranks = np.zeros(compiled.columns * LANES, dtype=np.int8)
     tables = compiled.tables
-    rank_rows(X.reshape(-1), 2, 0, rows, tables, ranks)
+    places = 2 * np.minimum(np.arange(LANES, dtype=np.int32), rows - 1)
+    rank_rows(X.reshape(-1), 0, rows, places, tables, ranks)
     unread = (compiled.columns - 1) * LANES
     for table, feature in enumerate(tables.feature):
         thresholds_here = tables.thresholds[256 * table : 256 * (table + 1)]
@@ -114,6 +116,60 @@ def test_ranks_equal_the_naive_count(seed, thresholds, rows):
                 assert ranks[low + i] == below - 128
             if high != unread:
                 assert ranks[high + i] == (127 if np.isnan(X[i, feature]) else below - 128)
+
+
+def stumps(levels):
+    """A forest that asks one feature for each of some thresholds."""
+    builder = ForestBuilder(1, [0.0])
+    for number, level in enumerate(levels):
+        builder.append(
+            feature=[0, -1, -1], threshold=[level, 0, 0], missing_left=[number % 2, 0, 0], left=[1, -1, -1],
+            right=[2, -1, -1], value=[0, number + 0.5, -number / 3],
+        )  # fmt: skip
+    return builder.build()
+
+
+INFO = np.finfo(np.float32)
+LEVELS = {
+    "even": np.linspace(-3, 5, 200),
+    "normal": np.random.default_rng(1).standard_normal(250),
+    "of all sizes": 10.0 ** np.linspace(-30, 30, 200),
+    "of all sizes and signs": np.concatenate(
+        [-(10.0 ** np.linspace(-3, 9, 90)), 10.0 ** np.linspace(-3, 9, 90)]
+    ),
+    "counts and a giant": np.append(np.arange(100), 1e9),
+    "crowded": np.concatenate([1 + np.arange(100) * 2.0**-23, 3 + np.arange(100) * 2.0**-22]),
+    "denormal": np.arange(-50, 50) * float(INFO.smallest_subnormal),
+    "ends": [-INFO.max, -INFO.tiny, -0.0, INFO.tiny, INFO.max],
+    "one": [0.5],
+    "zeros": [-0.0, 0.0],
+}
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_thresholds_however_they_lie(name):
+    levels = np.asarray(LEVELS[name], dtype=np.float32)
+    forest = stumps(levels)
+    with np.errstate(over="ignore"):
+        near = np.concatenate([levels, np.nextafter(levels, -np.inf), np.nextafter(levels, np.inf), -levels])
+    x = np.concatenate([near, [np.nan, np.inf, -np.inf, 0.0, -0.0, INFO.max, -INFO.max, 1e-45, -1e-45]])
+    X = x.astype(np.float32)[:, None]
+    assert_same_bits(predict_raw(forest, X), naive.predict_raw(forest, X))
+    tables = forest.compiled.tables
+    assert (tables.steps == 0).any() == (name == "crowded")
+    assert tables.by_bits.any() == (name.startswith("of all sizes") or name in ("denormal", "ends"))
+
+
+def test_three_and_four_leaves_below_a_node_are_one_step():
+    rng = np.random.default_rng(11)
+    forest = random_forest(rng, [2, 3, 4, 5, 16, 31, 255, 256], n_features=3, levels=500)
+    program = forest.compiled.program
+    fours = len(program.four) // 4
+    assert fours > 20
+    assert len(program.node_rank) < sum([1, 2, 3, 4, 15, 30, 254, 255]) - fours
+    X = random_rows(rng, forest, 2 * LANES + 5)
+    for rows in (3, 16, 17, len(X)):
+        assert_same_bits(predict_raw(forest, X[:rows]), naive.predict_raw(forest, X[:rows]))
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 15, 16, 17, 63, 64, 65, 1000, 1601])

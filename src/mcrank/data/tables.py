@@ -98,9 +98,11 @@ def _numbered(
     values: FeatureArray, where: str, names: Sequence[str] | None, categorical: Keys | None
 ) -> Features:
     """A matrix of numbers, some of which stand for categories."""
+    if not categorical:  # at once: for a few rows, to make names takes longer than to score them
+        return Features(values, None, (), {})
     names = [f"f{j + 1}" for j in range(values.shape[1])] if names is None else list(names)
     categories: dict[int, tuple[str, ...]] = {}
-    for f in features_of(categorical or (), names, f"categorical of {where}"):
+    for f in features_of(categorical, names, f"categorical of {where}"):
         values = values if categories else values.copy()
         values[:, f], categories[f] = whole_numbers(values[:, f], f"feature {f} of {where}")
     return Features(values, None, (), categories)

@@ -1,7 +1,7 @@
 """Operations on vectors of fixed width, where LLVM does not find them by itself; see `mcrank.kernels.memory`.
 
-`vector_add2`, `vector_add4`, `select_greater`, `product_of_chosen`, `count_below`, `lambda_block`, and
-`match_any`, `match_range` and `match_byte` for characters.
+`vector_add2`, `vector_add4`, `select_greater`, `one_of_four`, `product_of_chosen`, `count_below`,
+`rank_lanes`, `lambda_block`, and `match_any`, `match_range` and `match_byte` for characters.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from mcrank.kernels.memory import BYTE, LONG, WORD, load_at, place_of
@@ -23,6 +24,11 @@ def _splat(builder: Any, number: Any, vector: Any) -> Any:
     return builder.shuffle_vector(
         one, undefined, ir.Constant(ir.VectorType(WORD, vector.count), [0] * vector.count)
     )
+
+
+def _spread(builder: Any, number: Any, vector: Any) -> Any:
+    """Four bytes, again and again, in all lanes."""
+    return builder.bitcast(_splat(builder, number, ir.VectorType(WORD, vector.count // 4)), vector)
 
 
 def _vector_add(lanes: int) -> Any:
@@ -49,7 +55,8 @@ def _vector_add(lanes: int) -> Any:
 def select_greater(lanes: int) -> Any:
     """Make ``select(slots, keys, left, right, column, key, out)`` for ``lanes`` bytes at once.
 
-    In every lane: ``slots[out] = slots[right] if keys[column] > key else slots[left]``; keys are int8.
+    In every lane: ``slots[out] = slots[right] if keys[column] > key else slots[left]``; keys are int8, and
+    ``key`` is one four times, as a uint32: processors load such into all lanes in one step.
     """
     vector = ir.VectorType(BYTE, lanes)
 
@@ -63,15 +70,55 @@ def select_greater(lanes: int) -> Any:
             _, values = load_at(builder, place_of(context, builder, of_keys, keys, column), vector)
             _, from_left = load_at(builder, place_of(context, builder, of_slots, slots, left), vector)
             _, from_right = load_at(builder, place_of(context, builder, of_slots, slots, right), vector)
-            goes_right = builder.icmp_signed(">", values, _splat(builder, key, vector))
+            goes_right = builder.icmp_signed(">", values, _spread(builder, key, vector))
             to = builder.bitcast(place_of(context, builder, of_slots, slots, out), vector.as_pointer())
             builder.store(builder.select(goes_right, from_right, from_left), to).align = 1
             return context.get_dummy_value()
 
         u64 = types.uint64
-        return types.void(slots, keys, u64, u64, u64, types.int8, u64), generate
+        return types.void(slots, keys, u64, u64, u64, types.uint32, u64), generate
 
     return select
+
+
+def one_of_four(lanes: int) -> Any:
+    """Make ``choose(slots, keys, (c0, c1, c2), numbers, at, out)`` for ``lanes`` bytes at once.
+
+    In every lane, with ``above(i)`` for ``keys[ci] > numbers[at + i]``: ``slots[out]`` becomes
+    ``numbers[at + 3]``, plus 2 if above(0), plus 1 if above(2), or where not above(0), if above(1). Numbers
+    are bytes four times, as in `select_greater`.
+    """
+    vector = ir.VectorType(BYTE, lanes)
+
+    @intrinsic
+    def choose(
+        typing_context: Any, slots: Any, keys: Any, columns: Any, numbers: Any, at: Any, out: Any
+    ) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            slots, keys, columns, numbers, at, out = args
+            of_slots, of_keys, of_numbers = (signature.args[i] for i in (0, 1, 3))
+            given = [
+                builder.load(place_of(context, builder, of_numbers, numbers, builder.add(at, LONG(i))))
+                for i in range(4)
+            ]
+            above = []
+            for i in range(3):
+                column = builder.extract_value(columns, i)
+                _, values = load_at(builder, place_of(context, builder, of_keys, keys, column), vector)
+                above.append(builder.icmp_signed(">", values, _spread(builder, given[i], vector)))
+            least = _spread(builder, given[3], vector)
+            half = builder.select(above[0], builder.add(least, _constants(least, 2)), least)
+            odd = builder.select(above[0], above[2], above[1])
+            found = builder.select(odd, builder.add(half, _constants(half, 1)), half)
+            to = builder.bitcast(place_of(context, builder, of_slots, slots, out), vector.as_pointer())
+            builder.store(found, to).align = 1
+            return context.get_dummy_value()
+
+        u64 = types.uint64
+        three = types.UniTuple(u64, 3)  # type: ignore[no-untyped-call]
+        return types.void(slots, keys, three, numbers, u64, u64), generate
+
+    return choose
 
 
 def product_of_chosen(lanes: int, add: bool) -> Any:
@@ -139,6 +186,93 @@ def count_below(size: int) -> Any:
         return types.uint64(values, types.uint64, types.float32), generate
 
     return count
+
+
+def _gather(builder: Any, base: Any, index: Any, element: Any, unit: Any = None) -> Any:
+    """Elements at some places behind ``base``, counted in elements or in another ``unit``; single loads where
+    the machine has no better.
+    """
+    count = index.type.count
+    pointers, vector = ir.VectorType(ir.PointerType(), count), ir.VectorType(element, count)
+    mask = ir.VectorType(ir.IntType(1), count)
+    kind = "f32" if isinstance(element, ir.FloatType) else f"i{element.width}"
+    name = f"llvm.masked.gather.v{count}{kind}.v{count}p0"
+    insert: Any = cgutils.get_or_insert_function
+    function = insert(builder.module, ir.FunctionType(vector, [pointers, WORD, mask, vector]), name)
+    start = builder.bitcast(base, ir.PointerType())
+    places = builder.gep(start, [index], source_etype=element if unit is None else unit)
+    places.type = pointers  # of an index of vectors llvmlite does not know
+    every = ir.Constant(mask, [1] * count)
+    return builder.call(function, [places, WORD(1), every, ir.Constant(vector, ir.Undefined)])
+
+
+def rank_lanes(lanes: int, buckets: int) -> Any:
+    """Make ``rank(X, rows, numbers, line, first, thresholds, ranks)`` for ``lanes`` float32 at once.
+
+    ``numbers`` are (start, column, by_bits, steps, bucket_at, threshold_at, low, high). For each i of
+    start : start + lanes, with x = X[column + rows[i]]: z is x or, ``by_bits``, the number its bits make in
+    the order of floats, as float32; ``line`` = (origin, scale) puts it into bucket (z - origin) scale, one of
+    ``buckets``; ``first[bucket_at + bucket]`` thresholds are below it for sure, and at most ``steps`` more
+    are to be compared. ranks[low + i] becomes that number less 128, or -128 for NaN; so does ranks[high + i],
+    or 127 for NaN.
+    """
+    words = ir.VectorType(WORD, lanes)
+    floats, bytes_ = ir.VectorType(ir.FloatType(), lanes), ir.VectorType(BYTE, lanes)
+
+    @intrinsic
+    def rank(
+        typing_context: Any,
+        X: Any,
+        rows: Any,
+        numbers: Any,
+        line: Any,
+        first: Any,
+        thresholds: Any,
+        ranks: Any,
+    ) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            X, rows, numbers, line, first, thresholds, ranks = args
+            kinds = signature.args
+            number = [builder.extract_value(numbers, k) for k in range(8)]
+            start, column, by_bits, steps, bucket_at, threshold_at, low, high = number
+            _, at = load_at(builder, place_of(context, builder, kinds[1], rows, start), words, 4)
+            x = _gather(builder, place_of(context, builder, kinds[0], X, column), at, ir.FloatType())
+            bits = builder.bitcast(x, words)
+            mask = builder.and_(builder.ashr(bits, _constants(bits, 31)), _constants(bits, 0x7FFFFFFF))
+            z = builder.sitofp(builder.xor(bits, mask), floats)
+            z = builder.select(builder.icmp_unsigned("!=", by_bits, LONG(0)), z, x)
+            origin, scale = (_splat(builder, builder.extract_value(line, k), floats) for k in range(2))
+            y = builder.fmul(builder.fsub(z, origin), scale)
+            least, most = _constants(y, 0.0), _constants(y, buckets - 1.0)
+            y = builder.select(builder.fcmp_ordered(">", y, least), y, least)  # NaN becomes 0
+            y = builder.select(builder.fcmp_ordered("<", y, most), y, most)
+            base = place_of(context, builder, kinds[4], first, bucket_at)
+            # One byte of each four that are loaded.
+            loaded = _gather(builder, base, builder.fptosi(y, words), WORD, BYTE)
+            below = builder.and_(loaded, _constants(bits, 255))
+            room: Any = cgutils.alloca_once_value
+            kept = room(builder, below)
+            base = place_of(context, builder, kinds[5], thresholds, threshold_at)
+            loop: Any = cgutils.for_range
+            with loop(builder, steps):
+                now = builder.load(kept)
+                threshold = _gather(builder, base, now, ir.FloatType())
+                more = builder.zext(builder.fcmp_ordered("<", threshold, x), words)
+                builder.store(builder.add(now, more), kept)
+            below = builder.load(kept)
+            is_known = builder.fcmp_ordered("ord", x, x)
+            known = builder.xor(below, _constants(below, 128))
+            for missing, to in ((128, low), (127, high)):
+                found = builder.trunc(builder.select(is_known, known, _constants(known, missing)), bytes_)
+                place = place_of(context, builder, kinds[6], ranks, builder.add(to, start))
+                builder.store(found, builder.bitcast(place, bytes_.as_pointer())).align = 1
+            return context.get_dummy_value()
+
+        eight = types.UniTuple(types.uint64, 8)  # type: ignore[no-untyped-call]
+        two = types.UniTuple(types.float32, 2)  # type: ignore[no-untyped-call]
+        return types.void(X, rows, eight, two, first, thresholds, ranks), generate
+
+    return rank
 
 
 @intrinsic

@@ -2,11 +2,12 @@
 
 A block of `LANES` rows goes through a forest in two steps:
 
-1. *Rank.* Each value becomes one byte: how many of the (at most 255) thresholds of its table lie below it.
-   ``x > threshold`` is then a comparison of bytes, and the side NaN takes is settled here once. For a set of
-   categories the byte is the lowest or the highest.
+1. *Rank* (`mcrank.scorers.forest.rank_kernels`). Each value becomes one byte: how many of the (at most 255)
+   thresholds of its table lie below it. ``x > threshold`` is then a comparison of bytes, and the side NaN
+   takes is settled here once. For a set of categories the byte is the lowest or the highest.
 2. *Fold.* A tree is evaluated from its leaves to its root for all rows at once: an inner node is one
-   comparison and one selection between the leaf numbers its two children arrived at. There are no branches
+   comparison and one selection between the leaf numbers its two children arrived at; three nodes with
+   nothing but leaves below are one step, whose leaf numbers are counted, not loaded. There are no branches
    and no loads that depend on data, and a node costs about a tenth of a cycle per row, so visiting every node
    of a tree of up to `MAX_LEAVES` leaves is cheaper than walking one path through it.
 
@@ -26,24 +27,22 @@ from numba import njit
 
 from mcrank.arrays import Array
 from mcrank.kernels import kernel, step
-from mcrank.kernels.vectors import count_below, select_greater
+from mcrank.kernels.vectors import one_of_four, select_greater
+from mcrank.scorers.forest.rank_kernels import RANKED_LEFT, RANKED_RIGHT, Tables, rank_rows
 
-LANES = 64  # rows of a block: two AVX2 registers of bytes
-NARROW = 16  # rows up to which a block is folded in one SSE register instead
+LANES = 128  # rows of a block: two AVX-512 registers of bytes, or four of AVX2
+MIDDLE, NARROW = 64, 16  # rows up to which a block is folded in fewer lanes instead
 MAX_LEAVES = 256  # a leaf number is one byte
 GROUP = 8  # trees folded before their leaf values are added up
-TABLE = 256  # places for the thresholds of one table: 16 runs of 16, the last place always +inf
-RUN = 16
-# Ranks are kept minus 128, because the comparison of signed bytes is the one processors have.
-_LEFT, _MISSING_RIGHT = np.int8(-128), np.int8(127)
 
 Index = Any  # unsigned in kernels: a signed index costs a test for counting from the end
 
 
 # In every lane: slots[out] = slots[right] if ranks[column] > rank else slots[left].
 _fold_node = select_greater(LANES)
-_fold_node_narrow = select_greater(NARROW)
-_count_below = count_below(RUN)
+_fold_node_middle, _fold_node_narrow = select_greater(MIDDLE), select_greater(NARROW)
+_fold_four = one_of_four(LANES)
+_fold_four_middle, _fold_four_narrow = one_of_four(MIDDLE), one_of_four(NARROW)
 
 
 class TreeArrays(NamedTuple):
@@ -64,69 +63,38 @@ class TreeArrays(NamedTuple):
     set_words: Array
 
 
-class Tables(NamedTuple):
-    """The thresholds rows are ranked by.
-
-    Per table its feature, the places of its two columns among the ranks (``low``: NaN goes left, ``high``:
-    NaN goes right), the last threshold of each run, and the thresholds. Then for each set of categories the
-    feature, the number of the set, the side of NaN, and the place of its column.
-    """
-
-    feature: Array
-    low: Array
-    high: Array
-    runs: Array
-    thresholds: Array
-    set_feature: Array
-    set_number: Array
-    set_missing: Array
-    set_column: Array
-
-
 class Program(NamedTuple):
     """Trees in the order they are folded.
 
-    By group its first tree and node (one more than there are groups), its output and, where it is one tree
-    too big to fold, its number, else -1; by tree its first leaf value; then the leaf values, and four numbers
-    and the rank of each node (`mcrank.scorers.forest.program`).
+    By group its first tree, four and node (one more than there are groups), its output and, where it is one
+    tree too big to fold, its number, else -1; by tree its first leaf value; then the leaf values. A *four* is
+    three nodes whose four ends are leaves, folded before the nodes of its group. Of each there are four
+    places (three columns and a slot) and four numbers (three ranks and the first leaf); of each other node
+    four places (two slots, column, slot) and the rank (`mcrank.scorers.forest.program`).
     """
 
     group_tree: Array
+    group_four: Array
     group_node: Array
     group_output: Array
     group_walk: Array
     tree_value: Array
     leaf_value: Array
+    four: Array
+    four_number: Array
     node: Array
     node_rank: Array
 
 
 class Scratch(NamedTuple):
-    """Memory of one thread that folds blocks: ranks by column, leaf numbers by slot, sums by output."""
+    """Memory of one thread that folds blocks: where rows begin, ranks by column, leaf numbers by slot, sums
+    by output.
+    """
 
+    places: Array
     ranks: Array
     slots: Array
     sums: Array
-
-
-@njit(inline="always")
-def rank_rows(X: Array, width: int, row: int, rows: int, tables: Tables, ranks: Array) -> None:
-    """Rank the values of a block of rows, column by column. IN: ``X`` flat, tables. OUT: ``ranks``, int8."""
-    run = np.uint64(4)  # log2 of RUN
-    step = np.uint64(width)
-    runs, thresholds = tables.runs, tables.thresholds
-    for table in range(np.uint64(tables.feature.shape[0])):
-        at = np.uint64(row) * step + np.uint64(tables.feature[table])
-        to_low = tables.low[table]
-        to_high = tables.high[table]
-        for i in range(np.uint64(rows)):
-            x = X[at]
-            at += step
-            skipped = _count_below(runs, table << run, x) << run
-            below = skipped + _count_below(thresholds, (table << np.uint64(8)) + skipped, x)
-            rank = np.int8(np.uint8(below) ^ np.uint8(128))
-            ranks[to_low + i] = rank
-            ranks[to_high + i] = rank if x == x else _MISSING_RIGHT
 
 
 @njit(inline="always")
@@ -165,7 +133,7 @@ def rank_sets(X: Array, row: int, rows: int, tables: Tables, trees: TreeArrays, 
             x = X[at]
             at += step
             left = tables.set_missing[c] == 1 if x != x else in_set(x, s, trees)
-            ranks[to + i] = _LEFT if left else _MISSING_RIGHT
+            ranks[to + i] = RANKED_LEFT if left else RANKED_RIGHT
 
 
 @kernel()
@@ -175,14 +143,16 @@ def fold_rows(
 ) -> None:  # fmt: skip
     """Score rows ``start:end``. IN: ``X`` flat, tables, program, trees. OUT: ``scratch``, ``out``."""
     width, base = trees.n_features, trees.base
-    ranks, slots, sums = scratch.ranks, scratch.slots, scratch.sums
+    places, ranks, slots, sums = scratch.places, scratch.ranks, scratch.slots, scratch.sums
     tree_value, leaf_value = program.tree_value, program.leaf_value
     group_tree, group_node = program.group_tree, program.group_node
     lanes = np.uint64(LANES)
     for row in range(start, end, LANES):
         rows = min(LANES, end - row)
-        used = np.uint64(LANES if rows > NARROW else NARROW)
-        rank_rows(X, width, row, rows, tables, ranks)
+        used = np.uint64(LANES if rows > MIDDLE else MIDDLE if rows > NARROW else NARROW)
+        for i in range(LANES):
+            places[i] = min(i, rows - 1) * width
+        rank_rows(X, row * width, rows, places, tables, ranks)
         rank_sets(X, row, rows, tables, trees, ranks)
         for k in range(np.uint64(base.shape[0])):
             for i in range(used):
@@ -196,6 +166,7 @@ def fold_rows(
                     sums[sums_at + np.uint64(i)] += trees.value[leaf]
                 continue
             following = group + np.uint64(1)
+            _fold_fours(program.group_four[group], program.group_four[following], program, ranks, used, slots)
             _fold_nodes(group_node[group], group_node[following], program, ranks, used, slots)
             tree = group_tree[group]
             if group_tree[following] - tree == np.uint64(GROUP):
@@ -212,6 +183,27 @@ def fold_rows(
 
 
 @njit(inline="always")
+def _fold_fours(start: Index, end: Index, program: Program, ranks: Array, used: Index, slots: Array) -> None:
+    """Fold fours ``start:end`` of the program."""
+    four, number = program.four, program.four_number
+    lanes = np.uint64(LANES)
+    for f in range(start, end):
+        at = f << np.uint64(2)
+        columns = (
+            np.uint64(four[at]) * lanes,
+            np.uint64(four[at + np.uint64(1)]) * lanes,
+            np.uint64(four[at + np.uint64(2)]) * lanes,
+        )
+        to = np.uint64(four[at + np.uint64(3)])
+        if used == lanes:  # the same all the way: the compiler makes three loops of it
+            _fold_four(slots, ranks, columns, number, at, to)
+        elif used == np.uint64(MIDDLE):
+            _fold_four_middle(slots, ranks, columns, number, at, to)
+        else:
+            _fold_four_narrow(slots, ranks, columns, number, at, to)
+
+
+@njit(inline="always")
 def _fold_nodes(start: Index, end: Index, program: Program, ranks: Array, used: Index, slots: Array) -> None:
     """Fold nodes ``start:end`` of the program; the results of the trees end up in the first slots."""
     node, node_rank = program.node, program.node_rank
@@ -220,8 +212,10 @@ def _fold_nodes(start: Index, end: Index, program: Program, ranks: Array, used: 
         from_left, from_right = np.uint64(node[at]), np.uint64(node[at + np.uint64(1)])
         column = np.uint64(node[at + np.uint64(2)]) * np.uint64(LANES)
         to = np.uint64(node[at + np.uint64(3)])
-        if used == np.uint64(LANES):  # the same all the way: the compiler makes two loops of it
+        if used == np.uint64(LANES):
             _fold_node(slots, ranks, from_left, from_right, column, node_rank[n], to)
+        elif used == np.uint64(MIDDLE):
+            _fold_node_middle(slots, ranks, from_left, from_right, column, node_rank[n], to)
         else:
             _fold_node_narrow(slots, ranks, from_left, from_right, column, node_rank[n], to)
 
