@@ -101,7 +101,7 @@ QUESTIONS = {
     "sample weights": "howto/weights",
     "ndcg is perfect": "howto/ndcg_is_one",
     "learning to rank plugin opensearch": "howto/export/elasticsearch",
-    "are the probabilities calibrated": "howto/thresholds",
+    "are the probabilities calibrated": "concepts/grades",
     "warm start from an old model": "howto/continue_training",
     "out of memory": "howto/beyond_memory",
     "trec_eval gives a different number": "howto/tools_disagree",
