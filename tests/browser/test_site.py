@@ -14,8 +14,8 @@ pytest.importorskip("mkdocs", reason="make browser-test installs it")
 # One page of each kind, and those with the widest tables and figures.
 PAGES = [
     "index", "tutorials/first_ranker", "howto/from_lightgbm", "concepts/dialects", "reference/measures",
-    "reference/rankers/mcrank", "reference/commands/train", "results/train", "results/apples",
-    "engineering/architecture",
+    "reference/python/index", "reference/rankers/mcrank", "reference/commands/train", "results/train",
+    "results/grades", "results/apples", "engineering/architecture",
 ]  # fmt: skip
 
 
