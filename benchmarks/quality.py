@@ -1,254 +1,253 @@
-"""Quality of every ranker on MQ2008: five folds, NDCG@10 (standard) over the 784 test queries.
+"""Quality of rankers and peers over many sets: NDCG@10 of test parts, by one call of `fit` each.
 
-Every ranker of the table runs with its default options, and where one setting is not enough with a small
-declared grid. Rounds, C and the setting of a grid are chosen on the validation part of each fold; the test
-part is scored once, by what was chosen. Results are kept per (system, setting, fold) in the folder WORK, so
-that a run can be stopped and taken up again; a system whose code has changed is named with --again.
+Sets are those of a directory (each as read_folds takes it) and six kinds of artificial ones. Systems have
+default options and the round that the validation part chooses; nothing is chosen on a test part. With
+``folds=4``, or a blend, the validation queries are trained on too. LightGBM's lambdarank is run as its
+documentation recommends, stopped early on the validation part, and cross-fitted as ours are. What is compared
+is the mean over sets of the mean over queries, by a paired test whose error is that of the queries of each
+set; p-values are corrected by Holm's rule over all systems. Results are kept in the folder WORK, so that a
+run can be stopped and taken up again.
 
-    python benchmarks/quality.py --data ../shared/data --peers --out docs/results/quality
+    python benchmarks/quality.py --data ../shared/data --out docs/results/quality
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
-import os
+import math
 import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+import warnings
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import mcrank
+from mcrank.data.folds import parts_by_id
 from mcrank.rankers.registry import RANKERS, ranker_class
-from mcrank.stats import holm, paired_t
+from mcrank.stats import holm
 from report import machine, write
+from sets import Parts, measured
 
-FOLDS = 5
-# Settings tried besides the defaults; the validation part of each fold picks one.
-GRIDS: dict[str, list[dict[str, Any]]] = {}
-# Name in the table -> the least it should reach.
-BARS = {
-    "mcrank": 0.497, "ordinal": 0.497, "lambdamart": 0.497, "blend": 0.506,
-    "adarank": 0.485, "ranknet": 0.485, "rankboost": 0.485, "ranksvm": 0.485, "coordinate-ascent": 0.485,
-    "lambdarank": 0.485, "gbrank": 0.485, "frank": 0.485,
-}  # fmt: skip
-BEST_SINGLE = 0.502
+STOP, FOLDS, PEER = 100, 4, "LightGBM lambdarank"
+MORE = [f"{name}, folds=4" for name in ("mcrank", "ordinal", "lambdamart")]
+MORE += [f"{name}, preset={word}" for name in ("mcrank", "lambdamart") for word in ("fast", "best")]
+Found = dict[tuple[str, int, str], dict[str, Any]]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", required=True, help="the folder that holds MQ2008")
-    parser.add_argument("--only", help="some rankers, separated by commas; otherwise all of them")
-    parser.add_argument("--peers", nargs="?", const=",".join(PEERS), help="also others: all, or some by name")
-    parser.add_argument("--again", default="", help="systems whose kept results are not to be used")
+    parser.add_argument("--data", help="folder of data sets")
+    parser.add_argument("--seeds", type=int, default=2, help="artificial sets of each kind")
+    parser.add_argument("--only", help="systems, with semicolons between, such as 'mcrank; mcrank, folds=4'")
     parser.add_argument("--work", default="build/quality", help="folder of kept results")
-    parser.add_argument("--jobs", type=int, default=2, help="processes of one thread each")
+    parser.add_argument("--kept", action="store_true", help="train nothing: show what is kept")
     parser.add_argument("--out", help="write OUT.json and OUT.md")
     args = parser.parse_args()
-    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[variable] = "1"  # the processes inherit it
-
-    systems: dict[str, list[dict[str, Any]]] = {
-        name: [{}, *GRIDS.get(name, [])] for name in (args.only.split(",") if args.only else RANKERS)
-    }
-    if args.peers:
-        systems |= {name: [{}] for name in args.peers.split(",")}
-    trials = [(n, o, f) for f in range(FOLDS) for n, settings in systems.items() for o in settings]
-    again = args.again.split(",")
-    todo = [t for t in trials if t[0] in again or not kept(args.work, *t).exists()]
-    with ProcessPoolExecutor(args.jobs, mp_context=get_context("spawn")) as pool:
-        waiting = {pool.submit(run, args.data, args.work, *trial): trial for trial in todo}
-        for done in as_completed(waiting):
-            name, options, fold = waiting[done]
-            print(f"{name} {options or 'default'} fold {fold + 1}: {done.result()}", flush=True)
-    write("Quality on MQ2008, five folds", summary(args, systems), args.out)
+    default = [*(name for name in RANKERS if name != "custom"), *PEERS, *MORE]
+    names = [name.strip() for name in args.only.split(";")] if args.only else default
+    write("Quality over many sets", summary(run(names, args)), args.out)
 
 
-def kept(work: str, name: str, options: dict[str, Any], fold: int) -> Path:
-    """File of one result; other defaults make another file."""
-    used = {} if name in PEERS else ranker_class(name)(**options).get_params()
-    text = json.dumps({k: str(v) for k, v in used.items() if k != "n_jobs"} | options, sort_keys=True)
-    return Path(work) / f"{name}.{fold + 1}.{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}.json"
+def run(names: list[str], args: argparse.Namespace) -> Found:
+    """Every system on every set; what is kept already is not done again."""
+    work = Path(args.work)
+    work.mkdir(parents=True, exist_ok=True)
+    warnings.simplefilter("ignore")  # that validation parts are small is what this is about
+    found = {}
+    for kind, number, make in measured(args.data, args.seeds):
+        parts = None
+        for name in names:
+            path = work / f"{kind}.{number}.{name.replace(' ', '_')}.json"
+            if not path.exists() and not args.kept:
+                parts = parts or make()
+                part = path.with_suffix(".part")
+                part.write_text(json.dumps(outcome(name, parts)))
+                part.replace(path)
+                print(path.name, flush=True)
+            if path.exists():
+                found[kind, number, name] = json.loads(path.read_text())
+    return found
 
 
-def run(data: str, work: str, name: str, options: dict[str, Any], fold: int) -> str:
-    """Train one system on one fold and keep what it reached; the process of one trial."""
-    parts = mcrank.read_folds(Path(data) / "MQ2008")[fold]
-    target = kept(work, name, options, fold)
-    began = time.perf_counter()
+def outcome(name: str, parts: Parts) -> dict[str, Any]:
+    """Train one system; return NDCG@10 of every test query, seconds of training, and calibration if any."""
+    train, valid, test = parts
+    began, told = time.process_time(), None
     if name in PEERS:
-        predict, rounds = PEERS[name](parts)
+        scores, seconds = PEERS[name](parts)(test), time.process_time() - began
     else:
-        ranker = ranker_class(name)(**{"n_jobs": 1} | options).fit(parts.train, valid=parts.valid)
-        predict, rounds = ranker.predict, ranker.best_round_
-    seconds = time.perf_counter() - began
-    measured = {
-        part: mcrank.evaluate(predict(data_), data_, ["ndcg@10"]).by_query("ndcg@10")
-        for part, data_ in (("valid", parts.valid), ("test", parts.test))
+        ranker, fit = ours(name)
+        ranker.fit(train, valid=valid, **fit)
+        seconds = time.process_time() - began
+        scores = ranker.predict(test)
+        if hasattr(ranker, "calibration"):
+            told = {k: v for k, v in ranker.calibration(test).to_dict().items() if k != "curves"}
+            told["noise_test"], told["noise_learned"] = mean_noise(parts, scores)
+    values = mcrank.NDCG(k=10).on(test).per_query(test.to_grouped(np.asarray(scores, dtype=np.float64)))
+    return {"ndcg": values.tolist(), "calibration": told, "cpu": seconds}
+
+
+def ours(name: str) -> tuple[Any, dict[str, Any]]:
+    """Return the ranker that a name such as "mcrank, preset=fast, folds=4" means, and what `fit` is told."""
+    kind, *said = name.split(", ")
+    given = dict(word.split("=") for word in said)
+    fit = {"folds": int(given.pop("folds"))} if "folds" in given else {}
+    options: dict[str, Any] = {k: {"True": True, "False": False}.get(v, v) for k, v in given.items()}
+    declared = ranker_class(kind).declared_options
+    if "early_stopping_rounds" in declared and "preset" not in options:
+        options["early_stopping_rounds"] = STOP
+    return ranker_class(kind)(n_jobs=1, **options), fit
+
+
+def mean_noise(parts: Parts, expected: np.ndarray) -> tuple[float, float]:
+    """Standard errors over queries: of the difference of mean expected and true grade of the test part, and
+    of the mean grade of the queries that could be learned from.
+    """
+    train, valid, test = parts
+    sizes = np.concatenate([train.sizes, valid.sizes])
+    sums = np.concatenate([np.add.reduceat(part.y, part.offsets[:-1]) for part in (train, valid)])
+    off = np.add.reduceat(test.to_grouped(expected) - test.y, test.offsets[:-1])
+    return _error(off, test.sizes), _error(sums, sizes)
+
+
+def _error(sums: np.ndarray, sizes: np.ndarray) -> float:
+    """Standard error of a mean over rows, queries being what was drawn."""
+    n, rows = len(sums), sizes.sum()
+    return float(np.sqrt(((sums - sizes * sums.sum() / rows) ** 2).sum() * n / (n - 1)) / rows)
+
+
+def by_set(found: Found, name: str) -> dict[str, np.ndarray]:
+    """Values of the test queries of each set, all folds or draws together."""
+    sets = dict.fromkeys(kind for kind, _, system in found if system == name)
+    return {
+        kind: np.concatenate([v["ndcg"] for (k, _, s), v in found.items() if (k, s) == (kind, name)])
+        for kind in sets
     }
-    result = {
-        "valid": float(np.mean(list(measured["valid"].values()))),
-        "test": {str(q): float(v) for q, v in measured["test"].items()},
-        "rounds": rounds,
-        "seconds": seconds,
-    }
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_suffix(".part")
-    part.write_text(json.dumps(result))
-    part.replace(target)
-    return f"validation {result['valid']:.4f}, {rounds} rounds, {seconds:.1f} s"
 
 
-def summary(args: argparse.Namespace, systems: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
-    """Choose the setting of each fold on its validation part, pool the test queries and compare."""
-    rows, pooled = [], {}
-    for name, settings in systems.items():
-        chosen, values, seconds = [], {}, 0.0
-        for fold in range(FOLDS):
-            results = [json.loads(kept(args.work, name, o, fold).read_text()) for o in settings]
-            best = max(range(len(results)), key=lambda i: (results[i]["valid"], -i))
-            chosen.append(results[best] | {"options": settings[best]})
-            values |= results[best]["test"]
-            seconds += sum(r["seconds"] for r in results)
-        pooled[name] = values
-        all_values = np.array(list(values.values()))
-        rows.append(
-            {
-                "system": name,
-                "NDCG@10": round(float(all_values.mean()), 4),
-                "standard error": round(float(all_values.std(ddof=1) / np.sqrt(len(all_values))), 4),
-                "folds": " ".join(f"{np.mean(list(c['test'].values())):.3f}" for c in chosen),
-                "validation": round(float(np.mean([c["valid"] for c in chosen])), 4),
-                "rounds": " ".join(str(c["rounds"]) for c in chosen),
-                "seconds": round(seconds, 1),
-                "settings": len(settings),
-                "chosen": [c["options"] for c in chosen],
-            }
-        )
-    rows.sort(key=lambda row: -row["NDCG@10"])
-    best = rows[0]["system"]
-    others = [row["system"] for row in rows[1:]]
-    adjusted = holm([paired_t(pooled[best], pooled[name]).p for name in others]) if others else []
-    for row, p in zip(rows[1:], adjusted, strict=True):
-        row["p against best"] = round(p, 3)
-    rows[0] |= {"p against best": None}
-    return {"machine": machine(), "rows": rows, "verdicts": verdicts(rows), "queries": len(pooled[best])}
+def compared(found: Found, first: str, second: str) -> tuple[float, float, int]:
+    """Mean over sets of the difference of two systems, its p by the queries of each set, and the sets."""
+    both = {key[:2] for key in found if key[2] == first} & {key[:2] for key in found if key[2] == second}
+    same = {key: value for key, value in found.items() if key[:2] in both}
+    one, other = by_set(same, first), by_set(same, second)
+    means, errors = [], []
+    for kind in one:
+        apart = one[kind] - other[kind]
+        apart = apart[~np.isnan(apart)]
+        means.append(apart.mean())
+        errors.append(apart.var(ddof=1) / len(apart))
+    if not means or not sum(errors) > 0:
+        return float("nan"), 1.0, len(means)
+    mean, error = float(np.mean(means)), math.sqrt(sum(errors)) / len(errors)
+    return mean, math.erfc(abs(mean) / error / math.sqrt(2)), len(means)
 
 
-def verdicts(rows: list[dict[str, Any]]) -> list[str]:
-    """Say of every bar whether it is reached."""
-    reached = {row["system"]: row["NDCG@10"] for row in rows}
-    lines = [
-        f"{name}: {reached[name]:.4f}, bar {bar:.3f}: {'reached' if reached[name] >= bar else 'NOT reached'}"
-        for name, bar in BARS.items()
-        if name in reached
-    ]
-    single = [n for n in reached if n not in PEERS and n != "blend"]
-    if single:
-        best = max(single, key=reached.__getitem__)
-        word = "reached" if reached[best] >= BEST_SINGLE else "NOT reached"
-        lines.append(f"best single ranker, {best}: {reached[best]:.4f}, bar {BEST_SINGLE:.3f}: {word}")
-    return [
-        *lines,
-        "default options, rounds (epochs, C, restarts) chosen on the validation part of each fold; peers: 10 "
-        "leaves, rate 0.05, the best of every tenth of 1000 rounds on the same part",
-        "p against best: paired t-test over queries, two-sided, Holm's correction",
-    ]
+def summary(found: Found) -> dict[str, Any]:
+    """A row for each system: means over the sets, and the difference to the peer and to the best."""
+    names = list(dict.fromkeys(name for _, _, name in found))
+    kinds = list(dict.fromkeys(kind for kind, _, _ in found))
+    rows = []
+    for name in names:
+        each = {kind: float(np.nanmean(values)) for kind, values in by_set(found, name).items()}
+        cpu = [v["cpu"] for (_, _, s), v in found.items() if s == name]
+        row: dict[str, Any] = {"system": name, "NDCG@10": float(np.mean(list(each.values())))}
+        row |= {kind: each.get(kind) for kind in kinds}
+        rows.append(row | {"sets": len(each), "seconds": round(float(np.mean(cpu)), 1)})
+    others = [name for name in names if name != PEER] if PEER in names else []
+    tests = [compared(found, name, PEER) for name in others]
+    for name, (mean, p, _), adjusted in zip(others, tests, holm([p for _, p, _ in tests]), strict=True):
+        row = next(row for row in rows if row["system"] == name)
+        row |= {f"to {PEER}": f"{mean:+.4f}", "p": float(f"{p:.2g}"), "corrected p": float(f"{adjusted:.2g}")}
+    rows.sort(key=lambda row: (-row["sets"], -row["NDCG@10"]))
+    return {"machine": machine(), "rows": rows, "verdicts": [*differences(found, names), *NOTES]}
+
+
+NOTES = (
+    "NDCG@10 of the test parts; the first figure is the mean over sets, seconds are CPU time of one `fit`",
+    f"early_stopping_rounds={STOP} where a ranker has it (presets have their own); all else is default",
+    "differences are means over sets, paired by query, with the queries of each set as what was drawn; "
+    "corrected by Holm's rule over all systems; folds and blends train on the validation queries too",
+)
+
+
+def differences(found: Found, names: list[str]) -> Iterable[str]:
+    """Say how systems compare that should be compared with others than the peer."""
+    pairs = [("blend", f"{PEER}, folds=4")]
+    pairs += [("blend", f"{name}, folds=4") for name in ("mcrank", "ordinal", "lambdamart")]
+    pairs += [(f"{name}, folds=4", name) for name in ("mcrank", "ordinal", "lambdamart", PEER)]
+    pairs += [(name, name.split(", ")[0]) for name in names if "preset" in name]
+    for first, second in pairs:
+        if {first, second} <= set(names):
+            mean, p, sets = compared(found, first, second)
+            yield f"{first} - {second}: {mean:+.4f} over {sets} sets (p {p:.2g})"
 
 
 Predict = Callable[[mcrank.Dataset], Any]
-Raw = Callable[[mcrank.Dataset, int, int], Any]  # what trees first..last add to the scores of a data set
-ROUNDS, STAGE = 1000, 10
 
 
-def chosen_on_validation(parts: Any, raw: Raw, finish: Callable[[Any], Any]) -> tuple[Predict, int]:
-    """Keep the rounds whose NDCG@10 on the validation part is best, as our rankers do."""
-    bound = mcrank.NDCG(k=10).on(parts.valid)
-    total: Any = 0.0
-    values = {}
-    for last in range(STAGE, ROUNDS + 1, STAGE):
-        total = total + np.asarray(raw(parts.valid, last - STAGE, last), dtype=np.float64)
-        values[last] = bound.mean(finish(total))
-    rounds = max(values, key=values.__getitem__)
-    return lambda data: finish(np.asarray(raw(data, 0, rounds), dtype=np.float64)), rounds
+def lightgbm_peer(parts: Parts) -> Predict:
+    """LightGBM's lambdarank, stopped early on the validation part."""
+    import lightgbm
+
+    train, valid, _ = parts
+    model = lightgbm.LGBMRanker(n_estimators=1000, learning_rate=0.05, n_jobs=1, verbose=-1)
+    model.fit(
+        train.X, train.y.astype(int), group=train.sizes, eval_set=[(valid.X, valid.y.astype(int))],
+        eval_group=[valid.sizes], eval_at=[10], callbacks=[lightgbm.early_stopping(STOP, verbose=False)],
+    )  # fmt: skip
+    return lambda data: data.to_caller(np.asarray(model.predict(data.X)))
 
 
-def lightgbm_peer(objective: str) -> Callable[[Any], tuple[Predict, int]]:
-    def train(parts: Any) -> tuple[Predict, int]:
-        import lightgbm
+def lightgbm_cross_fitted(parts: Parts) -> Predict:
+    """The same on all queries but one of four parts in turn: one round for all by all that was held out."""
+    import lightgbm
 
-        params = {
-            "objective": objective, "num_leaves": 10, "learning_rate": 0.05, "num_threads": 1, "verbose": -1,
-        }  # fmt: skip
-        if objective == "multiclass":
-            params["num_class"] = int(parts.train.y.max()) + 1
-        target = np.exp2(parts.train.y) - 1 if objective == "regression" else parts.train.y
-        data = lightgbm.Dataset(parts.train.X, target, group=parts.train.sizes)
-        booster = lightgbm.train(params, data, ROUNDS)
+    params = {"objective": "lambdarank", "learning_rate": 0.05, "num_threads": 1, "verbose": -1}
+    whole = mcrank.Dataset.merge(list(parts[:2]))
+    part = parts_by_id(whole, FOLDS)
+    rows, bound = np.repeat(part, whole.sizes), mcrank.NDCG(k=10).on(whole)
+    boosters, held = [], []
+    for number in range(FOLDS):
+        train = whole.select(part != number)
+        data = lightgbm.Dataset(train.X, train.y.astype(int), group=train.sizes, free_raw_data=False)
+        boosters.append(lightgbm.Booster(params, data))
+        held.append(whole.select(part == number).X)
+    scores, best, best_round = np.zeros(whole.n_rows), -1.0, 0
+    for at in range(1000):
+        for number, booster in enumerate(boosters):
+            booster.update()
+            scores[rows == number] += booster.predict(held[number], start_iteration=at, num_iteration=1)
+        value = bound.mean(scores)
+        if value > best:
+            best, best_round = value, at + 1
+        elif at + 1 - best_round >= STOP:
+            break
+    return lambda data: data.to_caller(
+        np.mean([booster.predict(data.X, num_iteration=best_round) for booster in boosters], axis=0)
+    )
 
-        def raw(data: mcrank.Dataset, first: int, last: int) -> Any:
-            return booster.predict(
-                data.X, start_iteration=first, num_iteration=last - first, raw_score=True, num_threads=1
-            )
 
-        return chosen_on_validation(parts, raw, expected_grade if objective == "multiclass" else np.asarray)
-
-    return train
-
-
-def expected_grade(raw: Any) -> Any:
-    """Mean grade under the probabilities of raw multiclass scores."""
-    chances = np.exp(raw - raw.max(axis=1, keepdims=True))
-    return chances @ np.arange(raw.shape[1]) / chances.sum(axis=1)
-
-
-def xgboost_peer(parts: Any) -> tuple[Predict, int]:
+def xgboost_peer(parts: Parts) -> Predict:
+    """XGBoost's rank:ndcg, stopped early on the validation part."""
     import xgboost
 
-    params = {
-        "objective": "rank:ndcg", "tree_method": "hist", "grow_policy": "lossguide", "max_leaves": 10,
-        "max_depth": 0, "eta": 0.05, "nthread": 1,
-    }  # fmt: skip
-    matrix = xgboost.DMatrix(parts.train.X, parts.train.y)
-    matrix.set_group(parts.train.sizes)
-    booster = xgboost.train(params, matrix, ROUNDS)
-
-    def raw(data: mcrank.Dataset, first: int, last: int) -> Any:
-        # The constant it adds to every sum ranks nothing.
-        return booster.predict(xgboost.DMatrix(data.X), iteration_range=(first, last), output_margin=True)
-
-    return chosen_on_validation(parts, raw, np.asarray)
+    train, valid, _ = parts
+    model = xgboost.XGBRanker(
+        objective="rank:ndcg", tree_method="hist", n_estimators=1000, learning_rate=0.05, n_jobs=1,
+        eval_metric="ndcg@10", early_stopping_rounds=STOP,
+    )  # fmt: skip
+    model.fit(train.X, train.y, group=train.sizes, eval_set=[(valid.X, valid.y)], eval_group=[valid.sizes],
+              verbose=False)  # fmt: skip
+    return lambda data: data.to_caller(np.asarray(model.predict(data.X), dtype=np.float64))
 
 
-def catboost_peer(parts: Any) -> tuple[Predict, int]:
-    import catboost
-
-    params = {
-        "loss_function": "YetiRank", "iterations": ROUNDS, "learning_rate": 0.05, "grow_policy": "Lossguide",
-        "max_leaves": 10, "thread_count": 1, "verbose": False, "allow_writing_files": False,
-        "random_seed": 0,
-    }  # fmt: skip
-    model = catboost.CatBoost(params)
-    group = np.repeat(np.arange(parts.train.n_queries), parts.train.sizes)
-    model.fit(catboost.Pool(parts.train.X, parts.train.y, group_id=group))
-
-    def raw(data: mcrank.Dataset, first: int, last: int) -> Any:
-        return model.predict(data.X, ntree_start=first, ntree_end=last, thread_count=1)
-
-    return chosen_on_validation(parts, raw, np.asarray)
-
-
-PEERS: dict[str, Callable[[Any], tuple[Predict, int]]] = {
-    "LightGBM lambdarank": lightgbm_peer("lambdarank"),
-    "LightGBM regression": lightgbm_peer("regression"),
-    "LightGBM multiclass": lightgbm_peer("multiclass"),
+PEERS: dict[str, Callable[[Parts], Predict]] = {
+    PEER: lightgbm_peer,
+    f"{PEER}, folds=4": lightgbm_cross_fitted,
     "XGBoost rank:ndcg": xgboost_peer,
-    "CatBoost YetiRank": catboost_peer,
 }
 
 

@@ -6,7 +6,7 @@ queries of its training and validation files.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +42,60 @@ def made(kind: str, seed: int) -> mcrank.Dataset:
     X += np.repeat(rng.normal(size=(queries, 1)) * 0.3, rows, axis=0)  # what a query does to all features
     grades = np.searchsorted(np.quantile(hidden, np.cumsum(shares)[:-1]), hidden)
     return mcrank.Dataset(X, grades, np.repeat(np.arange(queries), rows))
+
+
+Parts = tuple[mcrank.Dataset, mcrank.Dataset, mcrank.Dataset]
+# Kind -> training and validation queries, rows of each, shares of the grades, share of rows whose grade is
+# drawn at random, share of queries whose grades are one lower (which no feature tells).
+PARTED: dict[str, tuple[tuple[int, int], int, tuple[float, ...], float, float]] = {
+    "plain": ((60, 20), 30, (0.26, 0.36, 0.285, 0.076, 0.019), 0.1, 0.0),
+    "noisy": ((80, 20), 30, (0.4, 0.3, 0.2, 0.07, 0.03), 0.4, 0.0),
+    "skewed": ((80, 20), 40, (0.88, 0.09, 0.03), 0.2, 0.2),
+    "few": ((30, 10), 40, (0.4, 0.3, 0.2, 0.1), 0.2, 0.2),
+    "long": ((24, 8), 200, (0.7, 0.2, 0.07, 0.03), 0.3, 0.3),
+    "binary": ((80, 20), 30, (0.9, 0.1), 0.2, 0.0),
+}
+TEST_ROWS = 12_000  # so that what is measured is the ranker, not the draw of the test part
+
+
+def parted(kind: str, seed: int) -> Parts:
+    """Make a set in three parts: few training and validation queries, and many to measure on."""
+    queries, rows, shares, noise, lower = PARTED[kind]
+    made = mcrank.make_artificial(
+        *queries, TEST_ROWS // rows, docs_per_query=rows, n_features=20, levels=shares, seed=seed
+    )
+    stream = np.random.default_rng([seed, len(kind)])
+
+    def disturbed(data: mcrank.Dataset) -> mcrank.Dataset:
+        y = data.y.copy()
+        chosen = stream.random(len(y)) < noise
+        y[chosen] = stream.permutation(data.y)[: chosen.sum()]
+        low = np.repeat(stream.random(data.n_queries) < lower, data.sizes)
+        return mcrank.Dataset(data.X, np.maximum(y - low, 0), data.qid)
+
+    train, valid, test = (disturbed(part) for part in made)
+    return train, valid, test
+
+
+def measured(directory: str | None, seeds: int) -> Iterator[tuple[str, int, Callable[[], Parts]]]:
+    """Yield sets to measure on, test parts included: name, number of the fold or draw, and its parts."""
+    for folder in sorted(Path(directory).iterdir()) if directory else ():
+        for number, files in enumerate(find_folds(folder) if folder.is_dir() else (), start=1):
+            yield folder.name, number, lambda files=files: _read(files)
+    for seed in range(1, seeds + 1):
+        for kind in PARTED:
+            yield kind, seed, lambda kind=kind, seed=seed: parted(kind, seed)
+
+
+def _read(files: dict[str, Path]) -> Parts:
+    """Parts of a fold, with as many features as the widest of them has."""
+    parts = [mcrank.read(files[part]) for part in ("train", "valid", "test")]
+    most = max(part.n_features for part in parts)
+    train, valid, test = (
+        data if data.n_features == most else mcrank.read(files[part], n_features=most)
+        for part, data in zip(("train", "valid", "test"), parts, strict=True)
+    )
+    return train, valid, test
 
 
 def development(directory: str | None, seeds: int) -> dict[str, Callable[[], mcrank.Dataset]]:

@@ -72,3 +72,19 @@ def test_a_blend_has_folds_of_its_own(mcrank_cli, folder):
     line = ("--ranker", "blend", "--members", "best-feature,ranksvm", "--folds", "3", "--out", "b.mcrank")
     assert mcrank_cli("train", "train.txt", *line)[0] == 0
     assert mcrank.load(folder / "b.mcrank").options_["folds"] == 3
+
+
+def test_folds_keep_their_rounds_and_go_on_from_them(mcrank_cli, folder):
+    line = ("train", "train.txt", "--folds", "2", "--journal", "rounds", *SMALL, "--out")
+    assert mcrank_cli(*line, "a.mcrank")[0] == 0
+    assert sorted(path.name for path in folder.glob("rounds*")) == ["rounds.1", "rounds.2"]
+    code, _, err = mcrank_cli(*line, "b.mcrank")
+    assert (code, "resume" in err) == (2, True)
+    content = (folder / "rounds.2").read_bytes()
+    (folder / "rounds.2").write_bytes(content[: len(content) // 2])
+    assert mcrank_cli(*line, "b.mcrank", "--resume")[0] == 0
+    assert (folder / "a.mcrank").read_bytes() == (folder / "b.mcrank").read_bytes()
+    for words in (("--journal", "rounds"), ("--resume",), ("--folds", "2", "--regroup")):
+        code, _, err = mcrank_cli("train", "train.txt", *words, *SMALL, "--out", "c.mcrank")
+        assert code == 2
+        assert "--cluster or --workers" in err

@@ -68,7 +68,11 @@ def test_boasting_is_seen():
 
 def test_grades_that_nobody_predicted_count_as_called_impossible():
     p = np.array([[0.5, 0.5, 0.0]] * 4)
-    found = calibration(p, GRADES, np.array([0.0, 1.0, 2.0, 3.0]))
+    with pytest.warns(UserWarning, match=r"grade 2 has 1 of 4 rows, of which"):
+        found = calibration(p, GRADES, np.array([0.0, 1.0, 2.0, 3.0]))
+    assert found.unknown == {2.0: 1}
+    assert found.to_dict()["unknown_rows"] == 1
+    assert "grade 2 has 1" in str(found)
     assert np.isfinite(found.log_loss)
     assert found.log_loss > 10
     assert found.brier == pytest.approx((0.5 + 0.5 + 1.5 + 1.5) / 4)

@@ -181,3 +181,84 @@ def test_too_few_queries_and_scores_to_start_from():
         mcrank.McRank(**TREES).fit(DATA.train, folds=13)
     with pytest.raises(OptionError, match="init_score"):
         mcrank.LambdaMART(**TREES).fit(BOTH, folds=2, init_score=np.zeros(BOTH.n_rows))
+
+
+class Cut(Exception):
+    """The process that trained is gone."""
+
+
+def killed_after(rounds):
+    def callback(event):
+        if event.round > rounds:
+            raise Cut
+
+    return callback
+
+
+@pytest.mark.parametrize("kind", [mcrank.McRank, mcrank.LambdaMART, mcrank.OrdinalMcRank])
+def test_killed_and_resumed_is_one_fit(kind, tmp_path, monkeypatch):
+    from mcrank.boosting.boost import Booster
+
+    whole = kind(**TREES).fit(BOTH, folds=4)
+    journal = tmp_path / "rounds"
+    with pytest.raises(Cut):
+        kind(**TREES).fit(BOTH, folds=4, journal=journal, callback=killed_after(4))
+    files = sorted(tmp_path.iterdir())
+    assert [file.name for file in files] == ["rounds.1", "rounds.2", "rounds.3", "rounds.4"]
+    files[2].write_bytes(files[2].read_bytes()[:-5])  # a record that was never finished
+    grown, round_ = [], Booster.round
+    monkeypatch.setattr(Booster, "round", lambda self, number: grown.append(number) or round_(self, number))
+    for jobs in (1, 3):
+        again = kind(**TREES | {"n_jobs": jobs}).fit(BOTH, folds=4, journal=journal, resume=True)
+        assert to_bytes(again) == to_bytes(whole)
+        assert again.history_ == whole.history_
+        assert again.oof_scores_.tobytes() == whole.oof_scores_.tobytes()
+    assert min(grown) >= 3  # what was kept is not grown again
+    assert grown.count(6) == 8  # of a finished fit only the last round
+
+
+def test_a_fit_that_was_about_to_stop_stops_where_it_would_have(tmp_path):
+    options = TREES | {"n_estimators": 40, "early_stopping_rounds": 3}
+    whole = mcrank.LambdaMART(**options).fit(BOTH, folds=2, journal=tmp_path / "a")
+    assert whole.n_rounds_ < 40
+    again = mcrank.LambdaMART(**options).fit(BOTH, folds=2, journal=tmp_path / "a", resume=True)
+    assert (again.n_rounds_, to_bytes(again)) == (whole.n_rounds_, to_bytes(whole))
+
+
+def test_a_journal_of_another_training_and_one_that_nobody_asked_for_are_refused(tmp_path):
+    path = tmp_path / "rounds"
+    mcrank.LambdaMART(**TREES).fit(BOTH, folds=2, journal=path)
+    with pytest.raises(OptionError, match="is there already"):
+        mcrank.LambdaMART(**TREES).fit(BOTH, folds=2, journal=path)
+    for options, data, folds in (
+        (TREES | {"num_leaves": 3}, BOTH, 2),
+        (TREES, DATA.train, 2),
+        (TREES, BOTH, 3),
+    ):
+        with pytest.raises(OptionError, match="another training"):
+            mcrank.LambdaMART(**options).fit(data, folds=folds, journal=path, resume=True)
+    with pytest.raises(OptionError, match="resume needs journal"):
+        mcrank.LambdaMART(**TREES).fit(BOTH, folds=2, resume=True)
+    with pytest.raises(OptionError, match="boosted trees only"):
+        mcrank.RankSVM(n_jobs=1).fit(BOTH, folds=2, journal=tmp_path / "other")
+    with pytest.raises(OptionError, match="is for folds"):
+        mcrank.LambdaMART(**TREES).fit(BOTH, journal=path)
+
+
+@pytest.mark.parametrize("options", [{"dart": True, "skip_drop": 0.0}, {"subsample": 0.5, "colsample": 0.5}])
+def test_sampling_and_dart_resume_to_the_same_model(options, tmp_path):
+    whole = mcrank.LambdaMART(**TREES, **options).fit(BOTH, folds=2)
+    with pytest.raises(Cut):
+        mcrank.LambdaMART(**TREES, **options).fit(
+            BOTH, folds=2, journal=tmp_path / "a", callback=killed_after(3)
+        )
+    again = mcrank.LambdaMART(**TREES, **options).fit(BOTH, folds=2, journal=tmp_path / "a", resume=True)
+    assert to_bytes(again) == to_bytes(whole)
+
+
+def test_it_goes_out_as_one_forest(tmp_path):
+    ranker = mcrank.LambdaMART(**TREES).fit(BOTH, folds=4)
+    (path,) = ranker.export(tmp_path / "model.txt", to="lightgbm")
+    assert path.read_text().count("\nTree=") == ranker.forest_.n_trees == 4 * ranker.best_round_
+    again = mcrank.from_lightgbm(path).predict(DATA.test)
+    np.testing.assert_allclose(again, ranker.predict(DATA.test), rtol=1e-12, atol=1e-12)

@@ -11,7 +11,8 @@ from mcrank.losses.abc import class_scores
 from mcrank.scorers.correction import Correction
 from mcrank.scorers.forest.forest import ForestBuilder
 from mcrank.scorers.heads import Head
-from mcrank.training.correcting import GRID, LEAST_SLOPE, PULL, fit_correction
+from mcrank.training.correcting import GRID, LEAST_SLOPE, PULL, fit_correction, mean_spread
+from mcrank.training.shares import Shares
 
 
 def rows(seed, grades=3, n=300, slope=2.0):
@@ -108,24 +109,53 @@ def test_a_corrected_forest_has_corrected_outputs(kind):
     np.testing.assert_allclose(made, 2.0 * raw + correction.shifts[:, None], atol=1e-12)
 
 
-def test_what_queries_do_not_agree_on_is_not_corrected():
+@pytest.mark.parametrize("kind", ["softmax", "cumulative"])
+def test_mean_probabilities_are_the_shares(kind):
     raw, classes = rows(6, n=400, slope=1.0)
-    raw = raw + np.linspace(1.0, -1.0, 3)[:, None]  # right already, but for chance
-    head, offsets = Head("softmax", np.arange(3.0)), np.arange(0, 401, 20)
-    whole, part = fit_correction(raw, classes, head), fit_correction(raw, classes, head, None, offsets)
-    assert abs(part.slope - 1) <= abs(whole.slope - 1) + GRID
-    assert np.abs(part.shifts).sum() < 0.7 * np.abs(whole.shifts).sum()
-    far = fit_correction(raw / 5 + np.array([[2.0], [0.0], [0.0]]), classes, head, None, offsets)
-    near = fit_correction(raw / 5 + np.array([[2.0], [0.0], [0.0]]), classes, head)
-    assert far.slope == pytest.approx(near.slope, rel=0.1)
+    raw = raw[:2] if kind == "cumulative" else raw
+    head, offsets = Head(kind, np.arange(3.0)), np.arange(0, 401, 20)
+    logits = fit_correction(raw, classes, head, None, offsets).applied(raw, head)
+    if kind == "cumulative":
+        shown, true = expit(logits), (classes > np.arange(2)[:, None]).mean(axis=1)
+    else:
+        shown, true = np.exp(log_softmax(logits, axis=0)), np.bincount(classes, minlength=3) / 400
+    np.testing.assert_allclose(shown.mean(axis=1), true, atol=0.01)
 
 
-def test_queries_that_differ_say_less_than_rows_that_do():
-    raw, classes = np.zeros((1, 400)), np.repeat([0, 1, 1, 1, 0, 1, 0, 1], 50).astype(np.int32)
-    head = Head("cumulative", np.array([0.0, 1.0]))
-    apart = fit_correction(raw, classes, head, None, np.arange(0, 401, 1))
-    alike = fit_correction(raw, classes, head, None, np.arange(0, 401, 50))
-    assert 0 <= alike.shifts[0] < 0.5 * apart.shifts[0]
+def test_shares_of_training_count_where_held_out_queries_are_few():
+    raw, classes = rows(7, grades=2, n=200, slope=1.0)
+    head, offsets = Head("softmax", np.arange(2.0)), np.arange(0, 201, 20)
+    held = (classes == 1).mean()
+    for known, moves in ((held + 0.05, True), (0.95, False)):
+        training = Shares(np.array([1 - known, known]), np.eye(2) * 1e-5, 1000)
+        found = fit_correction(raw, classes, head, None, offsets, training=training)
+        alone = fit_correction(raw, classes, head, None, offsets)
+        more = [np.exp(log_softmax(c.applied(raw, head), axis=0))[1].mean() for c in (found, alone)]
+        assert more[1] == pytest.approx(held, abs=0.01)
+        # What training says counts, unless the queries held out contradict it.
+        assert bool(more[0] - more[1] > 0.02) is moves
+
+
+def test_the_mean_of_fits_has_the_right_mean_probability():
+    """Fits that differ: their mean says less extreme things, and more of them right, than each alone."""
+    stream = np.random.default_rng(8)
+    n, folds, head = 20000, 4, Head("cumulative", np.array([0.0, 1.0]))
+    signal = stream.normal(size=n) * 1.5
+    true = (stream.random(n) < expit(signal - 2.0)).astype(np.int32)
+    own, offsets = np.arange(n) // 20 % folds, np.arange(0, n + 1, 20)
+    fits = signal - 2.0 + stream.normal(size=(folds, 1, n))
+    held = fits[own, :, np.arange(n)].T
+    spread = mean_spread(fits, own, held, head)
+    assert spread == pytest.approx(np.sqrt((1.5**2 + 1 / 4) / (1.5**2 + 1)), abs=0.01)
+    means = held.mean(axis=1, keepdims=True)
+    found = fit_correction(means + spread * (held - means), true, head, None, offsets)
+    plain = fit_correction(held, true, head, None, offsets)
+    fresh = signal - 2.0 + stream.normal(size=(folds, n)).mean(axis=0)  # rows that no fit has seen
+    shown = [expit(one.applied(fresh[None], head))[0] for one in (found, plain)]
+    assert abs(shown[0].mean() / true.mean() - 1) < 0.02 < abs(shown[1].mean() / true.mean() - 1)
+    losses = [-np.log(np.where(true == 1, p, 1 - p)).mean() for p in shown]
+    assert losses[0] < losses[1]
+    assert mean_spread(fits[:2], own % 2, held, head) == 1.0
 
 
 @pytest.mark.parametrize("kind", ["softmax", "cumulative"])

@@ -80,6 +80,14 @@ def test_killed_and_resumed_is_the_same_study(tmp_path):
     assert (killed / "model.mcrank").read_bytes() == (whole / "model.mcrank").read_bytes()
 
 
+def test_what_is_refused_leaves_no_folder(tmp_path):
+    few = DATA.select(np.arange(DATA.n_queries) < 7)
+    for options in ({}, {"holdout": 0}):
+        with pytest.raises(McrankError):
+            mcrank.tune(few, "regression", trials=2, out=tmp_path / "study", **options)
+    assert not (tmp_path / "study").exists()
+
+
 def test_more_trials_go_on_from_fewer_and_threads_change_nothing(tmp_path):
     first = mcrank.tune(DATA, "regression", trials=4, out=tmp_path / "a", **SMALL)
     longer = mcrank.tune(DATA, "regression", trials=9, out=tmp_path / "a", **{**SMALL, "n_jobs": 3})

@@ -39,7 +39,7 @@ _TRAINING = (
         "--journal",
         metavar="FILE",
         type=click.Path(dir_okay=False),
-        help="On a cluster: keep every round in this file.",
+        help="On a cluster, or with --folds (FILE.1, FILE.2, ...): keep every round in this file.",
     ),
     click.option("--resume", is_flag=True, help="Go on from the rounds in --journal, if it is there."),
     click.option(
@@ -72,16 +72,18 @@ def cluster_of(cluster: str | None, workers: int | None, insecure_cluster: bool)
     return Cluster.of(Cluster(cluster if workers is None else workers, insecure=insecure_cluster))
 
 
-def training_place(declared: dict[str, Any]) -> dict[str, Any]:
+def training_place(declared: dict[str, Any], folds: int | None) -> dict[str, Any]:
     """Take the options about a cluster out of those of a command; return what `fit` is told of it."""
     own = ("cluster", "workers", "insecure_cluster")
     place = cluster_of(*(declared.pop(name) for name in own))
     rest = {name: declared.pop(name) for name in ("journal", "resume", "regroup")}
     if place is not None:
         return {"cluster": place, **rest}
-    if any(rest.values()):
-        raise click.UsageError("--journal, --resume and --regroup are for --cluster or --workers.")
-    return {}
+    if rest["regroup"] or (folds is None and any(rest.values())):
+        raise click.UsageError(
+            "--journal and --resume are for --folds, --cluster or --workers, --regroup for the last two."
+        )
+    return rest
 
 
 def planned(path: str, unjudged: Unjudged, n_jobs: int | None) -> Any:

@@ -109,7 +109,7 @@ def command(
     check_target(out, binary=True)
     if as_json and out == STANDARD:
         raise click.UsageError("--json and --out - both want standard output; save the model to a file.")
-    place = training_place(declared)
+    place = training_place(declared, folds)
     untrained = ctx.meta[CHOSEN](**given_options(declared, ctx))
     options = untrained.checked_options()
     try:
@@ -123,7 +123,7 @@ def command(
     n_jobs = options["n_jobs"]
     train_data: Any = None
     valid_data: Any = None
-    planning = bool(place) and folds is None  # folds are cut here
+    planning = "cluster" in place and folds is None  # folds are cut here
     if planning:
         train_data = planned(data, unjudged, n_jobs)
         valid_data = None if valid is None else planned(valid, unjudged, n_jobs)

@@ -5,6 +5,7 @@ A ranker that says "grade 2 with probability 0.3" is reliable when about 30% of 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +92,8 @@ class GradeCalibration:
         distribution.
     constant_log_loss, constant_brier : float
         What the best constant guess has: the shares of the grades in these very rows.
+    unknown : dict
+        Rows of each grade that no probability is for; they count as called impossible.
 
     Examples
     --------
@@ -111,6 +114,7 @@ class GradeCalibration:
     brier: float
     constant_log_loss: float
     constant_brier: float
+    unknown: dict[float, int]
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers, as JSON takes them."""
@@ -128,6 +132,7 @@ class GradeCalibration:
             "constant_log_loss": self.constant_log_loss,
             "brier": self.brier,
             "constant_brier": self.constant_brier,
+            "unknown_rows": sum(self.unknown.values()),
             "curves": {
                 name: {key: getattr(curve, key).tolist() for key in ("predicted", "observed", "low", "high")}
                 | {"rows": curve.counts.tolist(), "error": curve.error}
@@ -145,6 +150,7 @@ class GradeCalibration:
             f"{'class-wise error':<24}{self.reliability.error:.4f}",
             f"{'expected-grade error':<24}{self.expected.error:.4f}  (by chance alone "
             f"{self.expected.noise:.4f})",
+            *([f"{'unknown grades':<24}{_in_words(self.unknown)}"] if self.unknown else ()),
             "",
             f"{'expected grade':>14} {'true':>8} {'from':>8} {'to':>8} {'rows':>8}",
         ]
@@ -161,7 +167,8 @@ def calibration(
 ) -> GradeCalibration:
     """Compare predicted probabilities (rows x grades) with true grades; ``columns`` are the grades' values.
 
-    A true grade that no column stands for counts as one the ranker called impossible: probability 1e-12.
+    A true grade that no column stands for counts as one the ranker called impossible, with a warning:
+    probability 1e-12.
     """
     p = probabilities.astype(np.float64)
     own = grades[:, None] == columns
@@ -171,6 +178,14 @@ def calibration(
     expected = p @ columns
     shares = np.unique(grades, return_counts=True)[1] / max(len(grades), 1)
     unknown = ~own.any(axis=1)
+    missed = dict(zip(*(v.tolist() for v in np.unique(grades[unknown], return_counts=True)), strict=True))
+    if missed:
+        warnings.warn(
+            f"calibration: {_in_words(missed)} of {len(grades)} rows, of which the probabilities know "
+            "nothing: such rows count as called impossible, and outweigh all others in the log loss; leave "
+            "them out to judge the rest.",
+            stacklevel=3,
+        )
     return GradeCalibration(
         rows=len(grades),
         reliability=reliability(p, columns, grades, bins),
@@ -182,7 +197,12 @@ def calibration(
         brier=float((((p - own) ** 2).sum(axis=1) + unknown).mean()),
         constant_log_loss=float(-(shares * np.log(shares)).sum()),
         constant_brier=float(1 - (shares**2).sum()),
+        unknown=missed,
     )
+
+
+def _in_words(rows: dict[float, int]) -> str:
+    return ", ".join(f"grade {grade:g} has {count}" for grade, count in rows.items())
 
 
 def reliability(

@@ -19,6 +19,7 @@ from mcrank.options import Options, fitted, option
 from mcrank.ranges import Between
 from mcrank.rankers.base import Card, Ranker, Trained
 from mcrank.rankers.cross_fitting import Pooled
+from mcrank.rankers.few import silently
 from mcrank.rankers.provenance import provenance
 from mcrank.rankers.registry import RANKERS, from_bytes, from_file, ranker_class, to_bytes
 from mcrank.rounds import Callback, Rounds
@@ -199,7 +200,8 @@ class _Stop:
         """
         if ranker.__sklearn_is_fitted__():
             return ranker
-        ranker.fit(data, valid=valid, callback=self, folds=folds)
+        with silently():  # the blend speaks for all
+            ranker.fit(data, valid=valid, callback=self, folds=folds)
         self.interrupted |= ranker.interrupted_
         self.asked |= self.interrupted
         return ranker

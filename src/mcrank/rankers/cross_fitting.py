@@ -7,6 +7,7 @@ not seen them tell what the ranker is worth, and correct its probabilities.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mcrank.arrays import FloatArray, IntArray
+from mcrank.boosting.place import HERE, Place, Round
 from mcrank.data.dataset import Dataset
+from mcrank.data.fingerprint import fingerprint
 from mcrank.data.folds import parts_by_id
 from mcrank.errors import DataError
 from mcrank.options import Option, Options
@@ -26,7 +29,10 @@ from mcrank.rankers.seats import answer_seat, fit_there
 from mcrank.rounds import Callback, Rounds
 
 if TYPE_CHECKING:
+    from mcrank.boosting.binning import Bins
     from mcrank.rankers.base import Ranker, Trained
+    from mcrank.scale.journal import Journal
+    from mcrank.scorers.heads import Head
 
 
 class Pooled:
@@ -93,13 +99,14 @@ def fit_parts(
         pooled.data, pooled.rows, options["measure"], callback, n_jobs if desk is None else pooled.count
     )
     own = {n: v for n, v in options.items() if n != "desk"} | {"n_jobs": max(1, n_jobs // pooled.count)}
+    places = kept_places(ranker, pooled, options)
     twins = [type(ranker)(**ranker.get_params()) for _ in range(pooled.count)]
 
     def fit(number: int) -> Trained:
         with pool.seat(number):
             told = _of_part(own, number, pooled.count)
             if desk is None:
-                return twins[number]._fit(*pooled.fold(number), told, None)
+                return twins[number]._fit(*pooled.fold(number), told | {"place": places[number]}, None)
             data = number, lambda: pooled.fold(number)
             meet = partial(answer_seat, pool, number)
             trained: Trained | None
@@ -110,6 +117,61 @@ def fit_parts(
 
     trained = _side_by_side(fit, pooled.count, pool)
     return twins, trained, pool
+
+
+def kept_places(ranker: Ranker, pooled: Pooled, options: Options) -> list[Place]:
+    """Return where each fit goes on: from what its journal has, if there is one, and telling it of rounds."""
+    path, resume = options["kept"]
+    if path is None:
+        return [HERE] * pooled.count
+    from mcrank.scale.journal import Journal
+
+    own = fingerprint(pooled.data)
+    facts = {
+        "ranker": ranker.name,
+        "options": {k: repr(v) for k, v in ranker._as_trained(options).items()},
+        "data": own,
+        "folds": pooled.count,
+    }
+    journals = []
+    for number in range(1, pooled.count + 1):
+        journals.append(Journal(f"{os.fspath(path)}.{number}", resume=resume))
+        if options["dart"]:
+            journals[-1].rounds.clear()  # values of earlier trees change in every round: it begins again
+        journals[-1].identify(facts | {"fold": number})
+    # The last round that all have is done again: training may have been about to end there.
+    common = max(min(len(journal.rounds) for journal in journals) - 1, 0)
+    return [
+        Place(
+            bins=None if journal.opening is None else journal.opening.bins,
+            done=[entry.trees for entry in journal.rounds[:common]],
+            keeper=_Keeper(journal, own),
+        )
+        for journal in journals
+    ]
+
+
+class _Keeper:
+    """Writes the rounds of one fit into its journal."""
+
+    def __init__(self, journal: Journal, fingerprint: str) -> None:
+        self._journal, self._fingerprint = journal, fingerprint
+
+    def begin(self, head: Head, base: FloatArray, per_round: int, bins: Bins | None) -> None:
+        """Write what is decided before the first round."""
+        from mcrank.scale.journal import Opening, pack_opening
+
+        self._journal.take(pack_opening(Opening(head, base, per_round, bins, self._fingerprint)))
+
+    def round(self, number: int, trees: Round, measured: dict[str, float]) -> None:
+        """Write a round that is not there yet."""
+        from mcrank.scale.journal import Entry, pack_round
+
+        if number > len(self._journal.rounds):
+            self._journal.take(pack_round(number, Entry(trees, measured)))
+
+    def finish(self, found: dict[str, Any]) -> None:
+        """Write nothing: probabilities are corrected when all fits are done."""
 
 
 def _of_part(options: Options, number: int, count: int) -> Options:
@@ -126,6 +188,7 @@ def common_rounds(trained: list[Trained], pool: Pool) -> Rounds:
     rounds.best_round = max(one.rounds.best_round for one in trained)
     rounds.history = {pool.name: pool.history[: rounds.n_rounds]} if rounds.n_rounds else {}
     rounds.interrupted = any(one.rounds.interrupted for one in trained)
+    rounds.shown = pool.shown
     return rounds
 
 

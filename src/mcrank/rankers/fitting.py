@@ -13,6 +13,7 @@ from mcrank.data.scan import Scan
 from mcrank.errors import OptionError
 from mcrank.memory import bytes_of, is_on_disk
 from mcrank.options import Options
+from mcrank.rankers.few import tell_of_few
 from mcrank.rankers.inputs import Given, held_out, to_learn
 from mcrank.rankers.progress import Lines
 from mcrank.rankers.provenance import provenance
@@ -34,6 +35,13 @@ class Begun(NamedTuple):
     init_model: Any = None
     init_score: Any = None
     valid_init_score: Any = None
+
+
+class Kept(NamedTuple):
+    """Where the rounds of folds are to be kept, and whether to go on from those that are there."""
+
+    journal: str | os.PathLike[str] | None = None
+    resume: bool = False
 
 
 class Where(NamedTuple):
@@ -60,9 +68,32 @@ class Where(NamedTuple):
             raise OptionError(f"memory of {name}.fit is for one machine, not a cluster.")
         if self.together:
             return
-        for word in ("regroup", "journal", "resume"):
-            if getattr(self, word):
-                raise OptionError(f"{name}.fit got {word}, which is for one training on a cluster.")
+        if self.folds is not None and (self.journal is not None or self.resume):
+            self._check_kept(ranker)
+        elif self.journal is not None or self.resume:
+            word = "resume" if self.journal is None else "journal"
+            raise OptionError(f"{name}.fit got {word}, which is for folds, or one training on a cluster.")
+        if self.regroup:
+            raise OptionError(f"{name}.fit got regroup, which is for one training on a cluster.")
+        self._check_disk(ranker, scan)
+
+    def _check_kept(self, ranker: type[Ranker]) -> None:
+        """Refuse a journal of folds that cannot be kept."""
+        if self.cluster is not None:
+            raise OptionError(
+                f"{ranker.__name__}.fit got folds, a cluster and a journal, which is for folds on one machine."
+            )
+        if not ranker.trains_from_disk:
+            raise OptionError(
+                f"{ranker.__name__}.fit got folds and a journal, which keeps rounds of boosted trees only; "
+                "other rankers are fitted again from the start."
+            )
+        if self.journal is None:
+            raise OptionError("resume needs journal, the file to go on from.")
+
+    def _check_disk(self, ranker: type[Ranker], scan: bool) -> None:
+        """Refuse data on disk where it cannot be trained from."""
+        name = ranker.__name__
         if (scan or self.memory is not None) and not ranker.trains_from_disk:
             raise OptionError(
                 f"{name}.fit got {'a Scan' if scan else 'memory'}, which only rankers of boosted trees take: "
@@ -109,8 +140,10 @@ def fit_here(
     else:
         from mcrank.scale.desk import desk_of
 
+        options["kept"] = Kept(where.journal, where.resume)
         with desk_of(where.cluster) as desk:
             options |= {} if desk is None else {"desk": desk}
             trained, found = twin._cross_fit(data, watched, where.folds, options, callback)
         options.pop("desk", None)
+    tell_of_few(name, trained.rounds, where.folds)
     return twin, trained, options, data, found, beginning

@@ -14,6 +14,7 @@ import numpy as np
 from mcrank.arrays import Arrays, FloatArray, RowArray
 from mcrank.boosting.place import place_of
 from mcrank.data.dataset import Dataset
+from mcrank.data.folds import parts_by_id
 from mcrank.errors import DataError, OptionError
 from mcrank.losses.base import Loss
 from mcrank.losses.multiclass import MulticlassLoss
@@ -21,6 +22,7 @@ from mcrank.losses.ordinal import OrdinalLoss
 from mcrank.options import Options, fitted, option
 from mcrank.ranges import OneOf
 from mcrank.rankers.base import Card, Trained
+from mcrank.rankers.few import few_rows
 from mcrank.rankers.graded import GradedRanker
 from mcrank.rankers.presets import BEST, FAST, PAPER, preset_option
 from mcrank.rankers.trees import TreeRanker
@@ -28,7 +30,9 @@ from mcrank.rounds import Callback
 from mcrank.scorers.correction import Correction, count
 from mcrank.scorers.forest.forest import Forest
 from mcrank.scorers.heads import Head
-from mcrank.training.correcting import fit_correction, harmless
+from mcrank.sums import exact_sum
+from mcrank.training.correcting import fit_correction, harmless, mean_spread
+from mcrank.training.shares import Shares, grade_shares
 from mcrank.training.weights import relative_weight
 
 if TYPE_CHECKING:
@@ -141,12 +145,26 @@ class GradeRanker(TreeRanker, GradedRanker):
 
     def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
         trained = super()._fit(data, valid, options, callback)
-        alone = valid is None or "part" in options  # of one part, all parts together are corrected
-        raw = None if valid is None or alone else trained.scorer.raw(valid.X, options["n_jobs"])
-        return self._correct(trained, raw, data if valid is None else valid, options)
+        if valid is None or "part" in options:  # of one part, all parts together are corrected
+            return self._correct(trained, None, data, options)
+        raw = trained.scorer.raw(valid.X, options["n_jobs"])
+        return self._correct(trained, raw, valid, options, self._shares(data, options))
+
+    def _shares(self, data: Dataset, options: Options) -> Shares | None:
+        """Shares of the grades in training."""
+        if not options["calibrate"]:
+            return None
+        sums = place_of(options).sums
+        weight = relative_weight(data, sums)
+        return grade_shares(self._codes(data.y), len(self.grades_), weight, data.offsets, sums)
 
     def _correct(
-        self, trained: Trained, raw: FloatArray | None, held_out: Dataset, options: Options
+        self,
+        trained: Trained,
+        raw: FloatArray | None,
+        held_out: Dataset,
+        options: Options,
+        training: Shares | None = None,
     ) -> Trained:
         """Return what was trained, corrected on raw outputs of held-out rows, if there are any."""
         beginning = options.get("beginning")
@@ -156,12 +174,13 @@ class GradeRanker(TreeRanker, GradedRanker):
         if raw is not None and options["calibrate"] and alone and count(trained.head):
             place = place_of(options)
             weight, sums = relative_weight(held_out, place.valid_sums), place.valid_sums
-            codes = self._codes(held_out.y)
-            found = fit_correction(raw, codes, trained.head, weight, held_out.offsets, sums)
+            codes, offsets = self._codes(held_out.y), held_out.offsets
+            found = fit_correction(raw, codes, trained.head, weight, offsets, sums, training)
             prepared = options["measure"].on(held_out)
             self.correction_ = harmless(found, raw, trained.head, prepared, sums)
             if place.keeper is not None and self.correction_ is not None:
                 place.keeper.finish(self.correction_.to_json())
+            trained.rounds.notes += few_rows(codes, trained.head, sums)
         return trained._replace(scorer=self._corrected(trained.scorer))
 
     def _finished(self, trained: Trained, found: dict[str, Any] | None) -> Trained:
@@ -183,6 +202,13 @@ class GradeRanker(TreeRanker, GradedRanker):
     ) -> tuple[Trained, FloatArray]:
         joined, raw = super()._joined(twins, trained, joined, data, raw, options)
         self.head_ = joined.head
+        if options["calibrate"] and count(joined.head):
+            # Held-out rows have the outputs of one fit, rows to be scored their mean.
+            own = np.repeat(parts_by_id(data, len(trained)), data.sizes)
+            fits = (one.scorer.raw(data.X, options["n_jobs"]) for one in trained)
+            spread = mean_spread(fits, own, raw, joined.head)
+            means = np.array([exact_sum(row) for row in raw])[:, None] / data.n_rows
+            raw = means + spread * (raw - means)
         joined = self._correct(joined, raw, data, options)
         return joined, raw if self.correction_ is None else self.correction_.applied(raw, joined.head)
 

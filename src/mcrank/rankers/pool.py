@@ -14,7 +14,7 @@ from mcrank.arrays import IntArray
 from mcrank.data.dataset import Dataset
 from mcrank.errors import MeasureError
 from mcrank.metrics.measure import Measure
-from mcrank.rounds import SEAT, Callback, RoundEvent
+from mcrank.rounds import SAME, SEAT, Callback, RoundEvent, Shown
 
 _GLANCE = 0.2  # seconds between two looks at whether Ctrl-C was pressed
 
@@ -46,6 +46,8 @@ class Pool:
     ----------
     history : list of float
         The measure after each round.
+    shown : Shown
+        Values of all queries.
     interrupted : bool
         Whether Ctrl-C has ended all trainings.
     """
@@ -60,6 +62,7 @@ class Pool:
                 "choose another measure or other data."
             )
         self.history: list[float] = []
+        self.shown = Shown()
         self.interrupted = self.stopped = False
         self._rows = [np.flatnonzero(part == number) for number in range(int(part.max()) + 1)]
         self._scores = np.zeros(len(part))
@@ -121,7 +124,9 @@ class Pool:
         return self._present == 0 or 0 < self._arrived >= self._present
 
     def _close(self) -> None:
-        value = float(self._prepared.mean(self._scores))
+        values = self._prepared.per_query(self._scores)
+        value = float(self._prepared.mean_of(values))
+        self.shown.take(self._prepared.counted(values), value > max(self.history, default=-np.inf) + SAME)
         seconds = time.perf_counter() - self._began
         event = RoundEvent(len(self.history) + 1, self._asked, {self.name: value}, seconds)
         if self._callback is not None and not self.interrupted and self._callback(event):

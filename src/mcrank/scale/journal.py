@@ -79,7 +79,8 @@ def pack_closing(found: dict[str, Any]) -> bytes:
 
 
 def _opening(header: Mapping[str, Any], arrays: Arrays) -> Opening:
-    bins = Bins(*(arrays[f"bins_{name}"] for name in _BINS)) if "bins_edges" in arrays else None
+    # Copies: kernels take arrays that may be written to.
+    bins = Bins(*(arrays[f"bins_{name}"].copy() for name in _BINS)) if "bins_edges" in arrays else None
     head = Head(header["head"], arrays.get("head_values"))
     categories = {int(feature): tuple(map(str, names)) for feature, names in header.get("categories", ())}
     known = str(header["fingerprint"])

@@ -6,6 +6,7 @@ steps find the one minimum. All sums are exact ones: the order of the rows chang
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,9 +16,12 @@ from mcrank.metrics.prepared import PreparedMeasure
 from mcrank.scorers.correction import LARGEST, Correction
 from mcrank.scorers.heads import Head, sigmoid
 from mcrank.sums import ALONE, Sums, count_all, exact_sum
+from mcrank.training.shares import Shares, grade_shares, likely_shares
 
 PULL = 1.0  # against a change of all outputs by 1: as much as one row that is sure of it
 LEAST_SLOPE = 0.05  # a slope below would turn the ranking round, or make all rows equal
+LEAST_SPREAD = 0.5  # of a mean of fits
+MOST_MOVED = 4.0  # times the weight that rows of a grade had
 GRID = 2.0**-20
 HARM = 0.005
 _EQUAL = 1e-12  # variance of outputs that do not vary
@@ -35,6 +39,17 @@ class _Problem(NamedTuple):
     cumulative: bool
     spread: float  # variance of the outputs
     sums: Sums
+
+    @classmethod
+    def of(
+        cls, outputs: FloatArray, classes: RowArray, weight: FloatArray, cumulative: bool, sums: Sums
+    ) -> _Problem:
+        """Return the problem of these rows."""
+        total = exact_sum(weight, sums)
+        means = np.array([exact_sum(weight * row, sums) for row in outputs]) / total
+        centred = outputs - means[:, None]
+        spread = exact_sum((weight * centred**2).sum(axis=0), sums) / total
+        return cls(centred, means, classes, weight, cumulative, spread, sums)
 
     def sum(self, values: FloatArray) -> float:
         """Everybody's sum of one value a row, whatever the order of the rows."""
@@ -95,6 +110,7 @@ def fit_correction(
     weight: FloatArray | None = None,
     offsets: IntArray | None = None,
     sums: Sums = ALONE,
+    training: Shares | None = None,
 ) -> Correction | None:
     """Return the correction of raw outputs (outputs x rows) on rows that training has not seen.
 
@@ -109,10 +125,12 @@ def fit_correction(
     weight : ndarray, optional
         Weight of each row, the largest 1.
     offsets : ndarray of int64, optional
-        Query ``q`` owns the rows ``offsets[q]:offsets[q + 1]``; with them, a correction that queries do not
-        agree on is only made in part.
+        Query ``q`` owns the rows ``offsets[q]:offsets[q + 1]``; needed with ``training``.
     sums : Sums
         Who adds up, where several places have some of the rows.
+    training : Shares, optional
+        Shares of the grades in the training data: rows weigh as if they had the shares of both
+        (`likely_shares`).
 
     Returns
     -------
@@ -129,7 +147,6 @@ def fit_correction(
     >>> found.slope, found.shifts.round(2).tolist()  # log(1 / 9) is -2.2; the pull keeps it back
     (1.0, [-1.24])
     """
-    cumulative = head.kind == "cumulative"
     if head.kind == "base-pairs":
         from mcrank.losses.abc import class_scores
 
@@ -141,54 +158,102 @@ def fit_correction(
     known = classes[used].astype(np.float64)
     if sums.most(known.max(initial=-np.inf)) == -sums.most((-known).max(initial=-np.inf)):
         return None  # of one grade alone the best correction is certainty of it, whatever the outputs are
-    total = exact_sum(shares, sums)
-    means = np.array([exact_sum(shares * row, sums) for row in outputs]) / total
-    centred = outputs - means[:, None]
-    spread = exact_sum((shares * centred**2).sum(axis=0), sums) / total
-    problem = _Problem(centred, means, classes[used], shares, cumulative, spread, sums)
+    grades = len(raw) + (head.kind == "cumulative")
+    if offsets is not None and training is not None:
+        shares = _as_likely(shares, classes, used, weight, offsets, grades, training, sums)
+    problem = _Problem.of(outputs, classes[used], shares, head.kind == "cumulative", sums)
     free = np.full(1 + len(outputs), True)
-    free[0] = spread > _EQUAL
+    free[0] = problem.spread > _EQUAL
     at = _least(problem, np.eye(1, len(free))[0], free)
     if at[0] < LEAST_SLOPE:
         at[0], free[0] = LEAST_SLOPE, False
         at = _least(problem, at, free)
-    # On a grid, so that the last bit of an exponential, which machines differ in, changes no model.
-    if offsets is not None:
-        nothing = np.eye(1, len(at))[0]
-        at = nothing + _agreement(problem, at, _by_query(used, offsets)) * (at - nothing)
-        at[0] = max(at[0], LEAST_SLOPE)
-    shifts = at[1:] + (1 - at[0]) * means
-    if not cumulative:
+    shifts = at[1:] + (1 - at[0]) * problem.means
+    if head.kind != "cumulative":
         shifts -= shifts.mean()  # what all grades have in common changes no probability
+    # On a grid, so that the last bit of an exponential, which machines differ in, changes no model.
     at = np.append(at[0], shifts)
     at = np.clip(np.rint(at / GRID) * GRID, -LARGEST, LARGEST)
     return Correction(float(at[0]), at[1:])
 
 
-def _by_query(used: BoolArray, offsets: IntArray) -> IntArray:
-    """Number of the query of each row used."""
-    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))[used]
+def _as_likely(
+    weights: FloatArray,
+    classes: RowArray,
+    used: BoolArray,
+    weight: FloatArray | None,
+    offsets: IntArray,
+    grades: int,
+    training: Shares,
+    sums: Sums,
+) -> FloatArray:
+    """Weights of the rows used, so that the grades have the shares that are likely in other rows."""
+    found = grade_shares(np.where(used, classes, -1), grades, weight, offsets, sums)
+    if found is None:
+        return weights
+    wanted = likely_shares(found, training)
+    each = np.ones(grades)
+    np.divide(wanted, found.share, out=each, where=found.share > 0)
+    each = np.clip(each, 1 / MOST_MOVED, MOST_MOVED)
+    # All together they weigh what they did.
+    return np.asarray(weights * (each / float(each @ found.share))[classes[used]])
 
 
-def _agreement(problem: _Problem, at: FloatArray, query: IntArray) -> float:
-    """Share of a correction that queries agree on (James and Stein's): 1 less the size that chance gives it
-    over the size it has, in units of how much it would vary with other queries.
+def mean_spread(fits: Iterable[FloatArray], own: IntArray, held_out: FloatArray, head: Head) -> float:
+    """Return the spread of the mean of several fits over rows that none of them has seen, as a share of the
+    spread of single fits: where fits differ, their mean is nearer to the middle.
+
+    Parameters
+    ----------
+    fits : iterable of ndarray of shape (outputs, rows)
+        Outputs of each fit.
+    own : ndarray of int64
+        Number of the fit that has not seen each row; it is the others' differences that are looked at.
+    held_out : ndarray of shape (outputs, rows)
+        Outputs of the fit that has not seen the row.
+    head : Head
+        How outputs become probabilities.
+
+    Returns
+    -------
+    float
+        1 for two fits, of which no two have seen the same row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.scorers.heads import Head
+    >>> from mcrank.training.correcting import mean_spread
+    >>> rng = np.random.default_rng(1)
+    >>> fits, own = rng.normal(size=(4, 1, 4000)) + rng.normal(size=(1, 1, 4000)), np.arange(4000) % 4
+    >>> spread = mean_spread(fits, own, fits[own, :, np.arange(4000)].T, Head("cumulative", np.arange(2.0)))
+    >>> round(spread, 1)  # variance 1 + 1/4 instead of 1 + 1
+    0.8
     """
-    _, second, own = problem.slopes(at)
-    change = at - np.eye(1, len(at))[0]
-    if not problem.cumulative:
-        change[1:] -= change[1:].mean()
-    push = second @ change
-    count = int(query.max(initial=-1)) + 1
-    sums = np.array([np.bincount(query, weights=row, minlength=count) for row in own])
-    varies = np.array([[problem.sum(a * b) for b in sums] for a in sums])
-    queries = count_all(len(np.unique(query)), problem.sums)
-    if not np.trace(varies) > 0:
+    count, first, second = 0, np.zeros(held_out.shape), np.zeros(held_out.shape)
+    first, second = _free(first, head), _free(second, head)
+    for number, raw in enumerate(fits):
+        seen = np.where(own != number, _free(raw, head), 0.0)
+        count, first, second = count + 1, first + seen, second + seen**2
+    if count < 3:
         return 1.0
-    rank = int(np.linalg.matrix_rank(varies, tol=1e-9 * np.trace(varies)))
-    size = float(push @ np.linalg.pinv(varies, rcond=1e-9) @ push)
-    chance = rank * queries / max(queries - rank, 1)
-    return max(0.0, 1.0 - chance / size) if size > 0 else 0.0
+    differ = exact_sum(np.maximum(second - first**2 / (count - 1), 0.0).sum(axis=0)) / (count - 2)
+    outputs = _free(held_out, head)
+    means = np.array([exact_sum(row) for row in outputs]) / max(outputs.shape[1], 1)
+    whole = exact_sum(((outputs - means[:, None]) ** 2).sum(axis=0))
+    left = 1 - (1 - 1 / count) * differ / whole if whole > 0 else 1.0
+    return float(np.sqrt(min(max(left, LEAST_SPREAD**2), 1.0)))
+
+
+def _free(raw: FloatArray, head: Head) -> FloatArray:
+    """Outputs without what changes no probability."""
+    if head.kind == "cumulative":
+        return raw
+    if head.kind == "base-pairs":
+        from mcrank.losses.abc import class_scores
+
+        raw = class_scores(raw)
+    return np.asarray(raw - raw.mean(axis=0))
 
 
 def _least(problem: _Problem, at: FloatArray, free: FloatArray) -> FloatArray:

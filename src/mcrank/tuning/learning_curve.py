@@ -22,6 +22,7 @@ from mcrank.data.folds import split
 from mcrank.data.read import read
 from mcrank.errors import DataError, OptionError
 from mcrank.rankers.base import Ranker
+from mcrank.rankers.few import silently
 from mcrank.rankers.stored import measure_of
 from mcrank.stats.two import interval_of
 from mcrank.tuning.power_law import Forecast, forecast
@@ -273,7 +274,8 @@ class _Trainer:
     def values(self, data: Dataset, test: Dataset, seed: int) -> dict[Any, float]:
         """Values of the test queries by a ranker trained on the data; a part of it chooses the round."""
         train, valid = split(data, 1.0 - _VALID, _VALID, seed=seed)
-        ranker = self._kind(**{**self._options, "n_jobs": self._n_jobs}).fit(train, valid=valid)
+        with silently():  # small data are what it is about
+            ranker = self._kind(**{**self._options, "n_jobs": self._n_jobs}).fit(train, valid=valid)
         return query_values(self.measure, test, ranker.predict(test))
 
 

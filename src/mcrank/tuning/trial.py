@@ -14,6 +14,7 @@ from mcrank.data.folds import deal
 from mcrank.errors import DataError, McrankError, MeasureError
 from mcrank.metrics.measure import Measure
 from mcrank.rankers.base import Ranker
+from mcrank.rankers.few import silently
 from mcrank.rankers.stored import measure_of
 from mcrank.rounds import RoundEvent
 from mcrank.tuning.lockstep import EVERY, Lockstep, Told
@@ -101,7 +102,7 @@ class Trials:
     def __init__(
         self, data: Dataset, space: Space, folds: int, seed: int, n_jobs: int, desk: Desk | None = None
     ) -> None:
-        self.space, self._desk = space, desk
+        self.data, self.space, self._desk = data, space, desk
         options = space.kind(**space.fixed).checked_options()
         self.measure: Measure = measure_of(options)
         if data.n_queries < 2 * folds:
@@ -180,7 +181,8 @@ class Fold:
         """Train; whoever has no rounds, or did none, tells of its one value."""
         train, held = parts
         if self.has_rounds:
-            self.ranker.fit(train, valid=held, callback=tell)
+            with silently():  # one part of the queries chooses nothing
+                self.ranker.fit(train, valid=held, callback=tell)
             if self.ranker.n_rounds_ > 0:
                 return
         else:

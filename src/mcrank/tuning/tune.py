@@ -27,7 +27,7 @@ from mcrank.rankers.base import Ranker
 from mcrank.rankers.inputs import held_out
 from mcrank.tuning.budget import Budget
 from mcrank.tuning.result import Estimate, Tuning
-from mcrank.tuning.space import Space, space_of
+from mcrank.tuning.space import space_of
 from mcrank.tuning.study import MARK, Journal, Study, optuna_there, replay
 from mcrank.tuning.trial import Trial, Trials, query_values, smoothed
 
@@ -144,10 +144,13 @@ def tune(
     optuna_there()
     began = time.monotonic()
     whole = data if isinstance(data, Dataset) else read(data, n_jobs=n_jobs)
-    with opened(out, "study", MARK) as folder, desk_of(cluster, room=folds) as desk:
-        place = n_jobs or available_cores(), desk
-        search = _Search(folder, space, whole, limits, test, place, callback, began)
-        return search.finished() or search.run()
+    n_jobs = n_jobs or available_cores()
+    searched, held = _parts(whole, limits, test)
+    with desk_of(cluster, room=folds) as desk:
+        judge = Trials(searched, space, limits.folds, limits.seed, n_jobs, desk)
+        with opened(out, "study", MARK) as folder:  # not made where the queries are too few
+            search = _Search(folder, judge, whole, held, limits, n_jobs, callback, began)
+            return search.finished() or search.run()
 
 
 @dataclass(frozen=True)
@@ -181,18 +184,17 @@ class _Search:
     def __init__(
         self,
         folder: RunFolder,
-        space: Space,
+        trials: Trials,
         data: Dataset,
+        held: Dataset | None,
         limits: _Limits,
-        test: Dataset | str | os.PathLike[str] | None,
-        place: tuple[int, Desk | None],
+        n_jobs: int,
         callback: Callable[[TuneProgress], Any] | None,
         began: float,
     ) -> None:
-        self._folder, self._space, self._data, self._limits = folder, space, data, limits
-        self._n_jobs, self._callback = place[0], callback
-        self._searched, self._held = _parts(data, limits, test)
-        self._trials = Trials(self._searched, space, limits.folds, limits.seed, *place)
+        self._folder, self._space, self._data, self._limits = folder, trials.space, data, limits
+        self._n_jobs, self._callback = n_jobs, callback
+        self._searched, self._held, self._trials = trials.data, held, trials
         self._journal = Journal(folder, self._facts())
         estimates = 0.0 if self._held is None else 1.0
         self._budget = Budget(limits.seconds, estimates + data.n_rows / self._searched.n_rows, began)
