@@ -27,6 +27,7 @@ from mcrank.experiments.fold_source import Parts
 from mcrank.experiments.store import json_bytes, read_json, write_file
 from mcrank.models.file import load
 from mcrank.rankers.base import Ranker
+from mcrank.rankers.few import silently
 from mcrank.rankers.provenance import provenance
 from mcrank.rankers.registry import from_bytes, ranker_class, to_bytes
 from mcrank.rankers.stored import measure_of
@@ -183,7 +184,8 @@ def compute(
     ``interrupted`` says so, nothing comes of it.
     """
     began = time.perf_counter()
-    with warnings.catch_warnings(record=True) as said:
+    # Small held-out data would be told of once for each fold and system; a comparison says what it can show.
+    with warnings.catch_warnings(record=True) as said, silently():
         warnings.simplefilter("always")
         ranker, train_seconds, train_cpu = _ranker(trial, parts, callback, model)
         if interrupted():
