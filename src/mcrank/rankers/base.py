@@ -192,8 +192,8 @@ class Ranker(Clustered):
         regroup : bool
             With a cluster: bring rows of a query together that lie in different parts of the data.
         journal, resume : path, bool, optional
-            With a cluster: keep every round in this file; go on from what it has. With ``folds`` (boosted trees on
-            one machine): in files of this name, one for each fit (``NAME.1``, ``NAME.2``, ...).
+            With a cluster: keep every round in this file; go on from what it has. With ``folds`` (boosted
+            trees on one machine): in files of this name, one for each fit (``NAME.1``, ``NAME.2``, ...).
         folds : int, optional
             Cross-fitting: cut the queries into so many parts (by their ids), fit on all but one part in turn,
             keep the round that is best on all held-out queries together, and average the fits into one

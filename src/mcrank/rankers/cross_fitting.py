@@ -30,6 +30,7 @@ from mcrank.rounds import Callback, Rounds
 
 if TYPE_CHECKING:
     from mcrank.boosting.binning import Bins
+    from mcrank.data.categories import Categories
     from mcrank.rankers.base import Ranker, Trained
     from mcrank.scale.journal import Journal
     from mcrank.scorers.heads import Head
@@ -145,7 +146,7 @@ def kept_places(ranker: Ranker, pooled: Pooled, options: Options) -> list[Place]
         Place(
             bins=None if journal.opening is None else journal.opening.bins,
             done=[entry.trees for entry in journal.rounds[:common]],
-            keeper=_Keeper(journal, own),
+            keeper=_Keeper(journal, own, pooled.data.categories),
         )
         for journal in journals
     ]
@@ -154,14 +155,14 @@ def kept_places(ranker: Ranker, pooled: Pooled, options: Options) -> list[Place]
 class _Keeper:
     """Writes the rounds of one fit into its journal."""
 
-    def __init__(self, journal: Journal, fingerprint: str) -> None:
-        self._journal, self._fingerprint = journal, fingerprint
+    def __init__(self, journal: Journal, fingerprint: str, categories: Categories) -> None:
+        self._journal, self._of_data = journal, (fingerprint, categories)
 
     def begin(self, head: Head, base: FloatArray, per_round: int, bins: Bins | None) -> None:
         """Write what is decided before the first round."""
         from mcrank.scale.journal import Opening, pack_opening
 
-        self._journal.take(pack_opening(Opening(head, base, per_round, bins, self._fingerprint)))
+        self._journal.take(pack_opening(Opening(head, base, per_round, bins, *self._of_data)))
 
     def round(self, number: int, trees: Round, measured: dict[str, float]) -> None:
         """Write a round that is not there yet."""

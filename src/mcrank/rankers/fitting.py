@@ -81,7 +81,7 @@ class Where(NamedTuple):
         """Refuse a journal of folds that cannot be kept."""
         if self.cluster is not None:
             raise OptionError(
-                f"{ranker.__name__}.fit got folds, a cluster and a journal, which is for folds on one machine."
+                f"{ranker.__name__}.fit got folds, a cluster and a journal, which folds have on one machine."
             )
         if not ranker.trains_from_disk:
             raise OptionError(

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,9 +30,6 @@ from mcrank.tuning.result import Estimate, Tuning
 from mcrank.tuning.space import space_of
 from mcrank.tuning.study import MARK, Journal, Study, optuna_there, replay
 from mcrank.tuning.trial import Trial, Trials, query_values, smoothed
-
-if TYPE_CHECKING:
-    from mcrank.scale.desk import Desk
 
 MINUTES = 20.0
 MODEL, RESULT = "model.mcrank", "tuning.json"
