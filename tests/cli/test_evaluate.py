@@ -123,12 +123,33 @@ def test_all_of_trec_eval_and_the_overlap_of_runs(tmp_path, capsys):
     assert out.splitlines()[-1] == "q\t0.500000"
 
 
+def test_they_are_json_too(tmp_path, capsys):
+    qrels, one, other = tmp_path / "qrels", tmp_path / "one.run", tmp_path / "other.run"
+    qrels.write_text("q 0 a 1\nq 0 b 0\nq 0 c 1\n")
+    one.write_text("q Q0 b 1 2 mine\nq Q0 a 2 1 mine\nz Q0 a 1 1 mine\n")
+    other.write_text("q Q0 a 1 2 x\nq Q0 b 2 1 x\n")
+    _, out, _ = run(capsys, "evaluate", qrels, one, "-m", "all[trec]", "--json", "-q")
+    found = json.loads(out)
+    assert (found["run"], found["mean"]["num_rel"], found["mean"]["map"]) == ("mine", 2, 0.25)
+    assert found["per_query"]["relstring"] == {"q": "01"}
+    _, out, _ = run(capsys, "evaluate", qrels, one, "-m", "all[trec]", "--json")
+    assert json.loads(out) == {"run": "mine", "mean": found["mean"]}
+    _, out, _ = run(capsys, "evaluate", one, other, "-m", "rbo(0.5)", "--json", "-q")
+    counts = {"in both runs": 1, "only in the first": 1, "only in the second": 0}
+    wanted = {"mean": {"rbo(0.5)": 0.5}, "counts": counts, "per_query": {"rbo(0.5)": {"q": 0.5}}}
+    assert json.loads(out) == wanted
+
+
 def test_what_is_no_judgment_or_stands_alone_is_refused(tmp_path, capsys):
     (tmp_path / "prefs").write_text("q judge 0 a 1.0\nq judge 0 b 0\n")
     (tmp_path / "run").write_text("q Q0 a 1 2 mine\n")
     code, out, err = run(capsys, "evaluate", tmp_path / "prefs", tmp_path / "run", "-m", "bpref")
     assert (code, out) == (3, "")
     assert "Five columns are preferences" in err
+    # The words of trec_eval's own example have colons, and comments stand before it.
+    (tmp_path / "prefs").write_text("# A comment\n1.EC.AB  F:Ret,C:Not   F:Rnkd\t doc#1    1\n")
+    code, _, err = run(capsys, "evaluate", tmp_path / "prefs", tmp_path / "run", "-m", "all[trec]")
+    assert (code, "Five columns are preferences" in err) == (3, True)
     (tmp_path / "qrels").write_text("q 0 a 1\n")
     code, out, err = run(
         capsys, "evaluate", tmp_path / "qrels", tmp_path / "run", "-m", "map", "-m", "all_trec"

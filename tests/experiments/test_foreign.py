@@ -158,3 +158,51 @@ def test_a_missing_model_of_a_fold(letor, tmp_path):
     mcrank.RegressionRanker(n_estimators=1).fit(data.train).save(tmp_path / "Fold1.mcrank")
     with pytest.raises(DataError, match=r"Fold2.mcrank, the model of .* for Fold2, does not exist"):
         mcrank.compare(str(tmp_path / "{fold}.mcrank"), letor, n_jobs=1)
+
+
+@pytest.fixture
+def with_empty(tmp_path):
+    """Two folds whose test parts have empty queries; rows of a query do not stand together in the files."""
+    rng = np.random.default_rng(3)
+    for number, first in ((1, 0), (2, 8)):
+        folder = tmp_path / "data" / f"Fold{number}"
+        folder.mkdir(parents=True)
+        for part in ("train", "vali", "test"):
+            shift = first if part == "test" else 100
+            rows = [(query, row) for row in range(3) for query in range(shift, shift + 8)]
+            text = "".join(
+                f"{0 if query % 3 == 0 else row} qid:{query} 1:{rng.random():.4f} # docid = {query}-{row}\n"
+                for query, row in rows
+            )
+            (folder / f"{part}.txt").write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize("pattern", ["{fold}.txt", "all.txt"])
+def test_scores_of_dropped_queries_are_dropped_with_them(with_empty, pattern):
+    data = with_empty / "data"
+    texts = {}
+    for number, fold in enumerate(mcrank.read_folds(data), start=1):
+        scores = np.round(fold.test.to_caller(np.sin(np.arange(fold.test.n_rows) * 7.3)), 6)
+        texts[f"Fold{number}.txt"] = lines(scores)
+    texts["all.txt"] = "".join(texts.values())
+    for name, text in texts.items():
+        (with_empty / name).write_text(text)
+    entry = {"tool": str(with_empty / pattern)}
+    whole = mcrank.compare(entry, data, "ndcg@10", n_jobs=1)
+    kept = mcrank.compare(entry, data, "ndcg@10", n_jobs=1, drop_empty=True)
+    assert whole.n_queries == 16
+    assert kept.n_queries == 10
+    by_query = dict(zip(whole.qids.tolist(), whole.per_query("ndcg@10")[0].tolist(), strict=True))
+    assert kept.per_query("ndcg@10")[0].tolist() == [by_query[query] for query in kept.qids.tolist()]
+    assert any("without a relevant document; they were left out" in note for note in kept.notes)
+
+
+def test_scores_of_the_rows_left_are_taken_and_others_refused(with_empty):
+    data, path = with_empty / "data", with_empty / "few.txt"
+    entry = {"tool": str(path)}
+    path.write_text(lines(range(30)))
+    assert mcrank.compare(entry, data, "ndcg@10", n_jobs=1, drop_empty=True).n_queries == 10
+    path.write_text(lines(range(31)))
+    with pytest.raises(DataError, match="31 scores for 30 rows"):
+        mcrank.compare(entry, data, "ndcg@10", n_jobs=1, drop_empty=True)

@@ -14,7 +14,7 @@ import mcrank
 from mcrank.errors import DataError, MeasureError
 from mcrank.metrics.measure import EVALUATED
 from mcrank.metrics.overlap import overlap_of
-from mcrank.metrics.trec_eval import ALL_TREC
+from mcrank.metrics.trec_eval import ALL_TREC, trec_values
 from tests.metrics import goldens
 from tests.reference import trec_measures as reference
 
@@ -149,6 +149,52 @@ def test_the_report_is_what_trec_eval_said_digit_for_digit():
                 assert text == f"{math.exp(value) if name.startswith('gm_') else value:6.4f}", line
             tried += 1
     assert tried > 1000
+
+
+def own_test_of_trec_eval(comments=False):
+    """Query 302 of trec_eval's own tests as files: a run of 500, 77 relevant documents, 50 of them found."""
+    golden = goldens.load("trec_own")
+    run = [f"302 Q0 d{rank:03} {rank} {(500 - rank) / 7:.6f} STANDARD" for rank in range(500)]
+    judged = [f"302 0 d{rank:03} {sign}" for rank, sign in enumerate(golden["ranked"]) if sign != "-"]
+    judged += [f"302 0 missed{n} 1" for n in range(golden["relevant"] - golden["ranked"].count("1"))]
+    if comments:  # also with the tabs, blanks, empty lines and line ends that files have
+        run = ["# the standard run", "", *(line.replace(" ", "\t", 3) for line in run), "#end"]
+        judged = ["#judged\tby hand", *(f"  {line.replace(' ', '   ')} \r" for line in judged), "   "]
+    return golden, "\n".join(run) + "\n", "\n".join(judged) + "\n"
+
+
+@pytest.mark.parametrize("comments", [False, True])
+@pytest.mark.parametrize("version", ["trec", "trec10"])
+def test_trec_evals_own_test_comes_out(version, comments, tmp_path):
+    golden, run, judged = own_test_of_trec_eval(comments)
+    (tmp_path / "run").write_bytes(run.encode())
+    (tmp_path / "qrels").write_bytes(judged.encode())
+    sides = mcrank.Qrels.read(tmp_path / "qrels"), mcrank.Run.read(tmp_path / "run")
+    wanted = golden["printed"] | (golden["version 10 differs"] if version == "trec10" else {})
+    report = mcrank.trec_report(*sides, f"all[{version}]", per_query=True)
+    lines = [line.split("\t") for line in report.splitlines()]
+    assert {name.strip(): text for name, query, text in lines if query == "302"} == wanted
+    assert [name for name in ALL_TREC if name in wanted] == list(wanted)
+    for name, text in golden["parameters"].items():
+        (mean,) = mcrank.evaluate(sides[1], sides[0], f"{name}[{version}]").mean.values()
+        assert f"{mean:.4f}" == text, name
+
+
+def test_values_are_those_of_the_report_unrounded():
+    run, qrels = as_trec([([2, None, -1, 12], [1]), ([0, 1], [0])])
+    found = trec_values(qrels, run, per_query=True)
+    for line in mcrank.trec_report(qrels, run, per_query=True).splitlines():
+        name, query, text = (word.strip() for word in line.split("\t"))
+        if name == "runid":
+            assert text == found["run"]
+            continue
+        value = found["mean"][name] if query == "all" else found["per_query"][name][query]
+        if name == "relstring":
+            assert text == f"'{value}'"
+        else:
+            assert text == (f"{value}" if isinstance(value, int) else f"{value:.4f}")
+    assert isinstance(found["mean"]["num_ret"], int)
+    assert "per_query" not in trec_values(qrels, run)
 
 
 def test_a_report_needs_qrels_and_a_dialect_of_trec_eval():

@@ -13,14 +13,13 @@ import mcrank
 from mcrank import stats
 from mcrank.cli.main import main
 from mcrank.errors import OptionError
-from mcrank.papers import apples, figure3
+from mcrank.papers import figure2, figure3
 from mcrank.papers import run as runs
-from mcrank.papers.apples import SCORED, TITLES, TRAINED
 from mcrank.papers.grounds import Artificial, staged
 from mcrank.papers.outcome import NO_VERDICT, VERDICTS, Claim, Reproduction, judged, larger, larger_by
 from mcrank.papers.protocols import PROTOCOLS
 from mcrank.papers.reproduce import ON_OWN_DATA, TARGETS
-from tests.experiments.conftest import tree, write_letor
+from tests.experiments.conftest import tree
 
 TINY = runs.Sizes(12, 6, 10, 8, 2)
 
@@ -108,6 +107,7 @@ def test_every_claim_has_a_verdict_and_evidence(made):
 
 def test_figures_are_files_that_stand_alone(made, out):
     page = (out / "figure1.md").read_text()
+    assert "Made by `mcrank reproduce figure1 --out results --quick`." in page
     for number in (1, 2):
         name = f"figure1-cutoffs-{number}.svg"
         assert f"({name})" in page
@@ -143,87 +143,6 @@ def test_figure3(out, tiny, monkeypatch):
     test = Artificial(run).parts.test
     gain = mcrank.evaluate(finest.predict(test, relevance="gain"), test, "ndcg@10").mean["ndcg@10"]
     assert scoring[-1]["Expected Gain, test"] == pytest.approx(100 * gain)
-
-
-@pytest.fixture(scope="module")
-def short_and_empty(tmp_path_factory):
-    """Two folds with queries of 6 and of 12 rows, some of them without a relevant one."""
-    root = tmp_path_factory.mktemp("short")
-    data = mcrank.make_artificial(
-        n_train=30, n_valid=1, n_test=1, docs_per_query=12, n_features=4, seed=5
-    ).train
-    grades = np.minimum(data.y, 2) * (np.repeat(np.arange(30), 12) % 4 > 0)
-    kept = (np.arange(360) % 12 < 6) | (np.repeat(np.arange(30), 12) % 2 > 0)
-    cut = mcrank.Dataset(data.X[kept], grades[kept], data.qid[kept])
-    for number, order in enumerate(([0, 1, 2], [1, 2, 0]), start=1):
-        (root / f"Fold{number}").mkdir()
-        for name, part in zip(("train", "vali", "test"), order, strict=True):
-            write_letor(root / f"Fold{number}" / f"{name}.txt", cut.select(np.arange(part, 30, 3)))
-    return root
-
-
-@pytest.fixture(scope="module")
-def orchard(tmp_path_factory, short_and_empty):
-    folder = tmp_path_factory.mktemp("apples")
-    small = {
-        "adarank": {"n_estimators": 5},
-        "ranknet": {"epochs": 2},
-        "rankboost": {"n_estimators": 4},
-        "ranksvm": {"C": 0.1},
-        "coordinate-ascent": {"restarts": 1, "max_sweeps": 2},
-        "lambdamart": {"n_estimators": 4, "min_samples_leaf": 3},
-    }
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(apples, "QUICK", small)
-        patch.setattr(
-            apples,
-            "FRANK",
-            ({"frank": {}, "lambdarank": {}}, {"frank": {"n_estimators": 3}, "lambdarank": {"epochs": 2}}),
-        )
-        made = mcrank.reproduce("apples", short_and_empty, out=folder, quick=True, n_jobs=1)
-    comparison = mcrank.Comparison.load(folder / "runs" / "apples-quick-seed1")
-    object.__setattr__(made, "folder", folder)
-    return made, comparison
-
-
-def test_apples_scores_every_model_under_every_dialect(orchard):
-    made, comparison = orchard
-    trained = rows(made, "trained")
-    assert len(trained) == (len(TITLES) + 1) * len(TRAINED)
-    for row in rows(made, "tools"):
-        key = {title: name for name, title in TITLES.items()}[row["ranker"]] + "-standard"
-        result = comparison.evaluate(key, [f"ndcg@10[{dialect}]" for dialect in SCORED])
-        assert [row[dialect] for dialect in SCORED] == pytest.approx(list(result.mean.values()))
-
-
-def test_apples_finds_what_must_be_so(orchard):
-    """Spec: LambdaMART and Coordinate Ascent learn the same under yahoo and standard."""
-    _, comparison = orchard
-    for name in ("lambdamart", "coordinate-ascent", "ranksvm"):
-        one, other = (comparison.scores[comparison.place(f"{name}-{d}")] for d in ("yahoo", "standard"))
-        assert np.array_equal(one, other)
-
-
-def test_apples_claims(orchard):
-    claims = {claim.claim: claim for claim in orchard[0].claims}
-    assert len(claims) == len(orchard[0].claims) >= 18
-    shift = next(c for c in claims.values() if "YAHOO tool" in c.claim)
-    assert "no other query differs" in shift.evidence
-    same = next(c for c in claims.values() if c.claim.startswith("LambdaMART is slightly better"))
-    assert same.verdict == NO_VERDICT
-    assert same.evidence.startswith("the same model")
-    assert orchard[0].tried_on.startswith("other data")
-    recommended = [c for c in claims.values() if c.source.startswith("Apples 6")]
-    assert [c.source[-2] for c in recommended] == ["1", "2", "3"]
-    assert sum("FRank" in claim for claim in claims) == 4
-
-
-def test_apples_without_empty_queries_has_only_the_others(orchard, short_and_empty):
-    made, comparison = orchard
-    dropped = mcrank.Comparison.load(made.folder / "runs" / "apples-dropped-quick-seed1")
-    empty = np.maximum.reduceat(comparison.grades, comparison.offsets[:-1]) <= 0
-    assert dropped.n_queries == comparison.n_queries - empty.sum() > 0
-    assert dropped.qids.tolist() == comparison.qids[~empty].tolist()
 
 
 def test_judging():
@@ -298,6 +217,53 @@ def test_figure2_counts_bins_that_a_grid_would_waste(own):
         assert row["bins of that length that cover the range"] >= row["adaptive bins"] - 1
 
 
+def test_figure2_splits_are_those_a_tree_of_two_leaves_finds(own, short_and_empty):
+    """The best split of one feature is what scikit-learn's regression stump takes away."""
+    tree_module = pytest.importorskip("sklearn.tree")
+    train = mcrank.read_folds(short_and_empty)[0].train
+    for feature in range(train.n_features):
+        order = np.argsort(train.X[:, feature], kind="stable")
+        values, grades = train.X[order, feature].astype(float), train.y[order]
+        points, reduced = figure2.splits_of(values, grades)
+        stump = tree_module.DecisionTreeRegressor(max_depth=1).fit(values[:, None], grades)
+        best = points[np.argmax(reduced)]
+        assert best <= stump.tree_.threshold[0] < values[np.searchsorted(values, best, side="right")]
+        assert reduced.max() == 1.0
+    for row in rows(own[1]["figure2"], "bins"):
+        assert 0 < row["best split at an edge of 16 bins, % of the best of all"] <= row["of 256 bins"] + 1e-9
+        assert row["of 256 bins"] == pytest.approx(100.0)  # every value has its bin here
+
+
+def test_table1_in_the_form_of_the_paper(made):
+    table = rows(made[0], "paper")
+    assert [row["data set"] for row in table][:4] == [f"{name}, printed" for name in PROTOCOLS]
+    assert table[0]["Regression, p-value"] == "82.9 (10.2), 0"
+    assert table[2]["Ordinal Classification"] == "—"
+    ours = {row["ranker"]: row["NDCG@10 % (std)"] for row in rows(made[0], "rankers")}
+    assert table[4]["Classification"] == pytest.approx(ours["classification"])
+    assert len(table) == 6
+
+
+def test_smaller_runs_say_so(tmp_path):
+    run = runs.Run(tmp_path, False, 1, None, None, queries=1000)
+    assert (run.sizes.train, run.sizes.valid, run.sizes.test) == (1000, 500, 10_000)
+    assert run.folder("a").name == "a-full-queries1000-seed1"
+    assert "1,000 training queries instead of 10,000" in Artificial(run).tried_on
+    assert "smaller" not in Artificial(replace(run, queries=None)).tried_on
+    assert run.command("table1") == "mcrank reproduce table1 --out results --queries 1000"
+    assert replace(run, queries=None, units=(10,), data=tmp_path / "MQ2008").command("apples") == (
+        "mcrank reproduce apples MQ2008 --out results --units 10"
+    )
+
+
+def test_progress_is_that_of_the_whole_target(made, out, tiny):
+    """Everything is trained already: all of it is told as done, whatever comparison is looked at."""
+    told = []
+    mcrank.reproduce("table1", out=out, quick=True, n_jobs=1, callback=told.append)
+    assert [(one.done, one.trials) for one in told] == [(5, 17), (11, 17), (14, 17), (17, 17)]
+    assert told[-1].seconds_left == 0
+
+
 def test_one_level_too_low_is_still_perfect(made):
     claim = next(c for c in made[0].claims if "one level too low" in c.claim)
     assert claim.verdict == "confirmed"
@@ -335,6 +301,14 @@ def test_bad_calls(tmp_path):
         mcrank.reproduce("table1", tmp_path, out=tmp_path, protocol="web1")
     with pytest.raises(OptionError, match="rounds of reproduce must be an integer >= 4"):
         mcrank.reproduce("table1", out=tmp_path, rounds=3)
+    with pytest.raises(OptionError, match="queries of reproduce must be an integer >= 10"):
+        mcrank.reproduce("table1", out=tmp_path, queries=3)
+    with pytest.raises(OptionError, match="is for artificial data alone"):
+        mcrank.reproduce("table1", tmp_path, out=tmp_path, queries=30)
+    with pytest.raises(OptionError, match="units of reproduce must be integers"):
+        mcrank.reproduce("apples", tmp_path, out=tmp_path, units=[0])
+    with pytest.raises(OptionError, match="units of reproduce is for apples"):
+        mcrank.reproduce("table1", out=tmp_path, units=[10])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -356,6 +330,9 @@ def test_the_command(tmp_path, tiny, capsys, made, out):
     assert main(["reproduce", "generators", str(tmp_path), "--out", str(tmp_path)]) == 2
     assert main(["reproduce", "table1", "--out", str(tmp_path), "--protocol", "web-1"]) == 2
     assert main(["reproduce", "apples", str(tmp_path), "--out", str(tmp_path), "--rounds", "9"]) == 2
+    assert main(["reproduce", "apples", str(tmp_path), "--out", str(tmp_path), "--units", "x"]) == 2
+    assert main(["reproduce", "table1", str(tmp_path), "--out", str(tmp_path), "--queries", "20"]) == 2
+    assert main(["reproduce", "table1", "--out", str(tmp_path), "--units", "10"]) == 2
 
 
 def test_the_command_knows_the_targets():

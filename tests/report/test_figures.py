@@ -17,6 +17,7 @@ from mcrank.report.comparison_figures import all_figures, cutoff_figure
 from mcrank.report.panels import Bars, Columns, Intervals, Line, Lines, Shares
 from mcrank.report.payload import decimals_for, quantize, restore
 from mcrank.report.svg import draw, spread, ticks
+from mcrank.report.svg_files import standalone
 from tests.experiments.small import small_comparison
 
 
@@ -117,3 +118,25 @@ def test_unknown_formats_are_refused(comparison, tmp_path):
         mcrank.OptionError, match=r"formats of write_figures must be among svg, png, pdf, got \['gif'\]"
     ):
         write_figures(comparison, tmp_path, formats=["gif"])
+
+
+def test_a_file_has_a_rule_for_everything_that_is_drawn():
+    """What no rule colours is black, and a line without one is not there."""
+    panels = [
+        Lines(
+            "t", "x", "y", [Line("a", [0, 1], [0, 1], 0, mark=1, dots=True, errors=[0.1, 0.1])], diagonal=True
+        ),
+        Columns("t", "x", "y", [-1, 0, 1], [2, 3]),
+        Bars("t", "x", ["a"], [1.0]),
+        Intervals("t", "x", ["a"], [1.0], [0.5], [1.5]),
+        Shares("t", ["a"], [100], [50], [70]),
+    ]
+    for panel in panels:
+        text = standalone(draw(panel, "k", "words"), "heading").decode()
+        style, drawing = text.split("</style>")
+        used = {word for words in re.findall(r'class="([^"]*)"', drawing) for word in words.split()}
+        assert used
+        for name in used:
+            assert re.search(rf"\.{name}\b[^}}]*\{{", style), name
+        assert "prefers-color-scheme: dark" in style
+        ElementTree.fromstring(text)

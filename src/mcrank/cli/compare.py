@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 @click.option(
     "--drop-empty",
     is_flag=True,
-    help="Leave out queries without a relevant document, in every part; score files have the rows left.",
+    help="Leave out queries without a relevant document, in every part, and their scores in score files.",
 )
 @click.option(
     "-m",

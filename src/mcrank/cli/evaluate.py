@@ -61,12 +61,12 @@ def command(
 
     for measure in measures:
         if prints_alone(measure):
-            if len(measures) > 1 or band or calibration or as_json:
+            if len(measures) > 1 or band or calibration:
                 raise MeasureError(
-                    f"{measure} has a form of its own: ask for it alone, without --band, --calibration or "
-                    "--json."
+                    f"{measure} has a form of its own: ask for it alone, without --band and --calibration."
                 )
-            print_alone(measure, data, scores, per_query, {"complete": complete, "judged_only": judged_only})
+            rows = {"complete": complete, "judged_only": judged_only}
+            print_alone(measure, data, scores, per_query, rows, as_json)
             return
     wanted = [parse_measure(measure) for measure in measures]
     place = cluster_of(cluster, workers, insecure_cluster)
@@ -105,21 +105,29 @@ def command(
         echo("\n" + result.per_query_table())
 
 
-def print_alone(measure: str, data: str, scores: str, per_query: bool, rows: dict[str, bool]) -> None:
+def print_alone(
+    measure: str, data: str, scores: str, per_query: bool, rows: dict[str, bool], as_json: bool
+) -> None:
     """Print what trec_eval prints of qrels and a run, or the overlap of two runs."""
     from mcrank.cli.files import read_grades, read_scores_for
     from mcrank.cli.inputs import local_file
     from mcrank.data.trec import Run
     from mcrank.metrics.overlap import overlap_name, rank_biased_overlap
-    from mcrank.metrics.trec_eval import trec_report
+    from mcrank.metrics.trec_eval import trec_report, trec_values
 
     p = overlap_name(measure)
     if p is None:
         file, grades = read_grades(data)
         run = read_scores_for(scores, grades, file)
-        echo(trec_report(grades, run, measure, per_query=per_query, **rows))
+        if as_json:
+            print_json(trec_values(grades, run, measure, per_query=per_query, **rows))
+        else:
+            echo(trec_report(grades, run, measure, per_query=per_query, **rows))
         return
     overlap = rank_biased_overlap(Run.read(local_file(data)), Run.read(local_file(scores)), p)
+    if as_json:
+        print_json(overlap.to_dict(per_query))
+        return
     echo(str(overlap))
     if per_query:
         echo("\n" + "\n".join(f"{query}\t{value:.6f}" for query, value in overlap.per_query.items()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +21,8 @@ from mcrank.data.table_files import table_format
 from mcrank.data.trec import PREFERENCES, Qrels, Run
 from mcrank.errors import DataError, McrankError, OptionError
 from mcrank.experiments.foreign import is_model
+
+_LETOR_WORD = re.compile(r"(qid|\d+):")
 
 if TYPE_CHECKING:
     from mcrank.metrics.calibration import GradeCalibration
@@ -57,7 +60,7 @@ def looks_like_qrels(path: str) -> bool:
 def looks_like_preferences(path: str) -> bool:
     """Whether the first line of a text file is a TREC preference: query, judge, group, document, level."""
     words = _first_words(path)
-    five = len(words) == 5 and not any(":" in word for word in words[1:2])
+    five = len(words) == 5 and not _LETOR_WORD.match(words[1])
     return five and table_format(Path(path)) is None and _is_number(words[4])
 
 

@@ -11,7 +11,7 @@ from mcrank.cli.inputs import InputPath
 from mcrank.cli.main import json_option, print_json
 from mcrank.cli.options import JobsValue
 from mcrank.cli.outputs import OutputFolder
-from mcrank.cli.progress import announce_compilation
+from mcrank.cli.progress import announce_compilation, duration
 from mcrank.cli.volume import can_move, say
 from mcrank.texts import printable
 
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 TARGETS = ("table1", "figure1", "figure2", "figure3", "sensitivity", "generators", "apples")
 ON_OWN_DATA = ("table1", "figure1", "figure2", "figure3", "sensitivity")
 PROTOCOLS = ("artificial", "web-1", "web-2", "web-3")
+
+
+def _units(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    words = [] if value is None else value.split(",")
+    if not all(word.strip().isdecimal() and 1 <= int(word) <= 10_000 for word in words):
+        raise click.BadParameter(f"must be integers from 1 to 10000 with commas between, got {value!r}.")
+    return tuple(map(int, words)) or None
 
 
 @click.command("reproduce")
@@ -45,6 +52,19 @@ PROTOCOLS = ("artificial", "web-1", "web-2", "web-3")
     type=click.Choice(PROTOCOLS),
     help="Settings the McRank paper chose for one of its data sets, for DATA of your own.  [default: web-1]",
 )
+@click.option(
+    "--queries",
+    type=click.IntRange(min=10),
+    help="Training queries of the artificial data, half as many for validation.  [default: the paper's "
+    "10000, or 400 if quick]",
+)
+@click.option(
+    "--units",
+    metavar="NUMBERS",
+    callback=_units,
+    help="Units RankNet's layers are chosen from in apples; 500 take as long as all the rest.  "
+    "[default: 10,100,500]",
+)
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of everything.")
 @click.option(
     "--n-jobs", "--jobs", type=JobsValue(), help="Rankers trained at a time.  [default: every core]"
@@ -57,6 +77,8 @@ def command(
     quick: bool,
     rounds: int | None,
     protocol: str | None,
+    queries: int | None,
+    units: tuple[int, ...] | None,
     seed: int,
     n_jobs: int | None,
     as_json: bool,
@@ -70,7 +92,9 @@ def command(
     goes on where it stopped, and targets that share rankers train them once.
     """
     _check_call(target, data, rounds, protocol)
+    _check_sizes(target, data, queries, units)
     from mcrank.papers.reproduce import reproduce
+    from mcrank.papers.run import UNITS
 
     announce_compilation()
     # With DATA, `all` still makes the McRank paper's own experiments on artificial data.
@@ -85,6 +109,8 @@ def command(
             quick=quick,
             rounds=None if name == "apples" else rounds,
             protocol=protocol if where is not None and name != "apples" else None,
+            queries=None if name == "apples" else queries,
+            units=units if units is not None and name == "apples" else UNITS,
             seed=seed,
             n_jobs=n_jobs,
             callback=_Teller(name),
@@ -107,20 +133,28 @@ def _check_call(target: str, data: str | None, rounds: int | None, protocol: str
         raise click.UsageError("--protocol is for DATA of your own: table1, figure1, figure3 or sensitivity.")
 
 
+def _check_sizes(target: str, data: str | None, queries: int | None, units: tuple[int, ...] | None) -> None:
+    if queries is not None and (target == "apples" or (data is not None and target != "all")):
+        raise click.UsageError("--queries is for artificial data; DATA of your own are as large as they are.")
+    if units is not None and (target not in ("apples", "all") or data is None):
+        raise click.UsageError("--units is for apples.")
+
+
 class _Teller:
     """Says on standard error how far training is: one line that changes on a terminal, else one a trial."""
 
     def __init__(self, target: str) -> None:
         self._target = target
-        self._done = -1
+        self._said: tuple[int, bool] | None = None
 
     def __call__(self, progress: Progress) -> None:
         """Show how things stand."""
-        left = "" if progress.seconds_left is None else f", about {progress.seconds_left:.0f} s left"
+        known = progress.seconds_left is not None
+        left = "" if progress.seconds_left is None else f", about {duration(progress.seconds_left)} left"
         words = f"{self._target}: {progress.done} of {progress.trials} trained{left}"
         if can_move():
             running = printable("; ".join(progress.running))
             click.echo(f"\r\x1b[K{words}  {running}"[:160], nl=progress.done == progress.trials, err=True)
-        elif progress.done != self._done:
+        elif (progress.done, known) != self._said:  # also the first estimate
             say(words)
-        self._done = progress.done
+        self._said = (progress.done, known)

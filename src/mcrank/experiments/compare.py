@@ -94,7 +94,8 @@ def compare(
     read_options : mapping, optional
         For `mcrank.read`: absent, first_index, n_features, unjudged.
     drop_empty : bool
-        Leave out queries without a relevant document (no grade above 0), in every part.
+        Leave out queries without a relevant document (no grade above 0), in every part. Score files may
+        have the rows of the whole test data, or of the queries left.
     callback : callable, optional
         Told a `mcrank.experiments.schedule.Progress` now and then.
     command : str, optional
@@ -118,6 +119,7 @@ def compare(
     names = measures_in(measures, dialects)
     systems = systems_of(entries, train_dialects)
     source = Source.of(data, folds=folds, seed=_integer(seed, "seed", 0), read_options=read_options)
+    whole = source
     if drop_empty:
         source = source.seen(drop_empty=True)
     jobs = available_cores() if n_jobs is None else _integer(n_jobs, "n_jobs", 1)
@@ -130,7 +132,7 @@ def compare(
         stage = Stage.of(source.names, kept)
         pooled = pool_rows(source.names, stage.tests)
         check_measures(names, pooled[0])
-        outcomes, systems, notes = _foreign(systems, stage)
+        outcomes, systems, notes = _foreign(systems, stage, whole if drop_empty else None)
         plans = _plans(systems, stage, names[0], seed)
         _run(plans, source, kept, folder, cluster or jobs, callback)
         models: dict[SystemFold, bytes] = {}
@@ -207,16 +209,22 @@ class Candidate:
 
 
 def _foreign(
-    systems: Sequence[tuple[System, Entry]], stage: Stage
+    systems: Sequence[tuple[System, Entry]], stage: Stage, whole: Source | None
 ) -> tuple[dict[SystemFold, Outcome], list[tuple[System, Entry]], list[str]]:
-    """Read scores of other tools, and say in their systems how they were understood."""
+    """Read scores of other tools, and say in their systems how they were understood.
+
+    ``whole`` has the folds before queries were dropped from them.
+    """
     folds = [fold.name for fold in stage.facts]
+    wholes: Any = None
+    if whole is not None and any(entry.scores is not None for _, entry in systems):
+        wholes = [whole.fold(number).test for number in range(len(folds))]
     outcomes: dict[SystemFold, Outcome] = {}
     notes: list[str] = []
     told = []
     for system, entry in systems:
         if entry.scores is not None:
-            foreign = read_foreign(entry.scores, folds, stage.tests)
+            foreign = read_foreign(entry.scores, folds, stage.tests, wholes)
             outcomes |= {
                 (system.key, fold): Outcome(s) for fold, s in zip(folds, foreign.scores, strict=True)
             }

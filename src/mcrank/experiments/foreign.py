@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mcrank.arrays import FloatArray
+from mcrank.arrays import BoolArray, FloatArray
 from mcrank.container import MODEL
 from mcrank.data.dataset import Dataset
 from mcrank.data.scores import read_scores
@@ -54,15 +54,22 @@ def fold_path(path: str, fold: str, number: int) -> str:
     return path.replace("{fold}", fold).replace("{n}", str(number))
 
 
-def read_foreign(path: str, folds: Sequence[str], tests: Sequence[Dataset]) -> Foreign:
-    """Read the scores of all folds: a file for each where the path has ``{fold}`` or ``{n}``, else one."""
+def read_foreign(
+    path: str, folds: Sequence[str], tests: Sequence[Dataset], wholes: Sequence[Dataset] | None = None
+) -> Foreign:
+    """Read the scores of all folds: a file for each where the path has ``{fold}`` or ``{n}``, else one.
+
+    ``wholes`` are the test parts with the empty queries that were dropped from ``tests``; lines may be the
+    scores of their rows too.
+    """
+    wholes = tests if wholes is None else wholes
     paths = [fold_path(path, fold, number) for number, fold in enumerate(folds, start=1)]
     if len(set(paths)) == len(paths):
-        parts = [_read(one, [test]) for one, test in zip(paths, tests, strict=True)]
+        parts = [_read(one, [test], [whole]) for one, test, whole in zip(paths, tests, wholes, strict=True)]
         notes = [note for part in parts for note in part.notes]
         understood = f"{path}: {sniff(paths[0])}"
         return Foreign([part.scores[0] for part in parts], understood, notes)
-    return _read(path, tests)
+    return _read(path, tests, wholes)
 
 
 def sniff(path: str) -> str:
@@ -86,17 +93,10 @@ def sniff(path: str) -> str:
     )
 
 
-def _read(path: str, tests: Sequence[Dataset]) -> Foreign:
+def _read(path: str, tests: Sequence[Dataset], wholes: Sequence[Dataset]) -> Foreign:
     form = sniff(path)
     if form == LINES:
-        sizes = [test.n_rows for test in tests]
-        scores = read_scores(path, sum(sizes))
-        if not np.isfinite(scores).all():
-            line = int(np.argmin(np.isfinite(scores))) + 1
-            raise DataError(f"{path}, line {line}: the score must be finite, got {scores[line - 1]}.")
-        parts = np.split(scores, np.cumsum(sizes)[:-1])
-        grouped = [test.to_grouped(part) for test, part in zip(tests, parts, strict=True)]
-        return Foreign(grouped, f"{path}: {form}", [])
+        return _read_lines(path, tests, wholes)
     given = _by_query(path, form)
     found, unknown = [], set(given)
     missing = 0
@@ -115,6 +115,32 @@ def _read(path: str, tests: Sequence[Dataset]) -> Foreign:
     if unknown:
         notes.append(f"{path} has {len(unknown)} queries that are not tested; they were left out.")
     return Foreign(found, f"{path}: {form}", notes)
+
+
+def _read_lines(path: str, tests: Sequence[Dataset], wholes: Sequence[Dataset]) -> Foreign:
+    scores = read_scores(path)
+    all_rows = len(scores) == sum(whole.n_rows for whole in wholes)
+    owners = wholes if all_rows else tests
+    sizes = [owner.n_rows for owner in owners]
+    if len(scores) != sum(sizes):
+        read_scores(path, sum(sizes))  # says what is missing
+    if not np.isfinite(scores).all():
+        line = int(np.argmin(np.isfinite(scores))) + 1
+        raise DataError(f"{path}, line {line}: the score must be finite, got {scores[line - 1]}.")
+    parts = np.split(scores, np.cumsum(sizes)[:-1])
+    grouped = [owner.to_grouped(part) for owner, part in zip(owners, parts, strict=True)]
+    left_out = sum(owner.n_queries for owner in owners) - sum(test.n_queries for test in tests)
+    if not left_out:
+        return Foreign(grouped, f"{path}: {LINES}", [])
+    kept = [part[_in_kept_queries(whole)] for part, whole in zip(grouped, wholes, strict=True)]
+    note = f"{path} has scores of {left_out} queries without a relevant document; they were left out."
+    return Foreign(kept, f"{path}: {LINES}", [note])
+
+
+def _in_kept_queries(whole: Dataset) -> BoolArray:
+    """Rows of the queries that `Dataset.drop_empty_queries` keeps."""
+    relevant = np.maximum.reduceat(whole.y, whole.offsets[:-1]) > 0
+    return np.repeat(relevant, whole.sizes)
 
 
 def _by_query(path: str, form: str) -> dict[str, dict[str, float]]:

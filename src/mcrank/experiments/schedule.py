@@ -138,11 +138,14 @@ class Schedule:
     def _left(self) -> float | None:
         now = time.monotonic()
         left = 0.0
+        wholes = []  # of what is running, as far as rounds tell
         for task, (since, done, of) in self._running.items():
             whole = (now - since) * of / done if done else self._expected(task)
             if not whole:
                 return None
+            wholes.append(whole)
             left += max(0.0, whole - (now - since))
-        if self._waiting and not self._took:
+        if self._waiting and not self._took and not wholes:
             return None
-        return (left + sum(map(self._expected, self._waiting))) / self.jobs
+        guess = sum(wholes) / len(wholes) if wholes else 0.0  # before anything is done
+        return (left + sum(self._expected(task) or guess for task in self._waiting)) / self.jobs

@@ -30,6 +30,17 @@ class Overlap:
     only: tuple[int, int]
     p: float
 
+    def to_dict(self, per_query: bool = False) -> dict[str, Any]:
+        """Return mean and counts, and the queries if asked for, as plain values, for JSON."""
+        name = f"rbo({self.p:g})"
+        counts = {
+            "in both runs": len(self.per_query),
+            "only in the first": self.only[0],
+            "only in the second": self.only[1],
+        }
+        plain = {"mean": {name: self.mean}, "counts": counts}
+        return plain | ({"per_query": {name: dict(self.per_query)}} if per_query else {})
+
     def __str__(self) -> str:
         return (
             f"rbo({self.p:g})  {self.mean:.4f}\n{len(self.per_query)} queries in both runs, "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcrank.data.trec import Judged, Qrels, Run, judge
 from mcrank.errors import DataError, MeasureError
@@ -71,6 +71,69 @@ def trec_report(
     >>> trec_report(Qrels([1], ["a"], [1]), Run([1], ["a"], [0.5])).splitlines()[5].split()
     ['map', 'all', '1.0000']
     """
+    found = _measured(qrels, run, measure, per_query, {"complete": complete, "judged_only": judged_only})
+    lines = [line for place in found.queries for line in _query_lines(found, place)]
+    for name in ALL_TREC:
+        if name == "runid":
+            lines.append(_line(name, "all", run.tag))
+        elif name != "relstring":
+            lines.append(_line(name, "all", _text(name, found.result.mean[found.names[name]])))
+    return "\n".join(lines)
+
+
+def trec_values(
+    qrels: Qrels | Any,
+    run: Run | Any,
+    measure: str = "all[trec]",
+    *,
+    per_query: bool = False,
+    complete: bool = False,
+    judged_only: bool = False,
+) -> dict[str, Any]:
+    """Return the numbers of `trec_report` unrounded, by trec_eval's names, as plain values for JSON.
+
+    Examples
+    --------
+    >>> from mcrank import Qrels, Run
+    >>> from mcrank.metrics.trec_eval import trec_values
+    >>> found = trec_values(Qrels([1, 1], ["a", "b"], [1, 1]), Run([1], ["a"], [0.5]), per_query=True)
+    >>> found["mean"]["recall_5"], found["per_query"]["relstring"]
+    (0.5, {'1': '1'})
+    """
+    found = _measured(qrels, run, measure, per_query, {"complete": complete, "judged_only": judged_only})
+    plain: dict[str, Any] = {
+        "run": run.tag,
+        "mean": {name: _number(name, found.result.mean[own]) for name, own in found.names.items()},
+    }
+    if per_query:
+        qids = found.result.qids
+        plain["per_query"] = {
+            name: {
+                str(qids[place]): found.told[place] if name == "relstring" else found.value(name, place)
+                for place in found.queries
+            }
+            for name in ALL_TREC
+            if name not in _ONLY_ALL
+        }
+    return plain
+
+
+class _Measured(NamedTuple):
+    """A run measured: trec_eval's names for its measures, and the queries that are told one by one."""
+
+    result: Evaluation
+    names: dict[str, str]
+    queries: list[int]  # places among the result's queries, in trec_eval's order
+    told: list[str]  # relstring of every place
+
+    def value(self, name: str, place: int) -> float:
+        """Value of a measure, by trec_eval's name, for one query."""
+        return _number(name, float(self.result.per_query[self.names[name]][place]))
+
+
+def _measured(
+    qrels: Qrels | Any, run: Run | Any, measure: str, per_query: bool, options: dict[str, bool]
+) -> _Measured:
     if not isinstance(qrels, Qrels) or not isinstance(run, Run):
         raise DataError(f"{measure} prints what trec_eval prints of qrels and a run; give it those two.")
     dialect = "trec" if measure == "all_trec" else measure.removeprefix("all[").removesuffix("]")
@@ -81,23 +144,16 @@ def trec_report(
         for name in ALL_TREC
         if name not in ("runid", "relstring")
     }
-    options = {"complete": complete, "judged_only": judged_only}
     result = evaluate(run, qrels, list(names.values()), **options)
     if result.mean[names["num_q"]] == 0:
         raise DataError("no query of the run is judged; compare how run and qrels write their query ids.")
-    lines: list[str] = []
-    if per_query:
-        told = relstrings(judge(qrels, run, **options), names["map"])
-        for place in sorted(range(len(result.qids)), key=lambda q: str(result.qids[q]).encode()):
-            # With -c version 9 counts the queries that a run misses, version 10 prints them too.
-            if str(result.qids[place]) in run.queries or (complete and dialect.startswith("trec10")):
-                lines.extend(_query_lines(result, names, place, told[place]))
-    for name in ALL_TREC:
-        if name == "runid":
-            lines.append(_line(name, "all", run.tag))
-        elif name != "relstring":
-            lines.append(_line(name, "all", _text(name, result.mean[names[name]])))
-    return "\n".join(lines)
+    if not per_query:
+        return _Measured(result, names, [], [])
+    # With -c version 9 counts the queries that a run misses, version 10 prints them too.
+    all_told = options["complete"] and dialect.startswith("trec10")
+    places = [q for q, qid in enumerate(result.qids) if all_told or str(qid) in run.queries]
+    places.sort(key=lambda q: str(result.qids[q]).encode())
+    return _Measured(result, names, places, relstrings(judge(qrels, run, **options), names["map"]))
 
 
 def relstrings(judged: Judged, measure: str, length: int = 10) -> list[str]:
@@ -130,13 +186,17 @@ def _sign(judged: Judged, row: int) -> str:
     return ">" if judged.y[row] > 9 else str(int(judged.y[row]))
 
 
-def _query_lines(result: Evaluation, names: dict[str, str], place: int, told: str) -> Iterator[str]:
-    query = str(result.qids[place])
+def _query_lines(found: _Measured, place: int) -> Iterator[str]:
+    query = str(found.result.qids[place])
     for name in ALL_TREC:
         if name == "relstring":
-            yield _line(name, query, f"'{told}'")
+            yield _line(name, query, f"'{found.told[place]}'")
         elif name not in _ONLY_ALL:
-            yield _line(name, query, _text(name, float(result.per_query[names[name]][place])))
+            yield _line(name, query, _text(name, found.value(name, place)))
+
+
+def _number(name: str, value: float) -> float:
+    return int(value) if name in _WHOLE else value
 
 
 def _text(name: str, value: float) -> str:

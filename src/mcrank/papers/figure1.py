@@ -8,13 +8,18 @@ from mcrank.arrays import FloatArray
 from mcrank.experiments.comparison import Comparison
 from mcrank.experiments.cutoffs import CUTOFFS
 from mcrank.metrics.evaluate import evaluate
-from mcrank.papers.grounds import Ground, ground_of, staged, table1_forests, table1_nets
+from mcrank.papers.grounds import N_FORESTS, RATES, Ground, ground_of, staged, table1_forests, table1_nets
 from mcrank.papers.outcome import Claim, Reproduction, judged
 from mcrank.papers.run import Run
 from mcrank.report.panels import Figure, Line, Lines
 from mcrank.report.tables import Cell, Column, Table
 
 RANKERS = ("ordinal", "classification", "regression", "lambdarank")
+
+
+def trainings(run: Run) -> int:
+    """How many rankers are trained, unless Table 1 has trained them already."""
+    return (N_FORESTS + 2 * len(RATES)) * len(ground_of(run).fold_names)
 
 
 def make(run: Run) -> Reproduction:

@@ -23,6 +23,11 @@ FOLDER = "figure3"
 CLOSE = 0.1  # points of NDCG that the paper's axis could show
 
 
+def trainings(run: Run) -> int:
+    """How many rankers are trained."""
+    return len(EXPONENTS) * len(ground_of(run).fold_names)
+
+
 def make(run: Run) -> Reproduction:
     """Train classification with each number of bins; score the finest model in stages."""
     ground = ground_of(run)

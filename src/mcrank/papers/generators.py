@@ -9,7 +9,7 @@ import numpy as np
 
 from mcrank.arrays import FloatArray
 from mcrank.data.artificial import TOP_HEAVY, WEB, YAHOO
-from mcrank.papers.grounds import CALIBRATED, Artificial, Generator, four_rankers
+from mcrank.papers.grounds import CALIBRATED, N_OTHER_FORESTS, RATES, Artificial, Generator, four_rankers
 from mcrank.papers.outcome import Claim, Reproduction, judged, larger, larger_by, p_words
 from mcrank.papers.protocols import NET
 from mcrank.papers.run import Run
@@ -51,6 +51,11 @@ class Outcome(NamedTuple):
         return float(LEVELS[self.levels][0] + LEVELS[self.levels][-1])
 
 
+def trainings(run: Run) -> int:
+    """How many rankers are trained."""
+    return len(LEVELS) * len(DEGREES) * (N_OTHER_FORESTS + len(RATES))
+
+
 def make(run: Run) -> Reproduction:
     """Train the four rankers on every generator; tell orders, gaps and what decides them."""
     found = []
@@ -69,7 +74,8 @@ def make(run: Run) -> Reproduction:
         [_figure(found)],
         [_order(found), *_what_decides(found)],
         [f"Of the generators, {CALIBRATED}. The list was drawn up after the default one had been seen."],
-        "artificial data of many generators; the paper's own is not published",
+        "artificial data of many generators; the paper's own is not published"
+        + (f". This run is smaller than the paper's: {run.sizes.smaller}" if run.sizes.smaller else ""),
     )
 
 

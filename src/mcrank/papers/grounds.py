@@ -110,7 +110,7 @@ class Ground:
             out=self.folder(name),
             seed=run.seed,
             n_jobs=run.n_jobs,
-            callback=run.callback,
+            callback=run.told,
         )
 
     def model(self, name: str, key: str, fold: int = 0) -> Any:
@@ -149,7 +149,8 @@ class Artificial(Ground):
     @property
     def tried_on(self) -> str:
         """The data, and what of them was chosen after seeing results."""
-        return TRIED_ON
+        smaller = self.run.sizes.smaller
+        return TRIED_ON + (f". This run is smaller than the paper's: {smaller}" if smaller else "")
 
     def folder(self, name: str) -> Path:
         """Folder of a comparison; that of another generator than the default one names it."""
@@ -171,6 +172,9 @@ def three_forests(ground: Ground) -> dict[str, Entry]:
     """The three tree rankers of Table 1, with the paper's settings."""
     rankers = {"ordinal": "ordinal", "classification": "mcrank", "regression": "regression"}
     return {name: Entry(ranker, ground.trees()) for name, ranker in rankers.items()}
+
+
+N_FORESTS, N_OTHER_FORESTS = 5, 3  # of `table1_forests` and of `four_rankers`
 
 
 def table1_forests(ground: Ground) -> Comparison:

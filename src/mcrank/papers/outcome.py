@@ -67,6 +67,8 @@ class Reproduction:
     notes : sequence of str
     tried_on : str
         The data, and whether they are the paper's own.
+    command : str
+        What makes it.
     """
 
     target: str
@@ -77,6 +79,7 @@ class Reproduction:
     claims: Sequence[Claim]
     notes: Sequence[str] = ()
     tried_on: str = "data of our own"
+    command: str = ""
 
     def at_quick_sizes(self) -> Reproduction:
         """The same without verdicts that need the paper's sizes."""
@@ -87,6 +90,7 @@ class Reproduction:
         return {
             "target": self.target,
             "title": self.title,
+            "command": self.command,
             "setting": self.setting,
             "tables": {
                 table.key: [
@@ -105,7 +109,8 @@ class Reproduction:
 
     def to_markdown(self) -> str:
         """Return the outcome as a page; its figures are files beside it."""
-        parts = [f"# {self.title}", self.setting, *(table.to_markdown() for table in self.tables)]
+        made = [f"Made by `{self.command}`."] if self.command else []
+        parts = [f"# {self.title}", *made, self.setting, *(table.to_markdown() for table in self.tables)]
         for figure in self.figures:
             images = " ".join(
                 f"![{panel.title}]({self._figure_name(figure, number)})"

@@ -29,6 +29,7 @@ class Protocol:
     bins: int = 2**16
     unjudged: str = "error"  # Web-2: rows without a grade have grade 0
     printed: dict[str, Printed] = field(default_factory=dict)
+    printed_p: dict[str, str] = field(default_factory=dict)
 
     @property
     def words(self) -> str:
@@ -47,13 +48,17 @@ PROTOCOLS = {
     protocol.name: protocol
     for protocol in (
         Protocol("artificial", 10, 1000, 0.05, 256,
-                 printed=_printed((85.0, 9.5), (83.7, 9.9), (82.9, 10.2), (74.9, 12.6))),
+                 printed=_printed((85.0, 9.5), (83.7, 9.9), (82.9, 10.2), (74.9, 12.6)),
+                 printed_p={"regression": "0", NET: "0"}),
         Protocol("web-1", 10, 1000, 0.05,
-                 printed=_printed((72.4, 24.1), (72.2, 24.1), (71.7, 24.4), (71.2, 24.5))),
+                 printed=_printed((72.4, 24.1), (72.2, 24.1), (71.7, 24.4), (71.2, 24.5)),
+                 printed_p={"regression": "0.021", NET: "0.0002"}),
         Protocol("web-2", 40, 2000, 0.02, unjudged="zero",
-                 printed=_printed(None, (75.8, 23.8), (74.7, 24.4), (74.3, 24.3))),
+                 printed=_printed(None, (75.8, 23.8), (74.7, 24.4), (74.3, 24.3)),
+                 printed_p={"regression": "0.023", NET: "0.003"}),
         Protocol("web-3", 20, 1500, 0.02,
-                 printed=_printed((72.5, 26.5), (72.4, 27.3), (72.0, 27.6), (71.3, 28.8))),
+                 printed=_printed((72.5, 26.5), (72.4, 27.3), (72.0, 27.6), (71.3, 28.8)),
+                 printed_p={"regression": "0.017", NET: "3.8e-07"}),
     )
 }  # fmt: skip
 

@@ -8,7 +8,8 @@ terms of Normalized Discounted Cumulative Gain" (2012).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 from mcrank.errors import OptionError
 from mcrank.papers.outcome import Reproduction
 from mcrank.papers.protocols import protocol_named
-from mcrank.papers.run import Run
+from mcrank.papers.run import UNITS, Run, WholeProgress
 
 # Target -> (module with `make`, what it is). Only the module of the target asked for is imported.
 TARGETS: dict[str, tuple[str, str]] = {
@@ -39,6 +40,8 @@ def reproduce(
     quick: bool = False,
     rounds: int | None = None,
     protocol: str | None = None,
+    queries: int | None = None,
+    units: Sequence[int] = UNITS,
     seed: int = 1,
     n_jobs: int | None = None,
     callback: Callable[[Any], Any] | None = None,
@@ -62,6 +65,12 @@ def reproduce(
     protocol : {"artificial", "web-1", "web-2", "web-3"}, optional
         Leaves, rounds, shrinkage and bins as the McRank paper chose them for its data sets;
         ``web-1`` by default on data of your own. ``web-2`` takes rows without a grade as grade 0.
+    queries : int, optional
+        Training queries of the artificial data, and half as many for validation; the paper's 10,000 by
+        default, 400 in a quick run. The test queries stay as many.
+    units : sequence of int
+        Units that RankNet's layers are chosen from in ``apples``, with one to three layers; a run with 500
+        of them is as long as all the others together.
     seed : int
         Of the artificial data and of every ranker.
     n_jobs : int, optional
@@ -82,10 +91,16 @@ def reproduce(
     mcrank.errors.OptionError: data of reproduce: apples needs a directory of folds such as MQ2008, got None.
     """
     _check(target, data, rounds, protocol)
+    _check_sizes(target, data, queries, units)
     name = protocol or ("artificial" if data is None or target == "apples" else "web-1")
     where = None if data is None else Path(data)
-    run = Run(Path(out), quick, seed, n_jobs, callback, where, rounds, protocol_named(name))
-    made: Reproduction = import_module(f"mcrank.papers.{TARGETS[target][0]}").make(run)
+    run = Run(
+        Path(out), quick, seed, n_jobs, None, where, rounds, protocol_named(name), queries, tuple(units)
+    )
+    module = import_module(f"mcrank.papers.{TARGETS[target][0]}")
+    if callback is not None:
+        run = replace(run, progress=WholeProgress(module.trainings(run), callback))
+    made: Reproduction = replace(module.make(run), command=run.command(target))
     if quick:
         made = made.at_quick_sizes()
     made.write(run.out)
@@ -108,3 +123,14 @@ def _check(target: str, data: Any, rounds: Any, protocol: str | None) -> None:
         if data is None or target == "apples":
             raise OptionError(f"protocol of reproduce is for data of your own, got {protocol!r}.")
         protocol_named(protocol)
+
+
+def _check_sizes(target: str, data: Any, queries: Any, units: Sequence[int]) -> None:
+    """Refuse sizes that make no sense, or are not for this target."""
+    if queries is not None and (data is not None or target == "apples" or queries < 10):
+        words = "must be an integer >= 10, and is for artificial data alone"
+        raise OptionError(f"queries of reproduce {words}, got {queries!r}.")
+    if not units or any(not 1 <= one <= 10_000 for one in units):
+        raise OptionError(f"units of reproduce must be integers from 1 to 10000, got {list(units)!r}.")
+    if target != "apples" and tuple(units) != UNITS:
+        raise OptionError(f"units of reproduce is for apples, got {list(units)!r}.")

@@ -36,6 +36,11 @@ class Setting(NamedTuple):
     rounds: int
 
 
+def trainings(run: Run) -> int:
+    """How many rankers are trained."""
+    return len(TITLES) * len(LEAVES) * len(RATES) * len(ground_of(run).fold_names)
+
+
 def make(run: Run) -> Reproduction:
     """Train every J with every nu once; the rounds in between are stages of those trainings."""
     ground = ground_of(run)

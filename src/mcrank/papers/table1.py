@@ -11,8 +11,11 @@ from mcrank.metrics.dcg import NDCG
 from mcrank.papers.grounds import (
     CALIBRATED,
     CONTROL,
+    N_FORESTS,
+    N_OTHER_FORESTS,
     OTHER,
     OTHER_VARIANT,
+    RATES,
     Artificial,
     Ground,
     four_rankers,
@@ -22,11 +25,18 @@ from mcrank.papers.grounds import (
     table1_nets,
 )
 from mcrank.papers.outcome import Reproduction, p_words
-from mcrank.papers.protocols import NET, Printed
+from mcrank.papers.protocols import NET, PROTOCOLS, Printed, Protocol
 from mcrank.papers.run import Run
 from mcrank.papers.table1_claims import PRINTED, RANKNET, Line, by_place, claims, recomputed
 from mcrank.report.tables import Cell, Column, Table
 from mcrank.stats import paired_t, unpaired_t
+
+
+def trainings(run: Run) -> int:
+    """How many rankers are trained."""
+    ground = ground_of(run)
+    other = N_OTHER_FORESTS + len(RATES) if run.data is None else 0
+    return (N_FORESTS + 2 * len(RATES)) * len(ground.fold_names) + other
 
 
 def make(run: Run) -> Reproduction:
@@ -49,12 +59,57 @@ def make(run: Run) -> Reproduction:
         f"{ground.words}; seed {run.seed}. NDCG@10 in per cent, standard deviation over queries. The paper "
         "took its LambdaRank line from another paper; here both nets are trained, with rate and epoch chosen "
         f"on the validation part.{' A quick run: sizes far below the paper’s.' if run.quick else ''}",
-        [_ranker_table(lines, printed), *others, _test_table(values, lines, run), _printed_table()],
+        [
+            paper_form(run, lines, other),
+            _ranker_table(lines, printed),
+            *others,
+            _test_table(values, lines, run),
+            _printed_table(),
+        ],
         [],
         claims(forests, lines, other, run),
         _notes(run),
         ground.tried_on,
     )
+
+
+def paper_form(run: Run, lines: dict[str, Line], other: dict[str, Line]) -> Table:
+    """The table as the paper prints it: a line for each data set, ours below its own."""
+    here = "artificial, here" if run.data is None else "your data"
+    rows = [[Cell(f"{p.name}, printed"), *_printed_cells(p)] for p in PROTOCOLS.values()]
+    rows.append([Cell(here), *_own_cells(lines)])
+    if other:
+        rows.append([Cell(f"{here}, generator {OTHER_VARIANT}"), *_own_cells(other)])
+    columns = [
+        Column("data set", numeric=False),
+        Column("Ordinal Classification"),
+        Column("Classification"),
+        Column("Regression, p-value"),
+        Column("LambdaRank, p-value"),
+    ]
+    caption = "Table 1 in the paper's form: NDCG@10 % (standard deviation), one-sided unpaired p of ordinal "
+    return Table("paper", caption + "classification (Web-2: classification) over the ranker", columns, rows)
+
+
+def _printed_cells(protocol: Protocol) -> list[Cell]:
+    cells = []
+    for name in ("ordinal", "classification", "regression", NET):
+        mean_std = "{:.1f} ({:.1f})".format(*protocol.printed[name]) if name in protocol.printed else "—"
+        p = protocol.printed_p.get(name)
+        cells.append(Cell(mean_std if p is None else f"{mean_std}, {p}"))
+    return cells
+
+
+def _own_cells(lines: dict[str, Line]) -> list[Cell]:
+    values = by_place({name: lines[name] for name in ("ordinal", "classification", "regression", NET)})
+    cells = []
+    for name in values:
+        line = lines[name]
+        text = f"{100 * line.values.mean():.1f} ({100 * line.values.std():.1f})"
+        if name in ("regression", NET):
+            text += f", {p_words(unpaired_t(values['ordinal'], values[name], 'greater').p)}"
+        cells.append(Cell(text, float(100 * line.values.mean())))
+    return cells
 
 
 def other_lines(run: Run) -> dict[str, Line]:

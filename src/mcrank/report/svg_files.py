@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from markupsafe import escape
 
-from mcrank.report.palette import LIGHT
+from mcrank.report.environment import template_text
+from mcrank.report.palette import in_style
 from mcrank.texts import printable
 
 _HEADING = 24  # pixels
-_STYLE = (
-    "svg{background:#fff;font:11px system-ui,sans-serif}text{fill:#1c1f23}.tick,.axis-title{fill:#5a6068}"
-    ".grid{stroke:#e3e5e8}.axis{stroke:#b9bec5}.line{fill:none;stroke:var(--c);stroke-width:1.8}"
-    ".dash1 .line{stroke-dasharray:6 3}.dot{fill:var(--c)}.end-label{fill:var(--c);font-size:10px}"
+_OWN = (
+    "svg{background:var(--bg);font:11px var(--body)}.end-label{font-size:10px}"
     ".heading{font-size:13px;font-weight:600}"
-    ".leader{stroke:var(--c);opacity:.5}"
-    + "".join(f".s{number}{{--c:{colour}}}" for number, colour in enumerate(LIGHT))
 )
+
+
+@cache
+def file_style() -> str:
+    """The page's rules for drawings, with its colours by day and by night."""
+    colours, _, rules = in_style(template_text("style.css")).partition("* { box-sizing")
+    drawing = [line for line in rules.splitlines() if line.startswith(("svg ", ".s0 ", ".s4 "))]
+    return "\n".join([colours.rstrip(), *drawing, _OWN])
 
 
 def standalone(svg: str, heading: str) -> bytes:
@@ -27,4 +34,4 @@ def standalone(svg: str, heading: str) -> bytes:
         f'width="{width:g}" height="{height + _HEADING:g}" role="img">'
     )
     words = f'<text class="heading" x="0" y="{12 - _HEADING}">{escape(printable(heading))}</text>'
-    return f"{opened}<style>{_STYLE}</style>{words}{rest}\n".encode()
+    return f"{opened}<style>{file_style()}</style>{words}{rest}\n".encode()
