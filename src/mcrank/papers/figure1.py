@@ -19,7 +19,7 @@ RANKERS = ("ordinal", "classification", "regression", "lambdarank")
 
 def trainings(run: Run) -> int:
     """How many rankers are trained, unless Table 1 has trained them already."""
-    return (N_FORESTS + 2 * len(RATES)) * len(ground_of(run).fold_names)
+    return (N_FORESTS + 2 * len(RATES)) * ground_of(run).n_folds
 
 
 def make(run: Run) -> Reproduction:
@@ -54,7 +54,7 @@ def _by_cutoff(nets: Comparison, name: str) -> FloatArray:
 def _by_cutoff_of_forest(ground: Ground, name: str) -> FloatArray:
     """The same of a forest that was trained for longer than it is scored here."""
     parts = []
-    for number in range(len(ground.fold_names)):
+    for number in range(ground.n_folds):
         test = ground.fold(number).test
         ranker = ground.model("table1-trees", name, number)
         scores = ranker.head_.rank(next(staged(ranker, test, [ground.run.sizes.rounds])))

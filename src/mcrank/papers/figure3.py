@@ -25,7 +25,7 @@ CLOSE = 0.1  # points of NDCG that the paper's axis could show
 
 def trainings(run: Run) -> int:
     """How many rankers are trained."""
-    return len(EXPONENTS) * len(ground_of(run).fold_names)
+    return len(EXPONENTS) * ground_of(run).n_folds
 
 
 def make(run: Run) -> Reproduction:

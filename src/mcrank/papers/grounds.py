@@ -70,6 +70,11 @@ class Ground:
         """Names of the folds."""
         return self.source.names
 
+    @property
+    def n_folds(self) -> int:
+        """How many folds there are."""
+        return len(self.fold_names)
+
     def fold(self, number: int) -> Parts:
         """Train, valid and test of a fold."""
         return self.source.fold(number)
@@ -140,6 +145,11 @@ class Artificial(Ground):
     def source(self) -> Source:
         """Where the one fold comes from."""
         return Source.of(self.parts._asdict())
+
+    @property
+    def n_folds(self) -> int:
+        """One, which is known before it is made."""
+        return 1
 
     @property
     def words(self) -> str:

@@ -36,7 +36,7 @@ def trainings(run: Run) -> int:
     """How many rankers are trained."""
     ground = ground_of(run)
     other = N_OTHER_FORESTS + len(RATES) if run.data is None else 0
-    return (N_FORESTS + 2 * len(RATES)) * len(ground.fold_names) + other
+    return (N_FORESTS + 2 * len(RATES)) * ground.n_folds + other
 
 
 def make(run: Run) -> Reproduction:
@@ -135,7 +135,7 @@ def forest_lines(ground: Ground) -> dict[str, Line]:
     }
     values: dict[tuple[str, int], list[FloatArray]] = {}
     trees: dict[str, int] = {}
-    for number in range(len(ground.fold_names)):
+    for number in range(ground.n_folds):
         test = ground.fold(number).test
         prepared = NDCG(k=10).on(test)
         for key, wanted in stages.items():
