@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
 import mcrank
 from mcrank.data import folds as folds_of_files
 from mcrank.data.folds import Fold
+from mcrank.experiments import schedule as schedules
 from mcrank.experiments.fold_source import KeptFolds, Source
 from mcrank.experiments.schedule import Schedule, Task
 from mcrank.experiments.trial import Trial
@@ -79,6 +81,23 @@ def test_systems_are_timed_before_the_longest_is_taken():
     for task, took in zip(first, (1.0, 5.0, 2.0), strict=True):
         schedule.finished(task, took)
     assert [schedule.take(0).trial.system for _ in range(3)] == ["s1", "s2", "s0"]
+
+
+def test_the_first_rounds_tell_how_long_everything_will_take(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(schedules, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    told = []
+    schedule = Schedule(tasks_of(3, 1), 0, told.append)
+    schedule.say()
+    task = schedule.take(0)
+    now[0] += 5.0
+    schedule.round(task, 10, 100)
+    schedule.say()
+    assert [one.seconds_left for one in told] == [None, 45.0 + 2 * 50.0]
+    now[0] += 55.0
+    schedule.finished(task, 60.0)
+    schedule.say()
+    assert told[-1].seconds_left == 2 * 60.0
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
