@@ -121,7 +121,7 @@ def test_unknown_formats_are_refused(comparison, tmp_path):
 
 
 def test_a_file_has_a_rule_for_everything_that_is_drawn():
-    """What no rule colours is black, and a line without one is not there."""
+    """A shape that no rule colours is black, and a line without one is not there; texts have a rule."""
     panels = [
         Lines(
             "t", "x", "y", [Line("a", [0, 1], [0, 1], 0, mark=1, dots=True, errors=[0.1, 0.1])], diagonal=True
@@ -134,7 +134,11 @@ def test_a_file_has_a_rule_for_everything_that_is_drawn():
     for panel in panels:
         text = standalone(draw(panel, "k", "words"), "heading").decode()
         style, drawing = text.split("</style>")
-        used = {word for words in re.findall(r'class="([^"]*)"', drawing) for word in words.split()}
+        used = {
+            word
+            for words in re.findall(r'<(?!text)[a-z]+ [^>]*class="([^"]*)"', drawing)
+            for word in words.split()
+        }
         assert used
         for name in used:
             assert re.search(rf"\.{name}\b[^}}]*\{{", style), name

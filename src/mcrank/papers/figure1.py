@@ -36,7 +36,7 @@ def make(run: Run) -> Reproduction:
         mean[name], std[name] = values.mean(axis=0), values.std(axis=0)
     return Reproduction(
         "figure1",
-        f"Figure 1 of the McRank paper, {'artificial data' if run.data is None else run.data}",
+        f"Figure 1 of the McRank paper, {'artificial data' if run.data is None else run.data_name}",
         f"{ground.words}; the rankers of Table 1, everyone with the same number of rounds.",
         [_table("mean", "Mean NDCG@k, %", mean), _table("std", "Standard deviation over queries, %", std)],
         [_figure(mean, std)],

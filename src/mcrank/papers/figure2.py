@@ -19,7 +19,7 @@ from mcrank.report.tables import Cell, Column, Table
 
 BINS = 16  # so few that single bins can be seen
 MANY = 256
-SHOWN = 3  # features: the most skewed one, one in the middle, the most even one
+ROWS = 50_000  # that tell which features are shown, about
 POINTS = 200  # of a curve
 
 
@@ -32,7 +32,7 @@ def make(run: Run) -> Reproduction:
     """Cut some features of the training rows of the first fold; draw bins and splits over their values."""
     ground = ground_of(run)
     train: Any = ground.fold(0).train
-    found = [Cut.of(train, feature) for feature in _chosen(train.X)]
+    found = [Cut.of(train, feature) for feature in _chosen(train)]
     columns = [
         Column("feature", numeric=False),
         Column("distinct values"),
@@ -103,11 +103,9 @@ class Cut:
     @staticmethod
     def of(train: Dataset, feature: int) -> Cut:
         """Cut a feature of the training rows."""
-        column = train.X[:, feature].astype(np.float64)
-        known = ~np.isnan(column)
-        order = np.argsort(column[known], kind="stable")
-        values, grades = column[known][order], train.y[known][order]
+        values, grades = _sorted(train.X[:, feature], train.y)
         points, reduced = splits_of(values, grades)
+        reduced = reduced / (reduced.max() or 1.0)
         bins = find_bins(train.X[:, [feature]], BINS)
         longest = float((bins.highest.astype(np.float64) - bins.lowest).max())
         few, many = (
@@ -158,7 +156,7 @@ class Cut:
 
 
 def splits_of(values: FloatArray, targets: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return every split of sorted values, and the squared error it takes away (1: the most of all).
+    """Return every split of sorted values, and the squared error it takes away.
 
     Examples
     --------
@@ -166,7 +164,7 @@ def splits_of(values: FloatArray, targets: FloatArray) -> tuple[FloatArray, Floa
     >>> from mcrank.papers.figure2 import splits_of
     >>> points, reduced = splits_of(np.array([1.0, 2.0, 2.0, 5.0]), np.array([0.0, 0.0, 0.0, 3.0]))
     >>> points.tolist(), reduced.round(3).tolist()
-    ([1.0, 2.0], [0.111, 1.0])
+    ([1.0, 2.0], [0.75, 6.75])
     """
     n = len(values)
     left = np.arange(1, n)
@@ -174,8 +172,7 @@ def splits_of(values: FloatArray, targets: FloatArray) -> tuple[FloatArray, Floa
     gap = sums / left - (targets.sum() - sums) / (n - left)
     reduced = gap * gap * left * (n - left) / n
     between = values[1:] > values[:-1]
-    most = float(reduced[between].max())
-    return values[:-1][between], reduced[between] / (most or 1.0)
+    return values[:-1][between], reduced[between]
 
 
 def _places(points: FloatArray, edges: Array) -> IntArray:
@@ -188,11 +185,24 @@ def _some(values: Any) -> Any:
     return values[np.linspace(0, len(values) - 1, min(POINTS, len(values))).round().astype(int)]
 
 
-def _chosen(X: FeatureArray) -> list[int]:
-    """Features from the most to the least skewed, some of them: by the share of rows in half of the range."""
-    kept = [feature for feature in range(X.shape[1]) if np.nanmin(X[:, feature]) < np.nanmax(X[:, feature])]
-    middle = {f: (np.nanmin(X[:, f]) + np.nanmax(X[:, f])) / 2 for f in kept}
-    skew = {f: abs(float(np.nanmean(X[:, f] < middle[f])) - 0.5) for f in kept}
-    order = sorted(kept, key=lambda f: (-skew[f], f))
-    places = np.linspace(0, len(order) - 1, min(SHOWN, len(order))).round().astype(int)
-    return [order[place] for place in places]
+def _chosen(train: Dataset) -> list[int]:
+    """The two features that are best to split, and the most skewed of the others, by some of the rows."""
+    rows = slice(None, None, max(1, train.n_rows // ROWS))
+    X, y = train.X[rows], train.y[rows]
+    most = {f: float(splits_of(*_sorted(X[:, f], y))[1].max(initial=0.0)) for f in range(X.shape[1])}
+    varied = [f for f in most if np.nanmin(X[:, f]) < np.nanmax(X[:, f])]
+    best = sorted(varied, key=lambda f: (-most[f], f))
+    return [*best[:2], *sorted(best[2:], key=lambda f: (-_skew(X[:, f]), f))[:1]]
+
+
+def _skew(column: FeatureArray) -> float:
+    """How far the share of rows in the lower half of the range is from one half."""
+    middle = (np.nanmin(column) + np.nanmax(column)) / 2
+    return abs(float(np.nanmean(column < middle)) - 0.5)
+
+
+def _sorted(column: FeatureArray, grades: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Known values in their order, and the grades of their rows."""
+    known = ~np.isnan(column)
+    order = np.argsort(column[known], kind="stable")
+    return column[known][order].astype(np.float64), grades[known][order]

@@ -38,7 +38,7 @@ def make(run: Run) -> Reproduction:
     rounds, curves = _curves(ground)
     return Reproduction(
         "figure3",
-        f"Figure 3 of the McRank paper, on {'the artificial data' if run.data is None else run.data}",
+        f"Figure 3 of the McRank paper, on {'the artificial data' if run.data is None else run.data_name}",
         f"{ground.words}; classification with at most 2^3 to 2^8 and 2^16 adaptive bins a feature. The "
         "paper's figure is of its data set Web-1, which is not public.",
         [_bins_table(bins, comparison), _scoring_table(rounds, curves)],

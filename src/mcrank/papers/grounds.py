@@ -84,7 +84,7 @@ class Ground:
         """The sizes and settings as a sentence."""
         run = self.run
         return (
-            f"{run.data}, {len(self.fold_names)} fold(s), with the settings of the paper's data set "
+            f"{run.data_name}, {len(self.fold_names)} fold(s), with the settings of the paper's data set "
             f"{run.protocol.name}: {run.protocol.words}, M = {run.sizes.rounds} rounds"
             + (" (a quick run: fewer rounds, at most 256 bins)" if run.quick else "")
         )
@@ -92,7 +92,7 @@ class Ground:
     @property
     def tried_on(self) -> str:
         """The data, and whether they are the paper's own."""
-        return f"{self.run.data}: other data than the paper's, whose web search data are not public"
+        return f"{self.run.data_name}: other data than the paper's, whose web search data are not public"
 
     def folder(self, name: str) -> Path:
         """Folder of a comparison."""

@@ -81,10 +81,15 @@ class Run:
         protocol = "" if self.protocol.name == "artificial" else f"-{self.protocol.name}"
         return self.out / "runs" / f"{name}{protocol}-{size}{queries}{rounds}-seed{self.seed}"
 
+    @property
+    def data_name(self) -> str:
+        """The user's data as a page calls them: where they lie is nobody else's concern."""
+        return "" if self.data is None else self.data.resolve().name
+
     def command(self, target: str) -> str:
         """The command line that makes a target so."""
         words = ["mcrank reproduce", target]
-        words += [] if self.data is None else [self.data.name]
+        words += [] if self.data is None else [self.data_name]
         words += ["--out results"] + ["--quick"] * self.quick
         words += [] if self.queries is None else [f"--queries {self.queries}"]
         words += [] if self.rounds is None else [f"--rounds {self.rounds}"]

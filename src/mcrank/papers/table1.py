@@ -55,7 +55,7 @@ def make(run: Run) -> Reproduction:
     others = [_other_table(other, printed)] if other else []
     return Reproduction(
         "table1",
-        f"Table 1 of the McRank paper, {'artificial data' if run.data is None else run.data}",
+        f"Table 1 of the McRank paper, {'artificial data' if run.data is None else run.data_name}",
         f"{ground.words}; seed {run.seed}. NDCG@10 in per cent, standard deviation over queries. The paper "
         "took its LambdaRank line from another paper; here both nets are trained, with rate and epoch chosen "
         f"on the validation part.{' A quick run: sizes far below the paper’s.' if run.quick else ''}",

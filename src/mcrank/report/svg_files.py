@@ -10,7 +10,7 @@ from mcrank.report.environment import template_text
 from mcrank.report.palette import in_style
 from mcrank.texts import printable
 
-_HEADING = 24  # pixels
+_HEADING, _MARGIN = 24, 8  # pixels
 _OWN = (
     "svg{background:var(--bg);font:11px var(--body)}.end-label{font-size:10px}"
     ".heading{font-size:13px;font-weight:600}"
@@ -29,9 +29,11 @@ def standalone(svg: str, heading: str) -> bytes:
     """Return an ``<svg>`` element of a page as a file with a style and a heading of its own."""
     rest = svg.split(">", 1)[1]
     width, height = (float(word) for word in svg.split('viewBox="0 0 ', 1)[1].split('"', 1)[0].split())
+    wide, high = width + 2 * _MARGIN, height + _HEADING + 2 * _MARGIN
     opened = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 {-_HEADING} {width:g} {height + _HEADING:g}" '
-        f'width="{width:g}" height="{height + _HEADING:g}" role="img">'
+        '<svg xmlns="http://www.w3.org/2000/svg" '
+        f'viewBox="{-_MARGIN} {-_HEADING - _MARGIN} {wide:g} {high:g}" width="{wide:g}" height="{high:g}" '
+        'role="img">'
     )
     words = f'<text class="heading" x="0" y="{12 - _HEADING}">{escape(printable(heading))}</text>'
     return f"{opened}<style>{file_style()}</style>{words}{rest}\n".encode()
