@@ -110,7 +110,7 @@ def use_readers() -> None:
     import numpy as np
 
     from mcrank.data.read import read
-    from mcrank.serve.json_kernels import PADDING, empty_table, read_table
+    from mcrank.serve.json_kernels import PADDING, read_table, room_for
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "rows.txt")
@@ -119,7 +119,7 @@ def use_readers() -> None:
         )
         read(path)
         read(path, absent="missing")
-    read_table(np.zeros(PADDING, dtype=np.uint8), 0, False, empty_table(0))
+    read_table(np.zeros(PADDING, dtype=np.uint8), 0, False, *room_for(0))
 
 
 def use_trees() -> None:

@@ -29,7 +29,7 @@ from mcrank.serve.http import (
     json_answer,
     problem_answer,
 )
-from mcrank.serve.json_kernels import PADDING, empty_table, read_table
+from mcrank.serve.json_kernels import PADDING, read_table, room_for
 from mcrank.serve.metrics import Metrics
 from mcrank.serve.models import Model, Models
 from mcrank.serve.openapi import document
@@ -292,7 +292,7 @@ class Service:
         self._hangup = True
 
     def _warm(self) -> None:
-        read_table(np.zeros(PADDING, dtype=np.uint8), 0, False, empty_table(0))
+        read_table(np.zeros(PADDING, dtype=np.uint8), 0, False, *room_for(0))
         self.models.warm()
         # What is there now stays: who looks for garbage later need not look at the libraries again, which
         # took up to a tenth of a second between two requests.

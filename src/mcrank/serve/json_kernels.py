@@ -8,20 +8,22 @@ sure of: the ordinary way reads the body then, or says what is wrong with it.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit, uint8, uint64
 
 from mcrank.arrays import FeatureArray, IntArray
 from mcrank.data.decimals import ASK_PYTHON, FLOAT32_MAX, ONE, add_digits, scaled
-from mcrank.kernels import kernel, step
+from mcrank.kernels import kernel
 from mcrank.kernels.memory import load_u64
 
 PADDING = 32  # zeros behind the text: up to 8 bytes are loaded anywhere, and no scan passes a zero
 MOST_KEYS = 10_000
-# Slots of `Table.found`.
-OUTER, INNER, KEYS, TEXTS, FOUND_SIZE = range(5)
+# Slots of `spans`: how many entries the outer array (or object) has, values each of them, keys, and texts;
+# then start and stop of each key, quotes included; then number of its value, start and stop of each text.
+OUTER, INNER, KEYS, TEXTS, FIRST_KEY = range(5)
+FIRST_TEXT = FIRST_KEY + 2 * MOST_KEYS
 
 _MISSING = np.float32(np.nan)
 _NULL = uint64(int.from_bytes(b"null", "little"))
@@ -31,27 +33,11 @@ _OPEN, _CLOSE, _OPEN_OBJECT, _CLOSE_OBJECT = (uint8(ord(c)) for c in "[]{}")
 _SMALL_E, _LARGE_E, _SMALL_N = (uint8(ord(c)) for c in "eEn")
 
 
-class Table(NamedTuple):
-    """Where what is read goes.
-
-    ``values`` one behind the other, NaN for null and for texts; ``keys``: start and stop of each, quotes
-    included; ``texts``: number of its value, start and stop of each; ``found``: how many there are of the
-    outer array's (or object's) entries, of values in each of them, of keys and of texts.
-    """
-
-    values: FeatureArray
-    keys: IntArray
-    texts: IntArray
-    found: IntArray
-
-
-def empty_table(size: int) -> Table:
-    """Return room for what ``size`` bytes can hold: a value in every two, and a text in every eight."""
-    return Table(
+def room_for(size: int) -> tuple[FeatureArray, IntArray]:
+    """Return values and spans for what ``size`` bytes hold: a value in every two, a text in every eight."""
+    return (
         np.empty(size // 2 + 1, dtype=np.float32),
-        np.empty((MOST_KEYS, 2), dtype=np.int64),
-        np.empty((size // 8 + 16, 3), dtype=np.int64),
-        np.empty(FOUND_SIZE, dtype=np.int64),
+        np.empty(FIRST_TEXT + 3 * (size // 8 + 16), dtype=np.int64),
     )
 
 
@@ -69,7 +55,7 @@ def _is_digit(c: Any) -> Any:
     return uint8(c - _ZERO) <= uint8(9)
 
 
-@step()
+@njit(inline="always")
 def _past_text(text: Any, at: Any) -> Any:
     """Place behind the text whose first quote is at ``at``; 0 where there is none, or one with an escape."""
     if text[at] != _QUOTE:
@@ -82,7 +68,7 @@ def _past_text(text: Any, at: Any) -> Any:
     return p + ONE
 
 
-@step()
+@njit(inline="always")
 def _is_same(text: Any, a: Any, b: Any, size: Any) -> Any:
     """Whether ``size`` bytes from ``a`` and from ``b`` on are the same."""
     done = uint64(0)
@@ -97,7 +83,7 @@ def _is_same(text: Any, a: Any, b: Any, size: Any) -> Any:
     return differs << ((uint64(8) - rest) << uint64(3)) == uint64(0)
 
 
-@step()
+@njit(inline="always")
 def _number(text: Any, at: Any) -> Any:
     """Read a number: (place behind it, value); the place is 0 where it is none, or not surely this one."""
     p = at
@@ -141,18 +127,18 @@ def _number(text: Any, at: Any) -> Any:
 
 
 @njit(inline="always")
-def _key(text: Any, at: Any, number: Any, fresh: Any, table: Table) -> Any:
+def _key(text: Any, at: Any, number: int, fresh: bool, spans: Any) -> Any:
     """Read a key, a new one or that of the row before, and its colon; place of the value, or 0."""
-    keys = table.keys
+    place = FIRST_KEY + 2 * number
     if fresh:
         end = _past_text(text, at)
-        if end == _FAILED or number >= keys.shape[0]:
+        if end == _FAILED or number >= MOST_KEYS:
             return _FAILED
-        keys[number, 0], keys[number, 1] = at, end
-        table.found[KEYS] = number + 1
+        spans[place], spans[place + 1] = at, end
+        spans[KEYS] = number + 1
     else:
-        size = uint64(keys[number, 1] - keys[number, 0])
-        if not _is_same(text, at, uint64(keys[number, 0]), size):
+        size = uint64(spans[place + 1] - spans[place])
+        if not _is_same(text, at, uint64(spans[place]), size):
             return _FAILED
         end = at + size
     end = _skip(text, end)
@@ -160,35 +146,38 @@ def _key(text: Any, at: Any, number: Any, fresh: Any, table: Table) -> Any:
 
 
 @njit(inline="always")
-def _value(text: Any, at: Any, number: Any, named: Any, table: Table) -> Any:
+def _value(text: Any, at: Any, number: int, named: bool, values: Any, spans: Any) -> Any:
     """Read a value into its place; place behind it, or 0."""
     c = text[at]
     if c == _SMALL_N:
         if load_u64(text, at) & uint64(0xFFFFFFFF) != _NULL:
             return _FAILED
-        table.values[number] = _MISSING
+        values[number] = _MISSING
         return at + uint64(4)
     if c == _QUOTE and named:
         end = _past_text(text, at)
-        count = table.found[TEXTS]
-        if end == _FAILED or count >= table.texts.shape[0]:
+        place = FIRST_TEXT + 3 * spans[TEXTS]
+        if end == _FAILED or place + 3 > spans.shape[0]:
             return _FAILED
-        table.texts[count, 0], table.texts[count, 1], table.texts[count, 2] = number, at, end
-        table.found[TEXTS] = count + 1
-        table.values[number] = _MISSING
+        spans[place], spans[place + 1], spans[place + 2] = number, at, end
+        spans[TEXTS] += 1
+        values[number] = _MISSING
         return end
     end, value = _number(text, at)
-    table.values[number] = np.float32(value)
+    values[number] = np.float32(value)
     return end
 
 
 @njit(inline="always")
 def _entry(
-    text: Any, at: Any, kind: Any, first: Any, width: Any, number: Any, named: Any, table: Table
+    text: Any, at: Any, kind: Any, width: int, number: int, named: bool, values: Any, spans: Any
 ) -> Any:
-    """Read an array or object of values whose bracket is at ``at``; place behind it (or 0), and how many."""
+    """Read an array or object whose bracket is at ``at`` and whose first value is ``number``; place behind it
+    (or 0), and how many values it has: ``width``, but for the first of all.
+    """
     by_name = kind == _OPEN_OBJECT
     end = _CLOSE_OBJECT if by_name else _CLOSE
+    first = number == 0
     count = 0
     p = at
     while True:
@@ -196,10 +185,10 @@ def _entry(
         if not first and count == width:
             return _FAILED, count
         if by_name:
-            p = _key(text, p, count, first, table)
+            p = _key(text, p, count, first, spans)
             if p == _FAILED:
                 return _FAILED, count
-        p = _value(text, p, number + count, named, table)
+        p = _value(text, p, number + count, named, values, spans)
         if p == _FAILED:
             return _FAILED, count
         count += 1
@@ -210,12 +199,12 @@ def _entry(
             return _FAILED, count
 
 
-@kernel()
-def read_table(text: Any, start: int, by_column: bool, table: Table) -> int:
+@kernel(_nrt=False)  # nothing is allocated; counting who holds the arrays took two thirds of the time
+def read_table(text: Any, start: int, by_column: bool, values: FeatureArray, spans: IntArray) -> int:
     """Read what begins at ``start``; return the place behind it, or 0 where the ordinary way must read it.
 
-    IN: ``text``, padded; whether an object of arrays is wanted, or an array of rows. OUT: ``table``, long
-    enough for a value in every two bytes.
+    IN: ``text``, padded; whether an object of arrays is wanted, or an array of rows. OUT: ``values`` one
+    behind the other, NaN for null and for texts; ``spans``, see `FIRST_KEY`.
     """
     p = _skip(text, uint64(start))
     if text[p] != (_OPEN_OBJECT if by_column else _OPEN):
@@ -223,11 +212,11 @@ def read_table(text: Any, start: int, by_column: bool, table: Table) -> int:
     end = _CLOSE_OBJECT if by_column else _CLOSE
     kind = _OPEN
     entries, width = 0, 0
-    table.found[:] = 0
+    spans[:FIRST_KEY] = 0
     while True:
         p = _skip(text, p + ONE)  # behind the bracket, or the comma
         if by_column:
-            p = _key(text, p, entries, True, table)
+            p = _key(text, p, entries, True, spans)
             if p == _FAILED:
                 return 0
         if entries == 0 and text[p] == _OPEN_OBJECT and not by_column:
@@ -235,13 +224,13 @@ def read_table(text: Any, start: int, by_column: bool, table: Table) -> int:
         if text[p] != kind:
             return 0
         named = by_column or kind == _OPEN_OBJECT
-        p, width = _entry(text, p, kind, entries == 0, width, entries * width, named, table)
+        p, width = _entry(text, p, kind, width, entries * width, named, values, spans)
         if p == _FAILED:
             return 0
         entries += 1
         p = _skip(text, p)
         if text[p] == end:
-            table.found[OUTER], table.found[INNER] = entries, width
+            spans[OUTER], spans[INNER] = entries, width
             return int(np.int64(p + ONE))
         if text[p] != _COMMA:
             return 0

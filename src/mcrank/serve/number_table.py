@@ -17,7 +17,7 @@ import numpy as np
 import orjson
 
 from mcrank.arrays import FeatureArray, IntArray
-from mcrank.serve.json_kernels import INNER, KEYS, OUTER, PADDING, TEXTS, Table, empty_table, read_table
+from mcrank.serve.json_kernels import FIRST_KEY, FIRST_TEXT, PADDING, read_table, room_for
 from mcrank.serve.problems import Problem
 from mcrank.serve.strict_json import read_object
 
@@ -77,27 +77,28 @@ def _with_table(body: bytes, where: str) -> dict[str, Any] | None:
     text = np.empty(size + PADDING, dtype=np.uint8)
     text[:size] = np.frombuffer(body, dtype=np.uint8)
     text[size:] = 0
-    table = empty_table(size)
+    values, spans = room_for(size)
     word = part[1].decode()
-    end = read_table(text, part.end(), word == "columns", table)
+    end = read_table(text, part.end(), word == "columns", values, spans)
     if not end:
         return None
     try:
         parts = read_object(body[: part.end()] + f'"{_MARK}"'.encode() + body[end:], where)
-        found = _named(table, word == "columns", body, where)
+        found = _named(values, spans, word == "columns", body, where)
     except (Problem, orjson.JSONDecodeError):
         return None  # told by whoever reads all of it
     return parts | {word: found} if parts.get(word) == _MARK else None
 
 
-def _named(table: Table, by_column: bool, body: bytes, where: str) -> NumberTable:
+def _named(found: FeatureArray, spans: IntArray, by_column: bool, body: bytes, where: str) -> NumberTable:
     """What the kernel found, with its names and texts read by orjson."""
-    entries, width, keys, texts = table.found[[OUTER, INNER, KEYS, TEXTS]].tolist()
-    values = table.values[: entries * width].reshape(entries, width)
-    names = tuple(_texts(body, table.keys[:keys])) if keys else None
+    entries, width, keys, texts = spans[:FIRST_KEY].tolist()
+    values = found[: entries * width].reshape(entries, width)
+    names = tuple(_texts(body, spans[FIRST_KEY:][: 2 * keys].reshape(-1, 2))) if keys else None
     if names is not None and len(set(names)) < len(names):
         read_object(body, where)  # says so
-    place, words = table.texts[:texts, 0], _texts(body, table.texts[:texts, 1:])
+    listed = spans[FIRST_TEXT:][: 3 * texts].reshape(-1, 3)
+    place, words = listed[:, 0], _texts(body, listed[:, 1:])
     column = place // width if by_column else place % width
     rows = width if by_column else entries
     of_columns: dict[int, list[str] | None] = {}
