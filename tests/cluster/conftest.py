@@ -25,6 +25,14 @@ from mcrank import Dataset
 
 distributed = pytest.importorskip("distributed", reason="needs the extra dask: make scale-test")
 
+# What Dask says of a slow machine is no error.
+SLOW = "ignore:.* taking a surprisingly long time:UserWarning"
+
+
+def pytest_configure(config):
+    config.addinivalue_line("filterwarnings", SLOW)
+
+
 WORKERS = 4
 PATIENCE = 600.0  # seconds
 

@@ -62,6 +62,8 @@ def test_evaluations(client, tmp_path, ids):
     assert there.to_dict(per_query=True) == here.to_dict(per_query=True)
     assert there.qids.tolist() == here.qids.tolist()
     assert mcrank.evaluate(plain, data, cluster=client).mean == mcrank.evaluate(plain, data).mean
+    with pytest.raises(OptionError, match="a Dataset or a Scan, got DataFrame"):
+        mcrank.evaluate(plain, cut(DATA, [7]), cluster=client)
     with pytest.raises(OptionError, match="fitted ranker"):
         mcrank.evaluate(plain.predict(data), data, cluster=client)
 
@@ -98,7 +100,7 @@ def test_a_comparison_that_loses_a_worker(client, letor, compared, tmp_path):  #
 
 
 def test_an_error_of_a_cell_is_named(client, letor):  # noqa: F811
-    with pytest.raises(mcrank.McrankError, match="mcrank on Fold1"):
+    with pytest.raises(mcrank.McrankError, match=r"mcrank on Fold\d: dart of McRank"):
         mcrank.compare([f"mcrank:{QUICK},base_class=adaptive,dart=true"], letor, cluster=client)
 
 

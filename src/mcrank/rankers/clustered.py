@@ -11,6 +11,7 @@ from mcrank.arrays import FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.data.grades import Grades
 from mcrank.data.scan import Scan
+from mcrank.errors import OptionError
 from mcrank.rankers.explainable import Explainable
 
 
@@ -55,6 +56,11 @@ class Clustered(Explainable):
         """
         from mcrank.scale.scoring import graded_scores_on
 
+        if not isinstance(X, (Dataset, Scan)):
+            raise OptionError(
+                f"{type(self).__name__} is evaluated on a Dataset or a Scan, got {type(X).__name__}; of "
+                "anything else take predict, and evaluate its scores."
+            )
         if cluster is not None and isinstance(X, Scan):
             self._check_fitted()
             return graded_scores_on(cluster, self, X)

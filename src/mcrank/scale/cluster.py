@@ -117,15 +117,12 @@ class Cluster:
             with client:
                 yield client
             return
-        with (
-            distributed.LocalCluster(
-                n_workers=self.where,
-                processes=True,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-            ) as local,
-            distributed.Client(local, set_as_default=False) as client,
-        ):
+        own = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "processes": True}
+        try:
+            local = distributed.LocalCluster(n_workers=self.where, **own)
+        except (RuntimeError, OSError, TimeoutError) as error:
+            raise ClusterError(f"{self.where} workers cannot be started here: {error}.") from error
+        with local, distributed.Client(local, set_as_default=False) as client:
             client.run(_leave_ctrl_c)
             yield client
 

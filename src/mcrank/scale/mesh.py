@@ -83,7 +83,10 @@ class Mesh:
     def scatter(self, hists: IntArray, cuts: list[int]) -> IntArray:
         """Return sums of everybody's histograms, where counters ``cuts[rank]:cuts[rank + 1]`` are wanted."""
         began = time.thread_time()
-        runs = [np.ascontiguousarray(hists[:, a:b]) for a, b in pairwise(cuts)]
+        runs = [
+            np.ascontiguousarray(hists[:, a:b] if rank != self.rank else hists[:, :0])  # what is here stays
+            for rank, (a, b) in enumerate(pairwise(cuts))
+        ]
         own = hists[:, cuts[self.rank] : cuts[self.rank + 1]]
         found = self._exchange("scatter", runs, own.size)
         for rank, part in enumerate(found):
