@@ -1,14 +1,17 @@
 """Speed of the rankers against what else there is, side by side in one run.
 
 - lambdamart: LambdaMART against LightGBM lambdarank and XGBoost rank:ndcg on rows shaped like MSLR-WEB (136
-  features, about 120 documents a query, five grades), 31 leaves, 255 bins. Each system trains in a process
-  of its own; they take turns, and the median over the turns of the time a round counts (CPU time with one
-  thread, wall time with more). NDCG@10 on test queries after equal rounds says that all do the same work.
+  features, about 120 documents a query, five grades), 255 bins, 31 and 255 leaves. Each system trains in a
+  process of its own; they take turns, and the median over the turns of the time a round counts (CPU time with
+  one thread, wall time with more). NDCG@10 on test queries after equal rounds says that all do the same work.
+- regression: squared errors of the grades on the same rows, against LightGBM, XGBoost, scikit-learn and
+  CatBoost.
 - ranksvm: RankSVM against scikit-learn's LinearSVC (liblinear) on explicit pairs, the same objective.
 - coordinate-ascent: 30 restarts on a fold of MQ2008.
 - nets: an epoch of RankNet and LambdaRank over MSLR-mini, 32 hidden units.
 
     python benchmarks/rankers.py --data ../shared/data --out docs/results/rankers
+    python benchmarks/rankers.py --only regression lambdamart --leaves 31 255 --turns 5
 """
 
 from __future__ import annotations
@@ -18,14 +21,15 @@ import itertools
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import mcrank
 from peers import Worker
-from ranking_peers import SYSTEMS, RankingJob
+from ranking_peers import LAMBDA, SQUARES, RankingJob, Run
 from report import machine, write
 
 SHARES = [0.52, 0.32, 0.135, 0.018, 0.007]  # of the grades in MSLR-WEB30K
@@ -50,45 +54,77 @@ def web_like(rows: int, seed: int, features: int = 136) -> mcrank.Dataset:
     return mcrank.Dataset(X, np.searchsorted(cuts, worth), qid)
 
 
-def lambdamart(args: argparse.Namespace) -> tuple[list[dict[str, Any]], list[str]]:
-    """Time a round of every system, with one thread and with two."""
-    rows, verdicts = [], []
-    quality: dict[str, float] = {}
+class Boosted(NamedTuple):
+    """A job for boosted trees: its systems, ours first, and the bars for one thread and for more."""
+
+    name: str
+    squares: bool
+    systems: dict[str, Callable[[RankingJob], Run]]
+    bars: tuple[float, float]
+
+
+LAMBDAMART = Boosted("lambdamart", False, LAMBDA, (2.8, 3.0))
+REGRESSION = Boosted("regression", True, SQUARES, (3.5, 3.5))
+
+
+def boosted(what: Boosted, args: argparse.Namespace) -> tuple[list[dict[str, Any]], list[str]]:
+    """Time a round of every system: each number of leaves, each number of threads."""
+    rows: list[dict[str, Any]] = []
+    verdicts = []
     with tempfile.TemporaryDirectory() as folder:
         train, test = web_like(args.rows, 1), web_like(60_000, 2)
         parts = {"train_X": train.X, "train_y": train.y.astype(np.int32), "train_offsets": train.offsets}
         for name, array in (parts | {"test_X": test.X}).items():
             np.save(Path(folder) / f"{name}.npy", array)
         bound = mcrank.NDCG(k=10).on(test)
-        for threads in args.threads:
-            job = RankingJob(folder, threads)
-            workers = {name: Worker(SYSTEMS[name], job) for name in args.systems}
-            times: dict[str, list[float]] = {name: [] for name in workers}
-            for _ in range(args.turns):
-                for name, worker in workers.items():
-                    times[name].append(worker.run(args.rounds)[0])
-            for name, worker in workers.items():
-                if args.quality_rounds and threads == max(args.threads):
-                    _, scores = worker.run(args.quality_rounds, True)
-                    quality[name] = float(bound.mean(np.asarray(scores, dtype=np.float64)))
-                worker.stop()
-            ours = float(np.median(times["mcrank LambdaMART"]))
-            peers = {n: float(np.median(t)) for n, t in times.items() if not n.startswith("mcrank")}
+        own = next(iter(what.systems))
+        for leaves, threads in itertools.product(args.leaves, args.threads):
+            job = RankingJob(folder, threads, leaves=leaves, squares=what.squares)
+            names = [n for n in what.systems if n == own or n in (args.systems or what.systems)]
+            # Of one number of threads only: the models are the same, and 255 leaves take their time.
+            rounds = args.quality_rounds if threads == max(args.threads) else 0
+            times, scores = take_turns({n: what.systems[n] for n in names}, job, args, rounds)
+            medians = {name: float(np.median(taken)) for name, taken in times.items()}
             for name, taken in times.items():
                 rows.append(
-                    {"job": "lambdamart", "threads": threads, "system": name,
-                     "ms": 1000 * float(np.median(taken)), "ratio": float(np.median(taken)) / ours,
-                     "turns": [round(1000 * t, 1) for t in taken]}
+                    {"job": what.name, "leaves": leaves, "threads": threads, "system": name,
+                     "ms": 1000 * medians[name], "ratio": medians[name] / medians[own],
+                     "turns": [round(1000 * t, 1) for t in taken],
+                     "NDCG@10": float(bound.mean(scores[name])) if name in scores else None}
                 )  # fmt: skip
-            if peers:
-                fastest = min(peers, key=lambda name: peers[name])
-                verdicts.append(
-                    f"LambdaMART, {threads} thread(s): {peers[fastest] / ours:.2f}x the faster peer "
-                    f"({fastest}); the bar is 1.5x"
-                )
-    for row in rows:
-        row["NDCG@10"] = quality.get(str(row["system"]))
+            bar = what.bars[threads > 1]
+            verdicts += _verdicts(f"{own}, {leaves} leaves, {threads} thread(s)", own, medians, bar)
     return rows, verdicts
+
+
+def take_turns(
+    systems: dict[str, Callable[[RankingJob], Run]], job: RankingJob, args: argparse.Namespace, rounds: int
+) -> tuple[dict[str, list[float]], dict[str, np.ndarray]]:
+    """Seconds a round of every turn of every system, and its scores of the test rows after ``rounds``."""
+    workers = {name: Worker(system, job) for name, system in systems.items()}
+    times: dict[str, list[float]] = {name: [] for name in workers}
+    scores = {}
+    for _ in range(args.turns):
+        for name, worker in workers.items():
+            times[name].append(worker.run(args.rounds)[0])
+    for name, worker in workers.items():
+        if rounds:
+            scores[name] = np.asarray(worker.run(rounds, True)[1], dtype=np.float64)
+        worker.stop()
+    return times, scores
+
+
+def _verdicts(about: str, own: str, medians: dict[str, float], bar: float) -> list[str]:
+    """What to say of the fastest peer, and of the fastest that rounds gradients to a few levels."""
+    said = []
+    peers = {name: taken for name, taken in medians.items() if not name.startswith("mcrank")}
+    for rounded in (False, True):
+        some = {name: taken for name, taken in peers.items() if name.endswith("quantized") is rounded}
+        if some:
+            fastest = min(some, key=lambda name: some[name])
+            goal = "" if rounded else f"; the bar is {bar}x"
+            said.append(f"{about}: {some[fastest] / medians[own]:.2f}x {fastest}{goal}")
+    return said
 
 
 def explicit_pairs(data: mcrank.Dataset) -> np.ndarray:
@@ -175,7 +211,8 @@ def nets(args: argparse.Namespace) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 SECTIONS: dict[str, Callable[[argparse.Namespace], tuple[list[dict[str, Any]], list[str]]]] = {
-    "lambdamart": lambdamart,
+    "lambdamart": partial(boosted, LAMBDAMART),
+    "regression": partial(boosted, REGRESSION),
     "ranksvm": ranksvm,
     "coordinate-ascent": coordinate_ascent,
     "nets": nets,
@@ -188,14 +225,17 @@ def main() -> None:
     parser.add_argument(
         "--data", help="folder with MQ2008 and MSLR-mini; without it those parts are left out"
     )
-    parser.add_argument("--rows", type=int, default=500_000, help="training rows of lambdamart")
-    parser.add_argument("--turns", type=int, default=3, help="turns each system takes")
+    parser.add_argument("--rows", type=int, default=300_000, help="training rows of boosted trees")
+    parser.add_argument("--leaves", type=int, nargs="+", default=[31, 255], help="leaves of boosted trees")
+    parser.add_argument("--turns", type=int, default=5, help="turns each system takes")
     parser.add_argument("--rounds", type=int, default=12, help="rounds a turn")
     parser.add_argument(
         "--quality-rounds", type=int, default=50, help="rounds of the NDCG comparison; 0: none"
     )
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=list(SYSTEMS))
+    parser.add_argument(
+        "--systems", nargs="+", choices=[*LAMBDA, *SQUARES], help="only these peers of boosted trees"
+    )
     parser.add_argument("--out", help="write OUT.json and OUT.md")
     args = parser.parse_args()
     rows: list[dict[str, Any]] = []
