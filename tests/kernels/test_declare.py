@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numba.core import event
 
-from mcrank.kernels import step
+from mcrank.kernels import kernel, step
+from mcrank.kernels.linked import LinkedLibrary
 
 
 @step()
@@ -26,9 +28,20 @@ def test_a_step_runs_in_kernels_and_called_by_mistake_from_python():
     assert values.tolist() == [1.0, 2.0, 1.0]
 
 
-def test_a_step_compiles_once_for_a_literal_and_a_number():
-    compiled = []
+class Listener(event.Listener):
+    """Hears which functions are compiled."""
 
+    def __init__(self):
+        self.compiled = []
+
+    def on_start(self, happened):
+        self.compiled.append(happened.data["dispatcher"].py_func.__name__)
+
+    def on_end(self, happened):
+        pass
+
+
+def test_a_step_compiles_once_for_a_literal_and_a_number():
     @step()
     def seen(i):
         return i + 1
@@ -37,15 +50,42 @@ def test_a_step_compiles_once_for_a_literal_and_a_number():
     def both(i):
         return seen(0) + seen(i)
 
-    from numba.core import event
-
-    class Listener(event.Listener):
-        def on_start(self, happened):
-            compiled.append(happened.data["dispatcher"].py_func.__name__)
-
-        def on_end(self, happened):
-            pass
-
-    with event.install_listener("numba:compile", Listener()):
+    heard = Listener()
+    with event.install_listener("numba:compile", heard):
         assert both(1) == 3
-    assert compiled.count("seen") == 1
+    assert heard.compiled.count("seen") == 1
+
+
+@step(shared=True, error_model="numpy")
+def share(values, i):
+    values[i] = np.float64(values[i]) / np.float64(len(values) - 3)
+    return i
+
+
+@step(shared=True, outer=True)
+def share_two(values, i):
+    return share(values, i) + share(values, i + 1)
+
+
+@step()
+def share_first(values):
+    return share(values, np.int64(0))
+
+
+@kernel(error_model="python")
+def share_all(values):
+    return share_first(values) + share_two(values, np.int64(1))
+
+
+def test_a_shared_step_is_compiled_once_for_kernels_and_steps_and_has_no_machine_code():
+    heard = Listener()
+    values = np.array([1.0, -2.0, 0.0])
+    with event.install_listener("numba:compile", heard):
+        assert share_all(values) == 3
+    # By its own error model: one that raises would have ended here.
+    assert np.array_equal(values, [np.inf, -np.inf, np.nan], equal_nan=True)
+    if heard.compiled:  # else the kernel was on disk
+        assert heard.compiled.count("share") == 1
+        (made,) = share._mcrank_dispatcher.overloads.values()
+        assert isinstance(made.library, LinkedLibrary)
+    assert share(values, 1) == 1

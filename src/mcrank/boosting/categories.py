@@ -109,7 +109,8 @@ def _sort(keys, n, order):  # type: ignore[no-untyped-def]
                 order[1, to] = order[0, j] if later else order[0, i]
                 j += later
                 i += not later
-        order[0, :n] = order[1, :n]
+        for i in range(n):  # one by one: Numba's assignment of arrays brings code for messages with it
+            order[0, i] = order[1, i]
         width *= 2
 
 
@@ -132,7 +133,7 @@ def _fill_order(hist, start, n, few, packing, subsets, scratch):  # type: ignore
     return used
 
 
-@njit(nogil=True, error_model="numpy")
+@step(shared=True, error_model="numpy")
 def best_subset(hist, binned, f, rules, limits, scratch, node, found):  # type: ignore[no-untyped-def]
     """Put the best set of a feature of categories into the record ``node``, if it is better than the best of
     ``found`` (the node's own terms, and the best so far); return the best so far.

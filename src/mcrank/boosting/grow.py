@@ -2,19 +2,28 @@
 
 A whole tree is grown inside one kernel, by one thread or several. One leads, and gives out what takes time in
 items that all of them claim (`mcrank.boosting.tickets`): chunks of rows where a large node is divided, and
-parts of the features, of large nodes by chunks of rows as well, where children are counted and searched.
+parts of the features, of large nodes by chunks of rows as well, where children are counted and searched; of
+small nodes several at once (`mcrank.boosting.drafts`).
 Histograms are exact integers and equal gains go to the lower feature, so it does not matter who did what:
 the tree is the same, to the last bit.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from numba import int64, njit, uint64
 
 from mcrank.arrays import IntArray
-from mcrank.boosting.histogram import RowRun, node_histogram
+from mcrank.boosting.drafts import (
+    begin_drafts,
+    choose_drafts,
+    draft,
+    is_drafted,
+    take_draft,
+    undo_drafts,
+)
+from mcrank.boosting.histogram import RowRun, node_histogram, subtract
 from mcrank.boosting.limits import begin_children, begin_root
 from mcrank.boosting.nodes import best_leaf, start_children, start_node, worth_searching
 from mcrank.boosting.packing import bin_sums, fill_packs, pack_lanes, round_entries, round_rows
@@ -53,20 +62,23 @@ from mcrank.boosting.workspace import (
     TreeInput,
     Workspace,
 )
-from mcrank.kernels import kernel
+from mcrank.kernels import kernel, step
 from mcrank.kernels.memory import fetch_add
 
 # What the items on the board are about: their kind and number, the node and its smaller side (or -1), the
 # larger one, into how many chunks the rows are cut, and which parts of the features they are.
 _KIND, _ITEMS, _NODE, _SMALL, _LARGE, _CHUNKS, _PARTS = range(ABOUT, ABOUT + 7)
-_BEGIN, _RENUMBER, _COUNT_LEFT, _SCATTER, _SEARCH = range(5)
+_BEGIN, _RENUMBER, _COUNT_LEFT, _SCATTER, _SEARCH, _DRAFT = range(6)
 _WHOLE, _LINES, _PIECES = range(3)
-# Rows of a chunk: with fewer the adding up of chunks, or the calling of helpers, would show.
+# Rows of a chunk: with fewer the calling of helpers would show, or that what two threads counted is added up.
 _CHUNK_ROWS = 8192
+_COUNTED_ROWS = 4096
 
 
 class Growing(NamedTuple):
-    """A tree that grows, as one of its threads sees it: the scratch is its own."""
+    """A tree that grows, as one of its threads sees it: the scratch is its own, and its number ``me`` (0 for
+    the leader).
+    """
 
     binned: BinnedArrays
     rules: Rules
@@ -74,6 +86,7 @@ class Growing(NamedTuple):
     ws: Workspace
     scratch: Scratch
     board: IntArray
+    me: Any
 
 
 @kernel()
@@ -83,20 +96,20 @@ def grow(binned, rules, tree, ws, scratch, board, threads):  # type: ignore[no-u
     ``threads`` is how many are expected; with 0 this one helps, until the tree is grown, and 0 is returned.
     """
     # IN: binned, rules, tree, threads  OUT: ws, scratch, board
-    g = Growing(binned, rules, tree, ws, scratch, board)
+    me = int64(0) if threads > 0 else join(board)
+    g = Growing(binned, rules, tree, ws, scratch, board, me)
     if threads > 0:
         begin(board)
         n_nodes = _lead(g, threads)
         say_over(board)
         return n_nodes
-    join(board)
     looks = 0
-    while not is_over(board):
+    while me < ws.started.shape[1] and not is_over(board):
         looks = 0 if _work(g, False) > 0 else wait_a_little(looks)
     return int64(0)
 
 
-@njit(nogil=True)
+@step(shared=True, outer=True)
 def _work(g, leads):  # type: ignore[no-untyped-def]
     """Do items as long as there are any; return how many."""
     done = 0
@@ -109,16 +122,18 @@ def _work(g, leads):  # type: ignore[no-untyped-def]
     return done
 
 
-@njit(nogil=True)
+@step(shared=True, outer=True)
 def _do(g, item):  # type: ignore[no-untyped-def]
     """Do an item."""
     if g.board[_KIND] == _SEARCH:
         _search_item(g, item)
+    elif g.board[_KIND] == _DRAFT:
+        draft(g, item, _held(g))
     else:
         _chunk_item(g, item)
 
 
-@njit(nogil=True)
+@step(shared=True, outer=True)
 def _share(g, kind, node, items):  # type: ignore[no-untyped-def]
     """Have items done, by this thread and whoever helps."""
     g.board[_KIND] = kind
@@ -139,6 +154,7 @@ def _lead(g, threads):  # type: ignore[no-untyped-def]
     root = int64(0)  # typed: Numba would compile again for a literal's own type
     start_node(nodes, root, int64(0), int64(0), n, root)
     begin_root(g.tree.limits, g.tree.features)
+    begin_drafts(g.ws.drafts, max(int64(1), int64(g.rules.num_leaves) - 1))
     place_root(g.ws.rows, g.tree.rows, n)
     if g.ws.rows.places[root, 0] != UNLISTED:
         _share(g, int64(_BEGIN), root, _chunks(g, n, threads))
@@ -150,6 +166,14 @@ def _lead(g, threads):  # type: ignore[no-untyped-def]
         at = best_leaf(nodes, n_nodes)
         if at < 0:
             break
+        if threads_there(g.board, threads) > 1 and not is_drafted(g.ws.drafts, at):
+            drafted = choose_drafts(g, at, n_nodes, _held(g))
+            if drafted > 0:
+                _share(g, int64(_DRAFT), at, drafted)
+        if is_drafted(g.ws.drafts, at):
+            n_nodes += 2
+            take_draft(g.ws, at, n_nodes - 2, n_nodes == 2 * g.rules.num_leaves - 1)
+            continue
         small = start_children(nodes, at, n_nodes)
         large = 2 * n_nodes + 1 - small
         worth = worth_searching(g.rules, g.tree.limits, n_nodes + 2, nodes[large])
@@ -159,6 +183,7 @@ def _lead(g, threads):  # type: ignore[no-untyped-def]
         n_nodes += 2
         if worth:
             _search(g, small, large, threads)
+    undo_drafts(g.ws, n_nodes)
     return n_nodes
 
 
@@ -225,7 +250,7 @@ def chunk_of(begin, end, item, items):  # type: ignore[no-untyped-def]
     return begin + n * item // items, begin + n * (item + 1) // items
 
 
-@njit(nogil=True)
+@step(shared=True, outer=True)
 def _chunk_item(g, item):  # type: ignore[no-untyped-def]
     """A chunk of the rows of a node: what the root needs, or its share of a partition."""
     ws, packing = g.ws, g.rules.packing
@@ -253,7 +278,7 @@ def _chunk_item(g, item):  # type: ignore[no-untyped-def]
         ws.chunk_places[item, 2] = count_left(g.binned.columns[f], ws.left_table, entries, span)
 
 
-@njit(nogil=True)
+@step(shared=True, outer=True)
 def _scatter_chunk(g, at, item, span):  # type: ignore[no-untyped-def]
     """Send a chunk of the rows of leaf ``at`` to its sides; note how many went left."""
     ws = g.ws
@@ -277,13 +302,13 @@ def _search(g, small, large, threads):  # type: ignore[no-untyped-def]
     if threads == 1 and g.binned.wide_columns.shape[0] == 0:
         board[_PARTS] = _WHOLE
         parts = 1
-    elif counts and rows >= 2 * _CHUNK_ROWS:
+    elif counts and rows >= 2 * _COUNTED_ROWS:
         board[_PARTS] = _LINES
         parts = len(g.tree.lines)
-        wanted = -(-ITEMS_PER_THREAD * threads // parts)
-        board[_CHUNKS] = min(wanted, rows // _CHUNK_ROWS, len(ws.partial_hists) + 1)
-        for part in range(parts):
-            ws.arrived[part] = 0
+        if g.binned.wide_columns.shape[0] == 0:
+            board[_CHUNKS] = min(-(-ITEMS_PER_THREAD * threads // parts), rows // _COUNTED_ROWS)
+        ws.arrived[:parts] = 0
+        ws.started[:parts] = 0
     else:
         board[_PARTS] = _PIECES
         parts = len(g.tree.pieces)
@@ -298,7 +323,7 @@ def _search(g, small, large, threads):  # type: ignore[no-untyped-def]
         finish_split(ws.hists[ws.nodes[child].slot], g.binned, g.rules.packing, ws.nodes[child])
 
 
-@njit(nogil=True)
+@step(shared=True, outer=True)
 def _search_item(g, item):  # type: ignore[no-untyped-def]
     """A part of the features: count them, or a chunk of their rows; the last chunk of a part adds up all,
     subtracts the smaller sibling from what was the parent's, and searches both.
@@ -321,15 +346,15 @@ def _search_item(g, item):  # type: ignore[no-untyped-def]
         run = RowRun(
             span[0], span[1], ws.rows.entries, number, ws.rows.numbers, _held(g), g.tree.weights, ws.packs
         )
-        own = hist if chunk == 0 else ws.partial_hists[chunk - 1]
-        node_histogram(g.binned, low, high, run, g.rules.packing, g.scratch, own)
+        # Each thread has counters of its own, to which it adds whichever chunks it takes.
+        more = chunks > 1 and ws.started[at, g.me] == 1
+        own = ws.partial_hists[g.me - 1] if chunks > 1 and g.me > 0 else hist
+        ws.started[at, g.me] = 1
+        node_histogram(g.binned, low, high, run, g.rules.packing, g.scratch, more, own)
         if chunks > 1:
             if fetch_add(ws.arrived, uint64(at), int64(1)) < chunks - 1:
                 return
-            for other in range(chunks - 1):
-                add = ws.partial_hists[other]
-                for i in range(begin, end):
-                    hist[i] += add[i]
+            _add_up(ws, at, hist, begin, end)
         if small != large and has_bits(g.binned, hist, lanes):
             subtract_used(g.binned, low, high, g.rules.packing, ws.hists[ws.nodes[large].slot], hist)
         elif small != large:
@@ -344,11 +369,17 @@ def _search_item(g, item):  # type: ignore[no-untyped-def]
         best_split(own, g.binned, g.tree.features, (first, last), g.rules, g.tree.limits, g.scratch, found)
 
 
-@njit(inline="always")
-def subtract(larger, hist, begin, end):  # type: ignore[no-untyped-def]
-    """Counters of the larger sibling from those of the parent."""
-    for i in range(begin, end):
-        larger[i] -= hist[i]
+@step()
+def _add_up(ws, at, hist, begin, end):  # type: ignore[no-untyped-def]
+    """Counters of a part of the features, from those of the threads that took chunks of it."""
+    # IN: ws, at, begin, end  OUT: hist
+    there = ws.started[at, 0] == 1
+    for other in range(1, ws.started.shape[1]):
+        if ws.started[at, other] == 1:
+            add = ws.partial_hists[other - 1]
+            for i in range(begin, end):
+                hist[i] = hist[i] + add[i] if there else add[i]
+            there = True
 
 
 @njit(inline="always")

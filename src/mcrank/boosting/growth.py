@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.arrays import IntArray
-from mcrank.boosting.grow import subtract, sum_root
+from mcrank.boosting.grow import sum_root
+from mcrank.boosting.histogram import subtract
 from mcrank.boosting.limits import Limits, begin_children, begin_root
 from mcrank.boosting.nodes import NODE, best_leaf, start_children, start_node, worth_searching
 from mcrank.boosting.rows import Job, Rows
@@ -179,7 +180,8 @@ def search_owned(binned, rules, part, hist, pair, tree, scratch, found):  # type
     lanes = rules.packing.lanes
     begin, end = binned.bin_start[low] * lanes, binned.bin_start[high] * lanes
     own = tree.hists[tree.nodes[small].slot]
-    own[begin:end] = hist[begin:end]
+    for i in range(begin, end):
+        own[i] = hist[i]
     if small != large:
         subtract(tree.hists[tree.nodes[large].slot], hist, begin, end)
     for i in range(1 if small == large else 2):

@@ -240,12 +240,12 @@ def _wide_histogram(binned, low, high, run, lanes, hist):  # type: ignore[no-unt
 
 
 @step()
-def node_histogram(binned, low, high, run, packing, scratch, hist):  # type: ignore[no-untyped-def]
-    """Fill the part of ``hist`` that belongs to features ``low`` up to ``high``.
+def node_histogram(binned, low, high, run, packing, scratch, more, hist):  # type: ignore[no-untyped-def]
+    """Fill the part of ``hist`` that belongs to features ``low`` up to ``high``, or with ``more`` add to it.
 
     ``low`` must be a multiple of eight. A last eight with four features or more is padded (its padding counts
     into the spare end of ``hist``); fewer come from their columns, since a word of a few moves as much memory
-    as a full one. Wide data (16-bit bins) has columns only.
+    as a full one. Wide data (16-bit bins) has columns only, and nothing to be added to.
     """
     # IN: all but scratch and hist  OUT: hist
     lanes = packing.lanes
@@ -261,10 +261,11 @@ def node_histogram(binned, low, high, run, packing, scratch, hist):  # type: ign
         part = hist[binned.bin_start[start] * lanes :]
         counters = scratch.chunk if chunked else part
         counted = counters[: (stop - start) * 256 * in_chunk]
-        counted[:] = 0
-        if chunked and run.begin == run.end:
+        if chunked or not more:
+            counted[:] = 0
+        if chunked and run.begin == run.end and not more:
             part[: (stop - start) * 256 * lanes] = 0
-        since, again, turn = int64(0), False, 0
+        since, again, turn = int64(0), more, 0
         at, entries = _next_rows(run, run.begin, scratch.entries[0])
         over = run.begin == run.end
         while not over:
@@ -278,3 +279,10 @@ def node_histogram(binned, low, high, run, packing, scratch, hist):  # type: ign
                 spread(counted, packing, again, part)
                 since, again = int64(0), True
             entries = ahead
+
+
+@njit(inline="always")
+def subtract(larger, hist, begin, end):  # type: ignore[no-untyped-def]
+    """Counters of the larger sibling from those of the parent."""
+    for i in range(begin, end):
+        larger[i] -= hist[i]

@@ -65,27 +65,39 @@ def start_node(nodes, at, total, weight, count, slot):  # type: ignore[no-untype
 
 
 @step()
-def start_children(nodes, at, n_nodes):  # type: ignore[no-untyped-def]
-    """Begin the records of the two sides of a split, ``n_nodes`` and the next; return the smaller of them.
+def start_sides(node, slot, sides, at):  # type: ignore[no-untyped-def]
+    """Begin the records of the two sides of a node's split, ``sides[at]`` and the next; return where the
+    smaller of them is.
 
-    The larger child takes over the parent's histogram (from which the smaller one's is then subtracted).
+    Its histogram will be in ``slot``; the larger one takes over the node's (from which the smaller one's is
+    then subtracted).
     """
-    node = nodes[at]
-    slot = (n_nodes + 1) // 2
-    node.left = n_nodes
-    node.right = n_nodes + 1
+    # IN: node, slot, at  OUT: sides
     left_is_small = 2 * node.left_count <= node.count
     start_node(
-        nodes, n_nodes, node.left_total, node.left_weight, node.left_count,
-        slot if left_is_small else node.slot,
-    )  # fmt: skip
+        sides, at, node.left_total, node.left_weight, node.left_count, slot if left_is_small else node.slot
+    )
     start_node(
-        nodes, n_nodes + 1, node.total - node.left_total, node.weight - node.left_weight,
+        sides, at + 1, node.total - node.left_total, node.weight - node.left_weight,
         node.count - node.left_count, node.slot if left_is_small else slot,
     )  # fmt: skip
-    nodes[n_nodes].depth = node.depth + 1
-    nodes[n_nodes + 1].depth = node.depth + 1
-    return n_nodes if left_is_small else n_nodes + 1
+    sides[at].depth = node.depth + 1
+    sides[at + 1].depth = node.depth + 1
+    return at if left_is_small else at + 1
+
+
+@njit(inline="always")
+def slot_of(n_nodes):  # type: ignore[no-untyped-def]
+    """Where the histogram of the smaller of two new nodes is, ``n_nodes`` and the next."""
+    return (n_nodes + 1) // 2
+
+
+@step()
+def start_children(nodes, at, n_nodes):  # type: ignore[no-untyped-def]
+    """Begin the records of the two sides of a split, ``n_nodes`` and the next; return the smaller of them."""
+    nodes[at].left = n_nodes
+    nodes[at].right = n_nodes + 1
+    return start_sides(nodes[at], slot_of(n_nodes), nodes, n_nodes)
 
 
 @njit(inline="always")

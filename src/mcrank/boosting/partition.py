@@ -117,13 +117,19 @@ def number_children(where, at, left):  # type: ignore[no-untyped-def]
     return old, new
 
 
+@njit(inline="always")
+def is_small(count, held):  # type: ignore[no-untyped-def]
+    """Whether a node of so many rows is listed before it is split."""
+    return count * _SMALL_PART <= len(held)
+
+
 @step()
 def list_small(where, at, count, held):  # type: ignore[no-untyped-def]
     """List the rows of a node if they are few, and say whether they are listed; ``held`` is what entries of
     all rows hold. (Of ``count`` rows, some may be in another place.)
     """
     # IN: at, count, held  OUT: where
-    if where.places[at, 0] == UNLISTED and count * _SMALL_PART <= len(held):
+    if where.places[at, 0] == UNLISTED and is_small(count, held):
         n, taken = len(held), where.taken[0]
         number, entries = where.places[at, 2], where.entries[taken:]
         _, found = list_rows(where.numbers, number, held, (0, n), n + 64, entries)

@@ -243,4 +243,4 @@ def divide_node(binned, nodes, where, held, pair, table):  # type: ignore[no-unt
 def count_node(binned, rules, run, part, scratch, hist):  # type: ignore[no-untyped-def]
     """Histogram of the rows of a node, of features ``part[0]`` up to ``part[1]``."""
     # IN: binned, rules, run, part  OUT: scratch, hist
-    node_histogram(binned, np.int64(part[0]), np.int64(part[1]), run, rules.packing, scratch, hist)
+    node_histogram(binned, np.int64(part[0]), np.int64(part[1]), run, rules.packing, scratch, False, hist)

@@ -42,7 +42,45 @@ def prefix(hist, low, high, packing, first, sums):  # type: ignore[no-untyped-de
             counts[b - low] = count
 
 
-# This loop and the next run on vectors. As one they would not.
+@njit(inline="always")
+def _lanes(sums, packing):  # type: ignore[no-untyped-def]
+    """Prefix sums by lane: each an array, and what of its words is this lane's. One loop then does for all
+    layouts: where a lane is part of another it is cut out of it.
+    """
+    words, bits = sums[0], packing.count_bits
+    all_bits = np.int64(-1)
+    mask = (np.int64(1) << bits) - 1 if bits > 0 else all_bits
+    counts = words if bits > 0 else sums[2]
+    masses, mass_mask = (sums[1], all_bits) if packing.second else (counts, mask)
+    return words, bits, counts, mask, masses, mass_mask
+
+
+# These three loops run on vectors. As one they would not.
+@step(error_model="numpy")
+def may_gain(sums, n, whole, rules, best):  # type: ignore[no-untyped-def]
+    """Whether gain terms of cutting after any of ``n`` bins may be above ``best``, told without a division.
+
+    On the safe side: terms are quotients of what is compared here, to within some rounding.
+    """
+    # IN: all
+    words, bits, counts, mask, masses, mass_mask = _lanes(sums, rules.packing)
+    total, mass, count = whole
+    min_rows = rules.min_rows
+    most_rows = np.int64(count) - min_rows
+    level = best * (1 - NOISE)
+    found = np.int64(0)
+    for i in range(n):
+        rows = counts[i] & mask
+        left = float(masses[i] & mass_mask)
+        right = mass - left
+        sum_left = float(words[i] >> bits)
+        sum_right = total - sum_left
+        good = (rows >= min_rows) & (rows <= most_rows) & (left > 0) & (right > 0)
+        above = sum_left * sum_left * right + sum_right * sum_right * left > level * (left * right)
+        found += np.int64(good & above)
+    return found > 0
+
+
 @step(error_model="numpy")
 def fill_gains(sums, n, whole, rules, gains):  # type: ignore[no-untyped-def]
     """Gain terms of cutting after each of ``n`` bins, from prefix sums; -1 where a side is too small.
@@ -50,14 +88,8 @@ def fill_gains(sums, n, whole, rules, gains):  # type: ignore[no-untyped-def]
     ``whole`` has the node's sums: gradients, mass (what is divided by) and rows.
     """
     # IN: sums, n, whole, rules  OUT: gains
-    packing = rules.packing
+    words, bits, counts, mask, masses, mass_mask = _lanes(sums, rules.packing)
     total, mass, count = whole
-    # One loop for all layouts: where a lane is part of another it is cut out of it.
-    words, bits = sums[0], packing.count_bits
-    all_bits = np.int64(-1)
-    mask = (np.int64(1) << bits) - 1 if bits > 0 else all_bits
-    counts = words if bits > 0 else sums[2]
-    masses, mass_mask = (sums[1], all_bits) if packing.second else (counts, mask)
     min_rows = rules.min_rows
     most_rows = np.int64(count) - min_rows
     for i in range(n):
@@ -86,7 +118,7 @@ def largest(gains, n):  # type: ignore[no-untyped-def]
     return bits_to_float(best)
 
 
-@njit(nogil=True, error_model="numpy")
+@step(shared=True, error_model="numpy")
 def best_split(hist, binned, features, span, rules, limits, scratch, node):  # type: ignore[no-untyped-def]
     """Put the best split over ``features[span[0]:span[1]]`` into the record ``node``, as far as its feature
     and cut; `finish_split` does the rest for the best of all features.
@@ -135,9 +167,11 @@ def best_split(hist, binned, features, span, rules, limits, scratch, node):  # t
                 known = (gone[2], node.count) if side == 1 else (none[2], node.count - gone[2])
                 fill_ruled_gains(sums, n, whole, rules, limits, node, f, gains)
                 found, cut = best_ruled(sums, n, (f, own, known), packing, limits, node, gains)
-            else:
+            elif may_gain(sums, n, whole, rules, best):
                 fill_gains(sums, n, whole, rules, gains)
                 found = largest(gains, n)
+            else:  # most features, after the first few
+                continue
             if found > best:
                 best = found
                 if not limits.ruled:

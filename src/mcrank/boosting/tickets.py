@@ -66,8 +66,8 @@ def is_over(board):  # type: ignore[no-untyped-def]
 
 @njit(inline="always")
 def join(board):  # type: ignore[no-untyped-def]
-    """Tell the leader that there is one more helper."""
-    fetch_add(board, _JOINED, int64(1))
+    """Tell the leader that there is one more helper; return its number, from 1 on."""
+    return fetch_add(board, _JOINED, int64(1)) + 1
 
 
 @njit(inline="always")

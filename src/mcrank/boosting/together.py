@@ -15,14 +15,14 @@ import numpy.typing as npt
 from numba import int64, njit
 
 from mcrank.arrays import FloatArray, IntArray
-from mcrank.boosting.grow import subtract
 from mcrank.boosting.growth import GrowingTree, Growth
+from mcrank.boosting.histogram import subtract
 from mcrank.boosting.limits import NOISE, Limits, best_ruled, fill_ruled_gains, own_terms
 from mcrank.boosting.nodes import NODE
 from mcrank.boosting.packing import bin_sums
 from mcrank.boosting.rows import Rows
 from mcrank.boosting.split import fill_gains, finish_split, largest, prefix, rows_at
-from mcrank.kernels import kernel
+from mcrank.kernels import kernel, step
 from mcrank.kernels.memory import aligned
 
 
@@ -88,7 +88,8 @@ def search_together(binned, rules, part, hists, pair, trees, scratch, found):  #
     begin, end = binned.bin_start[low] * lanes, binned.bin_start[high] * lanes
     for k in range(len(hists)):
         own = trees.hists[k, trees.nodes[k, small].slot]
-        own[begin:end] = hists[k, begin:end]
+        for i in range(begin, end):
+            own[i] = hists[k, i]
         if small != large:
             subtract(trees.hists[k, trees.nodes[k, large].slot], hists[k], begin, end)
     for i in range(1 if small == large else 2):
@@ -107,7 +108,7 @@ def search_together(binned, rules, part, hists, pair, trees, scratch, found):  #
             finish_split(trees.hists[k, slot], binned, rules.packing, found[k, i])
 
 
-@njit(nogil=True, error_model="numpy")
+@step(shared=True, error_model="numpy")
 def _best_shared(binned, span, rules, trees, slot, scratch, node):  # type: ignore[no-untyped-def]
     """Put the split with the largest sum of gains into the record ``node`` (of the first output)."""
     # IN: all but scratch and node  OUT: node's gain, terms, feature, bin, missing_left

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from mcrank.arrays import FloatArray, IntArray
 from mcrank.boosting.binning import LINE, BinnedDataset
+from mcrank.boosting.drafts import Drafts
 from mcrank.boosting.histogram import GATHERED
 from mcrank.boosting.limits import NO_LIMITS, Limits
 from mcrank.boosting.nodes import NODE
@@ -169,8 +170,8 @@ def _parts_of(cuts: bytes, features: bytes) -> IntArray:
 
 class Scratch(NamedTuple):
     """Memory one thread needs for a node: prefix sums of a feature, gains of cuts, their bins where some are
-    left out, counters of a chunk, bins in an order (and room to sort them); and of the rows under way
-    entries, what they add to counters, and words of their bins.
+    left out, counters of a chunk, bins in an order (and room to sort them); of the rows under way entries,
+    what they add to counters, and words of their bins; and which bins of a split go left.
     """
 
     sums: IntArray
@@ -181,6 +182,7 @@ class Scratch(NamedTuple):
     entries: IntArray
     packs: IntArray
     words: npt.NDArray[np.uint64]
+    table: npt.NDArray[np.uint8]
 
     @classmethod
     def allocate(cls, binned: BinnedArrays, packing: Packing) -> Scratch:
@@ -196,6 +198,7 @@ class Scratch(NamedTuple):
             aligned(2, rows),
             aligned(rows * lanes),
             aligned(LINE // 16, 2 * rows, dtype=np.uint64),
+            np.zeros(256, dtype=np.uint8),
         )
 
 
@@ -218,12 +221,16 @@ class Workspace(NamedTuple):
         Of the split under way, which bins go left.
     chunk_places : int64[chunks, 3]
         Of a partition under way, by chunk of rows: where its left rows go, its right ones, and how many left.
-    partial_hists : int64[chunks - 1, counters]
-        Histograms of all chunks of rows but the first, where a node is counted in several.
+    partial_hists : int64[threads - 1, counters]
+        What each helper has counted of a node whose rows are cut into chunks.
     arrived : int64[parts]
         Of these chunks, how many are counted.
+    started : int64[parts, threads]
+        Whether a thread has counted any.
     found : NODE[parts, 2]
         Best splits of each part of the features, for two siblings.
+    drafts : Drafts
+        Of leaves divided before their turn.
     """
 
     nodes: npt.NDArray[Any]
@@ -235,7 +242,9 @@ class Workspace(NamedTuple):
     chunk_places: IntArray
     partial_hists: IntArray
     arrived: IntArray
+    started: IntArray
     found: npt.NDArray[Any]
+    drafts: Drafts
 
     @classmethod
     def allocate(cls, binned: BinnedArrays, rows: int, rules: Rules, threads: int = 1) -> Workspace:
@@ -246,17 +255,19 @@ class Workspace(NamedTuple):
         lines, pieces = (len(cuts) // 8 - 1 for cuts in _cuts(len(binned.n_bins), binned.wide, threads))
         parts = max(lines, pieces)
         items = ITEMS_PER_THREAD * threads if threads > 1 else 1
-        chunks = 1 if binned.wide else -(-items // lines)
+        drafts = Drafts.allocate(rules.num_leaves, 1 if binned.wide else threads)
         where = LeafRows.allocate(rules.num_leaves, rows, binned.wide or rows < NUMBERED_ROWS)
         return cls(
             np.zeros(2 * rules.num_leaves - 1, dtype=NODE),
             where,
-            aligned(max(1, rules.num_leaves - 1), counters + bits),
+            aligned(max(1, rules.num_leaves - 1) + drafts.slots, counters + bits),
             np.empty(packing.pack_lanes * rows if binned.wide else 0, dtype=np.int64),
             np.empty(len(where.numbers) if packing.lane_drop else 0, dtype=np.int32),
             np.zeros(max(256, binned.most_bins), dtype=np.uint8),
             np.zeros((items, 3), dtype=np.int64),
-            aligned(chunks - 1, counters),
+            aligned(0 if binned.wide else threads - 1, counters),
             np.zeros(parts, dtype=np.int64),
+            np.zeros((parts, threads), dtype=np.int64),
             aligned(parts * 2 * NODE.itemsize // 8).view(NODE).reshape(parts, 2),
+            drafts,
         )

@@ -154,6 +154,13 @@ def use_trees() -> None:
             write_bins(train, path, max_bins=bins)
             RegressionRanker(**_SMALL, max_bins=bins, subsample=0.5).fit(open_bins(path))
         RegressionRanker(**_SMALL, max_bins=bins, dart=True, skip_drop=0.0).fit(open_bins(path))
+
+
+def use_vectors() -> None:
+    """Grow trees that share their splits."""
+    from mcrank import McRank, make_artificial
+
+    train, _, _ = make_artificial(n_train=20, n_valid=1, n_test=1, docs_per_query=10, n_features=3)
     McRank(**_SMALL, multi_output="tree").fit(train)
 
 
@@ -329,6 +336,8 @@ AREAS = {
     "pairwise": Area(use_pairwise_trees, frozenset({"trees", "measuring", "pairs"})),
     "scoring": Area(use_scorers),
     "explaining": Area(use_explanations),
+    # Last of those that need nothing: by then much of what it shares with trees is compiled.
+    "vectors": Area(use_vectors),
     "stumps": Area(use_stumps, frozenset({"measuring", "pairwise"})),
 }
 FOR_CLUSTER = {"cluster": Area(use_places, frozenset({"trees", "pairwise"}))}

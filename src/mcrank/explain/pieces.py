@@ -16,10 +16,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from mcrank.arrays import Array, FloatArray
-from mcrank.kernels import kernel
+from mcrank.kernels import kernel, step
 from mcrank.scorers.forest.block_kernels import TreeArrays
 from mcrank.scorers.forest.forest import Forest
 
@@ -177,7 +176,7 @@ def cut_trees(order: Array, tests: int, trees: TreeArrays, scratch: TreeScratch,
                 _emit(piece, t, size, trees, scratch, out)
 
 
-@njit(nogil=True)
+@step(shared=True)
 def _survey(first: int, size: int, trees: TreeArrays, scratch: TreeScratch) -> None:
     """Find parents and depths of a tree, and its nodes from left to right, each before its children."""
     parent, depth, preorder = scratch.parent, scratch.depth, scratch.preorder
@@ -199,7 +198,7 @@ def _survey(first: int, size: int, trees: TreeArrays, scratch: TreeScratch) -> N
             held += 2
 
 
-@njit(nogil=True)
+@step(shared=True)
 def _unmarked(n: int, piece: int, scratch: TreeScratch) -> int:
     """Count the nodes above a leaf that are not in a piece yet."""
     count = 0
@@ -210,7 +209,7 @@ def _unmarked(n: int, piece: int, scratch: TreeScratch) -> int:
     return count
 
 
-@njit(nogil=True)
+@step(shared=True)
 def _emit(piece: int, t: int, size: int, trees: TreeArrays, scratch: TreeScratch, out: Pieces) -> None:
     """Write the edges of the nodes that are marked as members of a piece."""
     first = trees.tree_offsets[t]

@@ -26,7 +26,7 @@ from numba import njit
 
 from mcrank.arrays import Array
 from mcrank.explain.pieces import Pieces
-from mcrank.kernels import kernel
+from mcrank.kernels import kernel, step
 from mcrank.kernels.vectors import product_of_chosen
 from mcrank.scorers.forest.block_kernels import TreeArrays, goes_left
 
@@ -85,7 +85,7 @@ def _line(number: int) -> Any:
     return np.uint64(number * LANES)
 
 
-@njit(nogil=True)
+@step(shared=True)
 def _pass_tests(piece: int, pieces: Pieces, sides: Array, passes: Array) -> None:
     """Whether each lane passes all tests of an edge's feature down to it; line 0 is that of no edge."""
     first = pieces.edge_start[piece]
@@ -97,7 +97,7 @@ def _pass_tests(piece: int, pieces: Pieces, sides: Array, passes: Array) -> None
             passes[now + i] = passes[was + i] & np.int64(sides[at + i] == side)
 
 
-@njit(nogil=True)
+@step(shared=True)
 def _find_factors(piece: int, pieces: Pieces, quadrature: Quadrature, factors: Array) -> None:
     """What products are multiplied with on the way down (3 numbers by point and edge) and up (3 more)."""
     n, first = pieces.points[piece], pieces.edge_start[piece]
@@ -119,7 +119,7 @@ def _find_factors(piece: int, pieces: Pieces, quadrature: Quadrature, factors: A
     factors[0] = 1.0
 
 
-@njit(nogil=True)
+@step(shared=True)
 def _piece_values(piece: int, pieces: Pieces, quadrature: Quadrature, scratch: PieceScratch) -> None:
     """Shapley values of the leaves of a piece for every lane. IN: sides, factors. OUT: values, by feature."""
     passes, products, factors, values = scratch.passes, scratch.products, scratch.factors, scratch.values
@@ -200,7 +200,7 @@ def add_pieces(
             sums[:] = 0.0
 
 
-@njit(nogil=True)
+@step(shared=True)
 def _look_up(piece: int, trees: TreeArrays, pieces: Pieces, tables: Tables, block: Block) -> None:
     """Add the table of a piece."""
     codes = block.codes
@@ -230,7 +230,7 @@ def _look_up(piece: int, trees: TreeArrays, pieces: Pieces, tables: Tables, bloc
         at += 1 << nodes
 
 
-@njit(nogil=True)
+@step(shared=True)
 def _compute(
     piece: int, trees: TreeArrays, pieces: Pieces, quadrature: Quadrature, scratch: PieceScratch, block: Block
 ) -> None:

@@ -5,10 +5,9 @@ from C. Both go through the optimiser, and for a function of ten arrays they are
 time. Nothing here is called from C, and steps are not called from Python, so they go without.
 
 `kernel` and `step` also fix what all have in common: no GIL while they run, and kernels kept on disk
-(`mcrank.kernels.cache`). What a kernel calls is compiled into it, so a step has no place on disk of its own.
-A step with one caller is better declared with ``njit(inline="always")``: Numba then writes it into its caller
-and compiles it once, not twice; one that both kernels and steps call with ``njit(nogil=True)``: Numba
-compiles a `step` once for each kind of caller.
+(`mcrank.kernels.cache`). What a kernel calls is compiled into it, so a step has no place on disk of its own,
+and no machine code (`mcrank.kernels.linked`). A step with one caller is better declared with
+``njit(inline="always")``: Numba then writes it into its caller.
 """
 
 from __future__ import annotations
@@ -16,14 +15,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit
+from numba import njit, types
 from numba.core import config as numba_config
 from numba.core import typeinfer
+from numba.core.typing.templates import infer_global
 from numba.extending import register_jitable
 
 from mcrank.errors import KernelError
 from mcrank.kernels.cache import KernelCache
+from mcrank.kernels.linked import OuterCompiler, StepCompiler
 from mcrank.kernels.stamp import STEP_OPTIONS
+
+_DISPATCHER = "_mcrank_dispatcher"
 
 if getattr(numba_config, "DISABLE_JIT", False):
     # Some steps are machine instructions that have no form in Python: it could not even be slow.
@@ -64,12 +67,17 @@ def kernel(*signature: Any, **options: Any) -> Any:
     return declare
 
 
-def step(**options: Any) -> Any:
+def step(*, shared: bool = False, outer: bool = False, **options: Any) -> Any:
     """Declare a function that kernels call.
 
     It stays a Python function, which is what runs when Python calls it: slow, but safe. (A function without
     a way in that is declared by `njit` ends the interpreter when it is called.) ``njit(function)`` gives
     tests a compiled one.
+
+    Numba compiles it once for each kind of caller (kernels, steps, those with another ``error_model``).
+    With ``shared`` it does so once for all: for large ones with several callers. The number 0 then counts as
+    a type of its own, so typed numbers are to be passed, and an ``error_model`` of callers does not count.
+    With ``outer`` what it calls is not optimised with it, only with the kernel (`mcrank.kernels.linked`).
 
     Examples
     --------
@@ -80,10 +88,18 @@ def step(**options: Any) -> Any:
     >>> successor(1)
     2
     """
-    all_options = {"nogil": True, "no_cfunc_wrapper": True, **options}
+    compiler = OuterCompiler if outer else StepCompiler
+    own = {"no_cpython_wrapper": True, "error_model": "python"} if shared else {}
+    all_options = {"nogil": True, "no_cfunc_wrapper": True, **own, **options}
 
     def declare(function: Callable[..., Any]) -> Any:
-        setattr(function, STEP_OPTIONS, all_options)
-        return register_jitable(**all_options)(function)
+        setattr(function, STEP_OPTIONS, {**all_options, "shared": shared, "outer": outer})
+        if not shared:
+            return register_jitable(pipeline_class=compiler, **all_options)(function)
+        compiled: Any = njit
+        dispatcher = compiled(pipeline_class=compiler, **all_options)(function)
+        setattr(function, _DISPATCHER, dispatcher)  # Numba's type holds on to it only weakly
+        infer_global(function, types.Dispatcher(dispatcher))  # type: ignore[no-untyped-call]
+        return function
 
     return declare
