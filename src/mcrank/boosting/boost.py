@@ -250,6 +250,10 @@ class Booster:
         for before in rounds_of(start.forest, loss.trees_per_round):
             self._keep(before)
         self.feature_keys = np.arange(data.n_features, dtype=np.uint64)
+        # Every tree asks for these: on small data it shows.
+        self._every_feature = self.feature_keys.astype(np.int32)
+        limits = options.limits
+        self._unlimited = limits.plain and limits.max_depth is None and not data.categories
         self.roots: SharedRoots | None = None
         self.rows: Rows | None = None
         passes = pays(self.binned, data.n_rows, loss.trees_per_round, options.memory)
@@ -365,8 +369,8 @@ class Booster:
         if self.data.categories:
             add_sets(nodes, self.bins, tree)
         # Where some rows did not take part, all are sent down the tree, if bins can tell them.
-        rows = BinColumns.own(self.binned.columns, self.bins)
-        if not (len(rest) and route_all(rows, tree, self.scores[k])):
+        own = BinColumns.own(self.binned.columns, self.bins) if len(rest) else None
+        if own is None or not route_all(own, tree, self.scores[k]):
             move_rows(nodes["left"].astype(np.int64), where, values, self.scores[k])
             if len(rest) and isinstance(self.data, BinnedData):
                 self.scores[k][rest] += values[self.fallen(tree)[rest]]
@@ -382,7 +386,7 @@ class Booster:
 
     def _limits(self, number: int, k: int, features: npt.NDArray[np.int32]) -> Limits:
         limits = self.options.limits
-        if limits.plain and limits.max_depth is None and not self.data.categories:
+        if self._unlimited:
             return NO_LIMITS
         shape = (2 * self.rules.num_leaves - 1, self.data.n_features)
         context = (self.options.random_state, number, k + 1)
@@ -390,6 +394,6 @@ class Booster:
 
     def _features(self, number: int, k: int) -> npt.NDArray[np.int32]:
         if self.options.colsample >= 1:
-            return self.feature_keys.astype(np.int32)
+            return self._every_feature
         seed = self.options.random_state
         return draw(self.feature_keys, self.options.colsample, seed, number, k + 1).astype(np.int32)
