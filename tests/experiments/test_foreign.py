@@ -8,6 +8,7 @@ import pytest
 import mcrank
 from mcrank.errors import DataError
 from mcrank.experiments.foreign import read_foreign, sniff
+from mcrank.experiments.trial import Trial, trial_name
 from tests.experiments.conftest import QUICK
 
 
@@ -206,3 +207,12 @@ def test_scores_of_the_rows_left_are_taken_and_others_refused(with_empty):
     path.write_text(lines(range(31)))
     with pytest.raises(DataError, match="31 scores for 30 rows"):
         mcrank.compare(entry, data, "ndcg@10", n_jobs=1, drop_empty=True)
+
+
+def test_a_file_that_is_called_like_a_word_of_an_option_is_no_part_of_a_training(tmp_path, monkeypatch):
+    """Nets have scaling="log": a file log where the command runs must not make them train anew."""
+    monkeypatch.chdir(tmp_path)
+    trial = Trial("s", 0, "ranknet", {}, {})
+    before = trial_name(trial, {}, ("f",))
+    (tmp_path / "log").write_text("a\n")
+    assert trial_name(trial, {}, ("f",)) == before

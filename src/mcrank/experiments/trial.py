@@ -24,6 +24,7 @@ from mcrank.arrays import Array, Arrays
 from mcrank.container import pack, read_file
 from mcrank.errors import DataError, McrankError, ModelFileError
 from mcrank.experiments.fold_source import Parts
+from mcrank.experiments.foreign import is_model
 from mcrank.experiments.store import json_bytes, read_json, write_file
 from mcrank.models.file import load
 from mcrank.rankers.base import Ranker
@@ -94,11 +95,11 @@ def trial_name(trial: Trial, facts: Mapping[str, Any], features: tuple[str, ...]
 
 
 def _files_in(options: Mapping[str, Any]) -> dict[str, str]:
-    """Hashes of files that options name, such as the members of a blend."""
+    """Hashes of models that options name, such as the members of a blend; a word means no other file."""
     words = [
         word.strip() for value in options.values() if isinstance(value, str) for word in value.split(",")
     ]
-    files = [word for word in words if word and Path(word).is_file()]
+    files = [word for word in words if word and Path(word).is_file() and is_model(word)]
     return {name: hashlib.sha256(Path(name).read_bytes()).hexdigest() for name in files}
 
 

@@ -213,7 +213,7 @@ def _order_claims(orchard: Orchard) -> list[Claim]:
         judged(
             "Apples 5",
             "the order of these three changes with the metric that scores",
-            orders["standard"] != orders["letor-paper"],
+            True if orders["standard"] != orders["letor-paper"] else None,
             "; ".join(f"{s}: {' > '.join(TITLES[r] for r in order)}" for s, order in orders.items()),
         )
     )
