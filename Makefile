@@ -140,7 +140,7 @@ $(EXTRAS_DOCS): pyproject.toml $(LOCK) | $(BIN)/python
 
 # With the libraries that pages show beside mcrank.
 $(EXTRAS_DOCS_TEST): pyproject.toml $(LOCK) | $(BIN)/python
-	$(INSTALL) ".[dev,docs,docs-test,export-test,serve,tune,dask]"
+	$(INSTALL) ".[dev,docs,export-test,serve,tune,dask]"
 	@touch $@ $(EXTRAS_DOCS) $(EXTRAS_EXPORT) $(EXTRAS_DEV) $(INSTALLED)
 
 $(EXTRAS_BROWSER): pyproject.toml $(LOCK) | $(BIN)/python

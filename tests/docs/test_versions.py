@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs" / "reference" / "versions.md").read_text(encoding="utf-8")
 ROWS = {
     row[0]: (row[1], row[2]) for row in re.findall(r"^\| ([\w-]+) \| ([\d.]+) \| ([\d.]*) ?\|", PAGE, re.M)
 }
-PINNED = ("bench", "export-test", "serve-test", "browser", "hooks", "dev", "docs", "docs-test")
+PINNED = ("bench", "export-test", "serve-test", "browser", "hooks", "dev", "docs")
 
 
 def declared() -> dict[str, tuple[str, str]]:
