@@ -113,11 +113,13 @@ class WholeProgress:
     >>> from mcrank.papers.run import WholeProgress
     >>> told = []
     >>> whole = WholeProgress(4, told.append)
-    >>> whole.next_comparison()(Progress(2, 2, (), 10.0, 0.0))
+    >>> first = whole.next_comparison()
+    >>> first(Progress(0, 2, (), 0.0, None))
+    >>> first(Progress(2, 2, (), 10.0, 0.0))
     >>> whole.next_comparison()(Progress(0, 2, (), 0.0, 12.0))
-    >>> told[0].done, told[0].trials, told[0].seconds_left
+    >>> told[1].done, told[1].trials, told[1].seconds_left
     (2, 4, 10.0)
-    >>> told[1].done, told[1].seconds, told[1].seconds_left
+    >>> told[2].done, told[2].seconds, told[2].seconds_left
     (2, 10.0, 12.0)
     """
 
