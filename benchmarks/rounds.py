@@ -158,11 +158,15 @@ def main() -> None:
             if path.exists():
                 found[kind][name] = json.loads(path.read_text())
     rows = [row for kind, told in found.items() if told for row in lines(kind, told)]
-    write(
-        "Which rounds to keep, and a second head",
-        {"machine": machine(), "rows": rows, "verdicts": NOTES},
-        args.out,
-    )
+    result = {"machine": machine(), "rows": rows, "verdicts": [*verdicts(found["heads"]), *NOTES]}
+    write("Which rounds to keep, and a second head", result, args.out)
+
+
+def verdicts(heads: dict[str, dict[str, float]]) -> Iterator[str]:
+    """Say what going on with another loss does to the mean grade."""
+    for name in ("mcrank", "lambdamart from mcrank") if heads else ():
+        off = np.array([one[f"mean off, {name}"] for one in heads.values()])
+        yield f"mean score of {name} against the mean grade: off by {np.sqrt((off**2).mean()):.0%} (rms)"
 
 
 NOTES = [
