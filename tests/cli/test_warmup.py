@@ -68,3 +68,10 @@ def test_a_folder_that_cannot_be_had_is_an_error_at_once(mcrank_cli, monkeypatch
     assert (code, printed) == (1, "")
     assert errors.startswith("error: MCRANK_CACHE_DIR names /")
     assert "cannot be written" in errors
+
+
+def test_it_warns_of_nothing():
+    """Its data are as small as they can be, which is nobody's concern."""
+    command = [sys.executable, "-m", "mcrank", "--quiet", "warmup"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == ""

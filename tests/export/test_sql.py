@@ -13,6 +13,7 @@ import tempfile
 import numpy as np
 import pytest
 
+import mcrank
 from mcrank.errors import OptionError
 from mcrank.export.hard_rows import hard_rows
 from mcrank.export.sql import SQL
@@ -193,3 +194,24 @@ def test_sqlite_reads_every_number_back():
     number = DIALECTS["sqlite"].number
     for value in values:
         assert connection.execute(f"SELECT {number(value)}").fetchone() == (value,)
+
+
+@pytest.mark.parametrize(
+    ("names", "dialect", "said"),
+    [
+        (["price", "Price"], "sqlite", "'price' and 'Price'"),
+        (["price", "Price"], "bigquery", "'price' and 'Price'"),
+        (["price", "Price"], "postgres", None),
+        (["price", "ID"], "duckdb", "'id' and 'ID'"),
+        (["price", "id"], "postgres", "'id' and 'id'"),
+    ],
+)
+def test_names_that_a_table_cannot_tell_apart_are_refused(tmp_path, names, dialect, said):
+    data = mcrank.Dataset([[1.0, 0.0], [0.0, 1.0]], y=[1, 0], qid=[1, 1], feature_names=names)
+    ranker = mcrank.RegressionRanker(n_estimators=1, min_samples_leaf=1, n_jobs=1).fit(data)
+    if said is None:
+        assert ranker.export(tmp_path / "m.sql", to="sql", dialect=dialect)
+        return
+    with pytest.raises(OptionError, match=said):
+        ranker.export(tmp_path / "m.sql", to="sql", dialect=dialect)
+    assert not (tmp_path / "m.sql").exists()

@@ -53,6 +53,14 @@ class SQL(Target):
             return "source and key must be names, and one is empty"
         if isinstance(scorer, Forest) and self.form == "case" and _most_trees(scorer) > _MOST_TREES:
             return f"form='case' takes at most {_MOST_TREES} trees an output; use form='walk'"
+        # Postgres alone tells quoted names apart by case.
+        fold = str if self.dialect == "postgres" else str.lower
+        seen: dict[str, str] = {fold(self.key): self.key}
+        for name in model.feature_names:
+            if fold(name) in seen:
+                other = seen[fold(name)]
+                return f"a table has one column for {other!r} and {name!r}; rename a feature, or the key"
+            seen[fold(name)] = name
         return None
 
     def content(self, model: Exportable) -> bytes:
