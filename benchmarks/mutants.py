@@ -47,7 +47,7 @@ MUTANTS = [
     ),
     Mutant(
         "histogram: the larger child without the subtraction of the smaller",
-        "boosting/grow.py",
+        "boosting/histogram.py",
         "larger[i] -= hist[i]",
         "larger[i] -= 0",
         "boosting/test_grow.py::test_trees_equal_the_naive_best_first_tree",
