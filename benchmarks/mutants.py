@@ -55,8 +55,8 @@ MUTANTS = [
     Mutant(
         "split: one row more than min_samples_leaf",
         "boosting/split.py",
-        "good = (rows >= min_rows)",
-        "good = (rows > min_rows)",
+        "(rows <= most_rows) & (left > 0) & (right > 0)\n        left = left",
+        "(rows < most_rows) & (left > 0) & (right > 0)\n        left = left",
         "boosting/test_split.py::test_split_equals_trying_every_cut",
     ),
     Mutant(
