@@ -116,7 +116,7 @@ def changes(search, scores, x):
     """Value before the first step, and the steps with the change of value at each."""
     space = search.space()
     n, start = meetings(scores, x, search._searched, space)
-    steps, change = [space.step[:n].copy()], [space.change[:n].copy()]
+    steps, change = [space.steps[:n].copy()], [space.change[:n].copy()]
     for query in search._long:
         found = query.meetings(scores, x, FARTHEST)
         steps.append(found[0])

@@ -104,7 +104,7 @@ def learned(data: Dataset, categorical: Keys | None, where: str) -> Dataset:
         warnings.warn(
             f"column {data.feature_names[f]!r} has {len(categories[f]):,} categories in {data.n_rows:,} "
             "rows: it looks like an id, which tells nothing about other rows. Leave it out (ignore=), "
-            "call it the document id (doc_id=), or name it in categorical= if it is meant.",
+            "call it the document id (doc_id=), or name it in categorical= of the ranker if it is meant.",
             stacklevel=2,
         )
     same = X is data.X and categories == data.categories

@@ -268,7 +268,7 @@ def present(X: FeatureArray, categories: Categories) -> tuple[FeatureArray, Cate
 
 def id_like(X: FeatureArray, categories: Categories) -> list[int]:
     """Return the features whose categories are ids, more likely than not: there are many, and hardly two rows
-    share one, so that it tells nothing about other rows.
+    share one, so that it tells nothing about other rows. Whole numbers are meant: someone named them.
 
     Examples
     --------
@@ -278,7 +278,7 @@ def id_like(X: FeatureArray, categories: Categories) -> list[int]:
     >>> id_like(X, {0: tuple(f"d{k:03}" for k in range(200)), 1: ("a", "b", "c", "d", "e")})
     [0]
     """
-    many = [f for f, names in categories.items() if len(names) > _FEW]
+    many = [f for f, n in categories.items() if len(n) > _FEW and not all(map(_WHOLE.fullmatch, n))]
     return [f for f in many if 2 * len(categories[f]) > int((~np.isnan(X[:, f])).sum())]
 
 

@@ -51,7 +51,7 @@ class Space(NamedTuple):
 
     up: FloatArray
     down: FloatArray
-    step: FloatArray
+    steps: FloatArray
     change: IntArray
     kept: FloatArray
     kept_at: IntArray
@@ -136,9 +136,9 @@ def meetings(scores, x, rows, space):  # type: ignore[no-untyped-def]
 
     Returns the number of such steps (in no order) and the value before the first.
     """
-    # IN: scores, x, rows  OUT: space.up, down (scratch), step, change
+    # IN: scores, x, rows  OUT: space.up, down (scratch), steps, change
     offsets, relevant, relevant_offsets, unit, ratio = rows
-    up, down, step, change = space.up, space.down, space.step, space.change
+    up, down, steps, change = space.up, space.down, space.steps, space.change
     n_steps = np.int64(0)
     value = np.int64(0)
     cut = np.int64(ratio.shape[0])
@@ -196,7 +196,7 @@ def meetings(scores, x, rows, space):  # type: ignore[no-untyped-def]
                     rank -= 1
                 now = unit[t] * ratio[rank] if rank < cut else np.int64(0)
                 if now != was:
-                    step[n_steps] = at
+                    steps[n_steps] = at
                     change[n_steps] = now - was
                     n_steps += 1
                     was = now
@@ -364,7 +364,7 @@ class ExactSearch:
     def step(self, scores: FloatArray, x: FloatArray, weight: float, value: int, space: Space) -> float:
         """Return the step along ``x`` to the highest value if it is above ``value``, else 0."""
         n, start = meetings(scores, x, self._searched, space)
-        found = (space.step[:n], space.change[:n])
+        found = (space.steps[:n], space.change[:n])
         if self._long:
             parts = [query.meetings(scores, x, FARTHEST) for query in self._long]
             found = (
