@@ -18,12 +18,18 @@ NULLS = {
 }  # fmt: skip
 
 
+# Tabs and line ends may be; what turns the direction of writing may not.
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
 class Bad(Exception):
     """Content that must be refused."""
 
 
-def read_csv(content: bytes, delimiter: str):
-    """Return X, y, query ids and document ids (or None) of a CSV file, or raise `Bad`."""
+def read_csv(content: bytes, delimiter: str, categories: bool = True):
+    """Return X, y, query ids and document ids (or None) of a CSV file, or raise `Bad`; without ``categories``
+    features are numbers.
+    """
     try:
         text = content.decode("utf-8").removeprefix("\ufeff")
         rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row]
@@ -35,10 +41,10 @@ def read_csv(content: bytes, delimiter: str):
     if len(set(names)) < len(names):
         raise Bad("a name twice")
     columns = {name: [row[at] for row in rows[1:]] for at, name in enumerate(names)}
-    return roles(columns)
+    return roles(columns, feature if categories else numbers)
 
 
-def roles(columns):
+def roles(columns, values):
     """Take texts by column apart into X, y, query ids and document ids."""
     qid = _only(columns, ("qid", "query_id", "queryid"))
     label = _only(columns, ("label", "grade", "relevance"))
@@ -50,7 +56,7 @@ def roles(columns):
     if not all(math.isfinite(grade) and grade >= 0 for grade in y):
         raise Bad("grades")
     with np.errstate(over="ignore"):
-        X = np.array([numbers(columns[name]) for name in features], dtype=np.float64).T.astype(np.float32)
+        X = np.array([values(columns[name]) for name in features], dtype=np.float64).T.astype(np.float32)
     if np.isinf(X).any():
         raise Bad("infinite")
     return X, y, of_texts(columns[qid]), None if doc is None else _documents(columns[doc])
@@ -72,6 +78,29 @@ def _documents(texts):
     """An empty text means no id, beside ids of any kind."""
     given = iter(of_texts([text for text in texts if text]))
     return [next(given) if text else "" for text in texts]
+
+
+def feature(texts):
+    """Values of a feature: numbers, or codes of categories where no text could be meant as a number."""
+    try:
+        return numbers(texts)
+    except Bad:
+        given = {text for text in texts if text not in NULLS}
+        if any(map(could_be_number, given)):
+            raise
+        if any(map(CONTROL.search, given)):
+            raise Bad("a control character in a category") from None
+        places = {name: code for code, name in enumerate(sorted(given))}
+        return [places.get(text, math.nan) for text in texts]
+
+
+def could_be_number(text):
+    """Whether Python reads a text as a number, or it begins like a hexadecimal one."""
+    try:
+        float(text)
+    except ValueError:
+        return text.lstrip().lstrip("+-").lower().startswith("0x")
+    return True
 
 
 def numbers(texts):

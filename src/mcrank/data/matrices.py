@@ -62,7 +62,9 @@ def as_float32(
     given: Array, where: str, *, titles: Sequence[str] | None = None, first_row: int = 0
 ) -> FeatureArray:
     """Numbers as C-contiguous float32; one that does not fit is `DataError`."""
-    with np.errstate(over="ignore") if given.dtype != np.float32 else contextlib.nullcontext():
+    # A signalling NaN is a NaN like any other.
+    quiet = np.errstate(over="ignore", invalid="ignore")
+    with quiet if given.dtype != np.float32 else contextlib.nullcontext():
         values: FeatureArray = np.ascontiguousarray(given, dtype=np.float32)
     for start in range(0, len(values), _ROW_BLOCK):
         bad = np.isinf(values[start : start + _ROW_BLOCK])

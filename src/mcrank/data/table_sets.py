@@ -142,7 +142,8 @@ def _dataset(parts: list[Table], columns: Columns, unjudged: str, *, as_written:
             return None if given is None else check_numbers(given, f"{role} of read")
         hint = "grades must be numbers" if role == "grade" else "weights must be numbers"
         found = [to_numbers(column, title, hint) for title, column in columns_of(role)]
-        return np.concatenate([values.astype(np.float64) for values in found])
+        with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN like any other
+            return np.concatenate([values.astype(np.float64) for values in found])
 
     names = [first.shown[j] for j in chosen]
     asked = features_of(columns.categorical or (), names, "categorical of read")
