@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import signal
 
+import pytest
 from hypothesis import settings
+
+from mcrank.metrics.tools import DIALECTS
 
 # A shell starts what runs in its background with Ctrl-C ignored, as will all we start: listen again.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -18,3 +21,12 @@ settings.register_profile("mcrank", deadline=None)
 # A change is let in or not by the same examples every time; everybody's own runs look for further ones.
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "mcrank"))
+
+
+@pytest.fixture(autouse=True)
+def dialects():
+    """Dialects that a test, or a page it runs, defines end with it: what runs next does not see them."""
+    before = dict(DIALECTS)
+    yield
+    DIALECTS.clear()
+    DIALECTS.update(before)

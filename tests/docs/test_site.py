@@ -114,7 +114,7 @@ def test_a_command_is_told_as_its_help_tells_it(name, site):
 
 @pytest.mark.parametrize(
     ("page", "names"),
-    [("measures", [*MEASURES, *EVALUATED]), ("dialects", DIALECTS), ("errors", map(str, MEANINGS))],
+    [("measures", [*MEASURES, *EVALUATED]), ("dialects", [*DIALECTS]), ("errors", [*map(str, MEANINGS)])],
 )
 def test_tables_are_whole(page, names, site):
     cells = re.findall(
