@@ -303,6 +303,28 @@ def test_letor_text_and_back(tmp_path, ids):
     assert again.doc_ids.tolist() == data.doc_ids.tolist()
 
 
+@pytest.mark.parametrize(
+    "ids", [[7, "", 5], [2**63, "", 2**64 - 1], ["a", "", "5"], ["007", "", "7"], ["", "", ""]]
+)
+@pytest.mark.parametrize("form", ["csv", "tsv", "frame", "parquet", "arrow"])
+def test_a_document_without_an_id_changes_no_other(tmp_path, form, ids):
+    """In text the others are integers or texts as without it; in columns of one type they are texts."""
+    table = {"qid": [1, 1, 1], "label": [0, 1, 2], "x": [0.5, 1.5, 2.5], "doc_id": list(map(str, ids))}
+    source = path = tmp_path / f"data.{form}"
+    if form in ("csv", "tsv"):
+        with path.open("w", newline="") as file:
+            writer = csv.writer(file, delimiter="," if form == "csv" else "\t")
+            writer.writerows([table, *zip(*table.values(), strict=True)])
+    elif form == "frame":
+        source = {**table, "doc_id": ids}
+    else:
+        ids = table["doc_id"]
+        write = pa.parquet.write_table if form == "parquet" else pa.feather.write_feather
+        write(pa.table(table), path)
+    assert mcrank.read(source).doc_ids.tolist() == ids
+    assert [type(one) for one in mcrank.read(source).doc_ids.tolist()] == [type(one) for one in ids]
+
+
 def test_caches_keep_kinds(tmp_path):
     (path := tmp_path / "a.csv").write_text(
         f"qid,label,x,doc_id\n{2**64},0,1,{2**70}\n{2**64 - 1},1,1,5\n{2**64},1,1,\n"
@@ -310,7 +332,7 @@ def test_caches_keep_kinds(tmp_path):
     for _ in range(2):
         data = mcrank.read(path, cache=True)
         assert data.qids.tolist() == [2**64, 2**64 - 1]
-        assert data.doc_ids.tolist() == [str(2**70), "", "5"]
+        assert data.doc_ids.tolist() == [2**70, "", 5]
         assert data.named
     (path := tmp_path / "b.csv").write_text("qid,label,x,doc_id\n1,0,1,5\n1,1,1,6\n")
     for _ in range(2):

@@ -70,8 +70,14 @@ WRITERS = {
     "data.parquet": lambda path: pa.parquet.write_table(pa.table(COLUMNS), path),
     "data.arrow": lambda path: pa.feather.write_feather(pa.table(COLUMNS), path, compression="uncompressed"),
     "data.csv": lambda path: pa.csv.write_csv(pa.table(COLUMNS), path),
-    "data.csv.gz": lambda path: pd.DataFrame(COLUMNS).to_csv(path, index=False),
     "data.tsv": lambda path: pd.DataFrame(COLUMNS).to_csv(path, index=False, sep="\t"),
+    **{
+        f"data.csv.{form}": lambda path: pd.DataFrame(COLUMNS).to_csv(path, index=False)
+        for form in ("gz", "bz2", "xz", "zst")
+    },
+    # By its first bytes, whatever it is called.
+    "gzip.csv": lambda path: pd.DataFrame(COLUMNS).to_csv(path, index=False, compression="gzip"),
+    "plain.csv.gz": lambda path: pd.DataFrame(COLUMNS).to_csv(path, index=False, compression=None),
 }
 
 

@@ -7,6 +7,7 @@ import gzip
 import lzma
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import zstandard
 
@@ -171,6 +172,8 @@ def compressed(random: Random, content: bytes) -> tuple[bytes, str]:
     if random.random() < 0.15:
         half = len(content) // 2
         packed = _FORMS[form](content[:half]) + _FORMS[form](content[half:])
+    if random.random() < 0.1:
+        packed += bytes(random.choice((1, 4, 8, 9000)))
     if random.random() < 0.2:
         packed = damaged_bytes(random, packed)
     return packed, form
@@ -185,27 +188,33 @@ _FORMS: dict[str, Callable[[bytes], bytes]] = {
 
 
 def plain(content: bytes) -> bytes:
-    """What is inside compressed content, by the libraries' own functions; ValueError when damaged."""
+    """What is inside compressed content, a stream at a time by the libraries' decompressors; ValueError when
+    damaged, also behind a stream.
+    """
     try:
         if content.startswith(b"\x1f\x8b"):
             return gzip.decompress(content)
         if content.startswith(b"\xfd7zXZ\x00"):
-            return lzma.decompress(content)
+            return _all_streams(content, lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ), padding=4)
         if content.startswith(b"BZh"):
-            return bz2.decompress(content)
-        if content.startswith(b"\x28\xb5\x2f\xfd"):
-            return _all_frames(content)
+            return _all_streams(content, bz2.BZ2Decompressor)
+        if content[:4] == b"\x28\xb5\x2f\xfd" or (content[1:4] == b"\x2a\x4d\x18" and content[0] >> 4 == 5):
+            return _all_streams(content, lambda: zstandard.ZstdDecompressor().decompressobj())
     except Exception as error:  # each library has its own
         raise ValueError(f"damaged: {error}") from None
     return content
 
 
-def _all_frames(content: bytes) -> bytes:
+def _all_streams(content: bytes, new: Callable[[], Any], padding: int = 0) -> bytes:
     out = b""
     while content:
-        frame = zstandard.ZstdDecompressor().decompressobj()
-        out += frame.decompress(content)
-        if not frame.eof:
+        stream = new()
+        out += stream.decompress(content)
+        if not stream.eof:
             raise ValueError("cut off")
-        content = frame.unused_data
+        content = stream.unused_data
+        zeros = (len(content) - len(content.lstrip(b"\0"))) if padding else 0
+        if zeros and zeros % padding:
+            raise ValueError("odd padding")
+        content = content[zeros:]
     return out

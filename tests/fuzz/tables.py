@@ -137,7 +137,8 @@ def _compare(data: mcrank.Dataset, X: Any, y: Any, qids: Any, docs: Any) -> None
     if not np.array_equal(found, X, equal_nan=True):
         row, column = np.argwhere((found != X) & ~(np.isnan(found) & np.isnan(X)))[0]
         raise Difference(f"feature {column} of row {row}: {found[row, column]!r} against {X[row, column]!r}")
-    differ("grades", data.to_caller(data.y).tolist(), [float(grade) for grade in y])
+    # Minus nothing is nothing: as text it is a whole number in some columns and a float in others.
+    differ("grades", (data.to_caller(data.y) + 0.0).tolist(), [float(grade) + 0.0 for grade in y])
     differ("query ids", data.to_caller(data.qid).tolist(), qids)
     differ("documents", None if data.doc_ids is None else data.to_caller(data.doc_ids).tolist(), docs)
 

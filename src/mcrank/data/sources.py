@@ -14,7 +14,6 @@ import gzip
 import io
 import lzma
 import os
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ import numpy as np
 from mcrank.arrays import ByteArray
 from mcrank.atomic import written_whole
 from mcrank.container import BINS
+from mcrank.data.compressed import DECODING_ERRORS, SUFFIXES, open_bytes, zstandard_of
 from mcrank.errors import DataError
 
 StrPath = str | os.PathLike[str]
@@ -37,7 +37,6 @@ PADDING = 64
 
 # Some editors put it before UTF-8 text; to the kernels it would be part of the first grade.
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_DECODING_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
 
 
 @dataclass
@@ -110,61 +109,6 @@ def _holds_bins(path: Path) -> bool:
     return False
 
 
-class _ZstdReader(io.RawIOBase):
-    """Decompressed bytes of a Zstandard file; unlike the library's own reader it notices a cut-off frame."""
-
-    def __init__(self, raw: IO[bytes], library: Any) -> None:
-        self._raw = raw
-        self._new = library.ZstdDecompressor().decompressobj
-        self._frame = self._new()
-        self._ready = b""
-        self._fresh = True
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, target: Any) -> int:
-        while not self._ready:
-            block = self._frame.unused_data if self._frame.eof else b""
-            if self._frame.eof:
-                self._frame, self._fresh = self._new(), True
-            block = block or self._raw.read(1 << 17)
-            if not block:
-                if not self._fresh:
-                    raise EOFError("the last frame is cut off")
-                return 0
-            self._ready, self._fresh = self._frame.decompress(block), False
-        size = min(len(target), len(self._ready))
-        target[:size] = self._ready[:size]
-        self._ready = self._ready[size:]
-        return size
-
-
-def _zstandard(path: Path) -> Any:
-    try:
-        import zstandard
-    except ImportError:
-        raise DataError(
-            f"{path} is compressed with Zstandard, which needs the package zstandard: pip install zstandard."
-        ) from None
-    return zstandard
-
-
-def open_bytes(path: Path, raw: IO[bytes]) -> Any:
-    """Wrap an open file so that ``readinto`` gives plain bytes; the format is known by its first bytes."""
-    magic = raw.read(6)
-    raw.seek(0)
-    if magic.startswith(b"\x1f\x8b"):
-        return gzip.GzipFile(fileobj=raw)
-    if magic.startswith(b"\xfd7zXZ\x00"):
-        return lzma.LZMAFile(raw)
-    if magic.startswith(b"BZh"):
-        return bz2.BZ2File(raw)
-    if magic.startswith(b"\x28\xb5\x2f\xfd"):
-        return _ZstdReader(raw, _zstandard(path))
-    return raw
-
-
 @contextlib.contextmanager
 def open_text(path: StrPath) -> Iterator[IO[str]]:
     """Open a plain or compressed UTF-8 file as lines of text; what goes wrong on the way is `DataError`.
@@ -198,10 +142,10 @@ def open_text(path: StrPath) -> Iterator[IO[str]]:
         raise _unreadable(where, error) or error from None
 
 
-def _unreadable(where: Path, error: Exception) -> DataError | None:
+def _unreadable(where: Path, error: Exception, after: str = "") -> DataError | None:
     """Return the error to raise when bytes could not be had from a file, None for errors of another kind."""
-    if isinstance(error, _DECODING_ERRORS) or type(error).__name__ == "ZstdError":
-        return DataError(f"{where} is damaged or cut off: {error}.")
+    if isinstance(error, DECODING_ERRORS):
+        return DataError(f"{where} is damaged or cut off{after}: {error}.")
     if isinstance(error, OSError):
         return DataError(f"{where} cannot be read: {error.strerror or error}.")
     if isinstance(error, MemoryError):  # damage may ask for a dictionary of gigabytes
@@ -212,6 +156,17 @@ def _unreadable(where: Path, error: Exception) -> DataError | None:
 def _buffered(path: Path, raw: IO[bytes]) -> Any:
     stream = open_bytes(path, raw)
     return io.BufferedReader(stream) if isinstance(stream, io.RawIOBase) else stream
+
+
+@contextlib.contextmanager
+def as_plain(path: Path) -> Iterator[Any]:
+    """What a library of tables may be given for a text file: its path, or its plain bytes as an open file.
+
+    The libraries know fewer kinds of compression, and them by a suffix.
+    """
+    with open(path, "rb") as raw:
+        stream = _buffered(path, raw)
+        yield str(path) if stream is raw and path.suffix.lower() not in SUFFIXES else stream
 
 
 def _first_undecodable(path: Path) -> int:
@@ -293,14 +248,8 @@ def read_chunks(
                 text = _grown(path, text, line, filled) if filled > len(text) - PADDING else text
                 text[:filled] = rest
             _check_unchanged(path, before, raw, stream)
-    except _DECODING_ERRORS as error:
-        raise DataError(f"{path} is damaged or cut off after line {line - 1}: {error}.") from None
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
     except Exception as error:
-        if type(error).__name__ != "ZstdError":
-            raise
-        raise DataError(f"{path} is damaged or cut off after line {line - 1}: {error}.") from None
+        raise _unreadable(path, error, f" after line {line - 1}") or error from None
 
 
 def _fill(stream: Any, text: ByteArray, filled: int) -> int:
@@ -360,7 +309,7 @@ _COMPRESSORS: dict[str, Callable[[Any, Path], Any]] = {
     ".gz": lambda raw, path: gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0),
     ".xz": lambda raw, path: lzma.LZMAFile(raw, "wb"),  # noqa: SIM115 - closed by its user
     ".bz2": lambda raw, path: bz2.BZ2File(raw, "wb"),
-    ".zst": lambda raw, path: _zstandard(path).ZstdCompressor().stream_writer(raw, closefd=False),
+    ".zst": lambda raw, path: zstandard_of(path).ZstdCompressor().stream_writer(raw, closefd=False),
 }
 
 

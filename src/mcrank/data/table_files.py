@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from mcrank.data.columns import foreign_errors, shown
-from mcrank.data.sources import open_bytes, open_text
+from mcrank.data.compressed import SUFFIXES, open_bytes
+from mcrank.data.sources import as_plain, open_text
 from mcrank.data.tables import Table
 from mcrank.errors import DataError
 
@@ -30,7 +31,7 @@ _SEPARATORS = {"csv": ",", "tsv": "\t"}
 def table_format(path: Path) -> str | None:
     """Format of a file by its suffix, looking through .gz and the like; None for LETOR text."""
     suffixes = [s.lower() for s in path.suffixes]
-    if suffixes and suffixes[-1] in (".gz", ".bz2", ".zst", ".xz"):
+    if suffixes and suffixes[-1] in SUFFIXES:
         suffixes.pop()
     return _FORMATS.get(suffixes[-1]) if suffixes else None
 
@@ -92,24 +93,22 @@ def _open_pyarrow(path: Path, form: str, columns: dict[str, bool]) -> Any:
     else:
         reader = importlib.import_module("pyarrow.csv")
         parse = reader.ParseOptions(delimiter=_SEPARATORS[form], newlines_in_values=True)
-        table = reader.read_csv(
-            str(path),
-            parse_options=parse,
-            convert_options=reader.ConvertOptions(
-                column_types={name: arrow.string() for name, as_text in columns.items() if as_text},
-                null_values=list(_NULLS),
-                # Words alone: by default 1 and 0 beside them are truth values too.
-                true_values=["true", "True", "TRUE"],
-                false_values=["false", "False", "FALSE"],
-            ),
+        convert = reader.ConvertOptions(
+            column_types={name: arrow.string() for name, as_text in columns.items() if as_text},
+            null_values=list(_NULLS),
+            # Words alone: by default 1 and 0 beside them are truth values too.
+            true_values=["true", "True", "TRUE"],
+            false_values=["false", "False", "FALSE"],
         )
+        with as_plain(path) as content:
+            table = reader.read_csv(content, parse_options=parse, convert_options=convert)
         whole = [field.name for field in table.schema if arrow.types.is_integer(field.type)]
         if whole and _mentions(path, (b"0x", b"0X")):
             as_texts = dict.fromkeys(whole, arrow.string())
             convert = reader.ConvertOptions(include_columns=whole, column_types=as_texts)
-            _refuse_hexadecimal(
-                path, reader.read_csv(str(path), parse_options=parse, convert_options=convert)
-            )
+            with as_plain(path) as content:
+                texts = reader.read_csv(content, parse_options=parse, convert_options=convert)
+            _refuse_hexadecimal(path, texts)
     return table
 
 
@@ -141,11 +140,13 @@ def _open_polars(path: Path, form: str, columns: dict[str, bool]) -> Any:
         return polars.read_parquet(path) if form == "parquet" else polars.read_ipc(path)
     ids = [name for name, as_text in columns.items() if as_text]
     options = {"separator": _SEPARATORS[form], "schema_overrides": dict.fromkeys(ids, polars.String)}
-    frame = polars.read_csv(path, null_values=list(_NULLS), infer_schema_length=None, **options)
+    with as_plain(path) as content:
+        frame = polars.read_csv(content, null_values=list(_NULLS), infer_schema_length=None, **options)
     if not ids:
         return frame
     # Words for "nothing" go for all columns there, so the ids are read once more without them.
-    texts = polars.read_csv(path, columns=ids, **options)
+    with as_plain(path) as content:
+        texts = polars.read_csv(content, columns=ids, **options)
     return frame.with_columns(texts[name].fill_null("") for name in ids)
 
 
@@ -153,11 +154,12 @@ def _open_pandas(path: Path, form: str, columns: dict[str, bool]) -> Any:
     pandas = importlib.import_module("pandas")
     if form == "parquet":
         return pandas.read_parquet(path)
-    return pandas.read_csv(
-        path,
-        sep=_SEPARATORS[form],
-        dtype={name: object for name, as_text in columns.items() if as_text},
-        na_values={name: list(_NULLS) for name, as_text in columns.items() if not as_text},
-        keep_default_na=False,
-        index_col=False,
-    )
+    with as_plain(path) as content:
+        return pandas.read_csv(
+            content,
+            sep=_SEPARATORS[form],
+            dtype={name: object for name, as_text in columns.items() if as_text},
+            na_values={name: list(_NULLS) for name, as_text in columns.items() if not as_text},
+            keep_default_na=False,
+            index_col=False,
+        )

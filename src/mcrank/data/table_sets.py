@@ -12,7 +12,7 @@ import numpy as np
 from mcrank.arrays import Array
 from mcrank.data.categories import Keys, features_of, joined
 from mcrank.data.checks import check_count, check_numbers
-from mcrank.data.columns import Column, to_numbers
+from mcrank.data.columns import Column, object_array, to_numbers
 from mcrank.data.dataset import Dataset
 from mcrank.data.ids import IdArray, check_ids, column_ids, ids_of_texts, join_ids
 from mcrank.data.table_files import is_text, open_table
@@ -179,7 +179,11 @@ def _ids(found: list[tuple[str, Column]], as_written: bool, blank: bool) -> IdAr
     texts: list[str] = []
     for title, column in found:
         texts += column_ids(column, title, blank=blank).tolist()
-    return ids_of_texts(texts)
+    if "" not in texts:
+        return ids_of_texts(texts)
+    # Documents without an id make no texts of the others' integers.
+    known = iter(ids_of_texts([text for text in texts if text]).tolist())
+    return object_array([next(known) if text else "" for text in texts])
 
 
 def _read_sparse(matrix: Any, columns: Columns, unjudged: str) -> Dataset:
