@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 
@@ -75,3 +77,34 @@ def test_it_warns_of_nothing():
     command = [sys.executable, "-m", "mcrank", "--quiet", "warmup"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr == ""
+
+
+ASLEEP = """
+import os, time
+from mcrank.cli import main, warmup
+
+def sleep():
+    os.write(1, b"%d\\n" % os.getpid())  # at once: the other writes at the same time
+    time.sleep(100_000)
+
+warmup.AREAS = {"one": warmup.Area(sleep), "two": warmup.Area(sleep)}
+if __name__ == "__main__":
+    main.main(["warmup", "--n-jobs", "2"])
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_no_process_outlives_the_command(tmp_path, number):
+    (script := tmp_path / "asleep.py").write_text(ASLEEP)
+    command = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True)
+    left = [command.pid]
+    try:
+        left += [int(command.stdout.readline()) for _ in range(2)]
+        command.send_signal(number)
+        # The end of what they print is the end of the last process that could: nobody looks at a clock.
+        assert command.communicate(timeout=600) == ("", None)
+        left = []
+    finally:
+        for process in left:
+            os.kill(process, signal.SIGKILL)
+    assert command.returncode == -number

@@ -13,8 +13,9 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
-from multiprocessing import get_all_start_methods, get_context
+from multiprocessing import get_all_start_methods, get_context, parent_process
 from pathlib import Path
+from threading import Thread
 from typing import Any, NamedTuple
 
 import click
@@ -46,8 +47,7 @@ def command(for_cluster: bool, n_jobs: int | None, as_json: bool) -> None:
     # Processes, because Numba compiles on one thread at a time.
     areas = AREAS | (FOR_CLUSTER if for_cluster else {})
     workers = n_jobs or min(len(areas), available_cores())
-    # A compiler makes many small objects and keeps most of them: looking for garbage took an eighth.
-    with ProcessPoolExecutor(workers, mp_context=_context(), initializer=gc.disable) as pool:
+    with ProcessPoolExecutor(workers, mp_context=_context(), initializer=_begin) as pool:
         seconds = _in_order(pool, workers, areas)
     total = round(time.perf_counter() - start, 3)
     if as_json:
@@ -82,6 +82,20 @@ def _context() -> Any:
     context = get_context("forkserver")
     context.set_forkserver_preload(["mcrank.kernels"])
     return context
+
+
+def _begin() -> None:
+    """Prepare a process that compiles."""
+    # A compiler makes many small objects and keeps most of them: looking for garbage took an eighth.
+    gc.disable()
+    # Whoever waits for work of a process that was killed waits forever.
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    if (parent := parent_process()) is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _in_order(pool: Executor, workers: int, areas: dict[str, Area]) -> dict[str, float]:
