@@ -13,8 +13,9 @@ import numpy as np
 
 from mcrank.data.batches import Batch, Piece, Progress, between
 from mcrank.data.columns import object_array
+from mcrank.data.compressed import open_bytes
 from mcrank.data.letor import LetorOptions, Parsed, parse
-from mcrank.data.sources import Buffers, Chunk, open_bytes, read_chunks
+from mcrank.data.sources import Buffers, Chunk, read_chunks
 from mcrank.errors import DataError
 from mcrank.threads import InOrder
 
