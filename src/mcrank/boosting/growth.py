@@ -55,6 +55,7 @@ class Growth:
         self._binned, self._rules, self._sums = binned, rules, sums
         self._scratch = Scratch.allocate(binned, rules.packing)
         lanes = rules.packing.lanes
+        self._hists: list[IntArray] = []  # by tree, for all rounds: new pages cost more than the counters
         features = len(binned.n_bins)
         # Everybody searches a run of the features; the first runs of more places than features are not empty.
         self._owned = [min(features, -(-features * r // sums.size)) for r in range(sums.size + 1)]
@@ -83,8 +84,9 @@ class Growth:
     def _start(self, tree: int, features: npt.NDArray[np.int32], limits: Limits) -> GrowingTree:
         leaves = self._rules.num_leaves
         counters = self._binned.counters * self._rules.packing.lanes
-        nodes, hists = np.zeros(2 * leaves - 1, dtype=NODE), aligned(max(1, leaves - 1), counters)
-        return GrowingTree(nodes, hists, features, limits)
+        if tree == len(self._hists):
+            self._hists.append(aligned(max(1, leaves - 1), counters))
+        return GrowingTree(np.zeros(2 * leaves - 1, dtype=NODE), self._hists[tree], features, limits)
 
     def _root_sums(self, hists: IntArray) -> IntArray:
         out = np.zeros((len(hists), 3), dtype=np.int64)

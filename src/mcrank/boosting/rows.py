@@ -76,7 +76,6 @@ class MemoryRows:
     trees : int
         Trees of a round.
     rows : int, optional
-    rows : int, optional
         Most rows that trees are grown on, all of which are then listed; all by default.
     n_jobs : int
         Threads.
@@ -107,6 +106,8 @@ class MemoryRows:
         self._n_jobs, self._shared, self._all = n_jobs, shared, False
         self._spare: list[Bench] = [] if spare is None else spare
         self._counters = binned.counters * rules.packing.lanes
+        # Histograms of a step, which are read before the next; the many parts of rows on disk keep none.
+        self._counted = aligned(trees if rows is None else 0, self._counters)
         self._outputs: Sequence[int] = ()
 
     def begin(self, outputs: Sequence[int], drawn: IntArray, left_out: int = 0) -> None:
@@ -135,7 +136,8 @@ class MemoryRows:
 
     def divide(self, jobs: Sequence[Job], nodes: Sequence[npt.NDArray[Any]]) -> IntArray:
         """Divide leaves by the splits in ``nodes`` (of each tree); return histograms of the small sides."""
-        out = aligned(sum(job.small >= 0 for job in jobs), self._counters)
+        wanted = sum(job.small >= 0 for job in jobs)
+        out = self._counted[:wanted] if len(self._counted) else aligned(wanted, self._counters)
         at = np.cumsum([job.small >= 0 for job in jobs]) - 1
 
         def divide(k: int, bench: Bench, threads: int) -> None:

@@ -87,8 +87,19 @@ def frame(kind: str, sender: int, turn: int, array: Array) -> Frame:
     return Frame(head, bytes_of(np.ascontiguousarray(array)))
 
 
-def opened(head: bytes, kind: str, sender: int, turn: int, dtype: np.dtype[Any], count: int | None) -> Array:
-    """Return room for the numbers behind a head, or raise `PeerLost` where it is not the one expected."""
+def opened(
+    head: bytes,
+    kind: str,
+    sender: int,
+    turn: int,
+    dtype: np.dtype[Any],
+    count: int | None,
+    kept: Array | None = None,
+) -> Array:
+    """Return room for the numbers behind a head, or raise `PeerLost` where it is not the one expected.
+
+    ``kept`` is the room of a frame before, which is taken again where this one is as long.
+    """
     magic, found_kind, code, found_sender, found_turn, found = _HEAD.unpack(head)
     expected = (_MAGIC, KINDS.index(kind), TYPES.index(dtype), sender, turn)
     if (magic, found_kind, code, found_sender, found_turn) != expected:
@@ -99,4 +110,5 @@ def opened(head: bytes, kind: str, sender: int, turn: int, dtype: np.dtype[Any],
         )
     if found != count if count is not None else found > MOST_NUMBERS:
         raise PeerLost(sender, f"sent {found} numbers in a frame of {kind}, {count or MOST_NUMBERS} were due")
-    return np.empty(found, dtype=dtype)
+    again = kept is not None and kept.dtype == dtype and len(kept) == found
+    return kept if kept is not None and again else np.empty(found, dtype=dtype)

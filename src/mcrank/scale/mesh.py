@@ -48,6 +48,7 @@ class Mesh:
         self.rank, self.size = carrier.rank, carrier.size
         self._carrier = carrier
         self._turn, self.cpu = 0, 0.0
+        self._kept: dict[int, Array] = {}  # room for histograms of each rank: new pages cost more than bytes
 
     @property
     def waited(self) -> list[float]:
@@ -116,7 +117,10 @@ class Mesh:
         dtype = found[self.rank].dtype
 
         def room(rank: int, head: bytes) -> memoryview:
-            found[rank] = opened(head, kind, rank, self._turn, dtype, count)
+            kept = self._kept.get(rank) if kind == "scatter" else None
+            found[rank] = opened(head, kind, rank, self._turn, dtype, count, kept)
+            if kind == "scatter":
+                self._kept[rank] = found[rank]
             return found[rank].view(np.uint8).data  # type: ignore[no-any-return]
 
         frames = [
