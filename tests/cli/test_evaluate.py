@@ -151,6 +151,8 @@ def test_what_is_no_judgment_or_stands_alone_is_refused(tmp_path, capsys):
     code, _, err = run(capsys, "evaluate", tmp_path / "prefs", tmp_path / "run", "-m", "all[trec]")
     assert (code, "Five columns are preferences" in err) == (3, True)
     (tmp_path / "qrels").write_text("q 0 a 1\n")
+    code, _, err = run(capsys, "evaluate", tmp_path / "run", tmp_path / "qrels", "-m", "all[trec]")
+    assert (code, "is a run of six columns, not judgments" in err) == (3, True)
     code, out, err = run(
         capsys, "evaluate", tmp_path / "qrels", tmp_path / "run", "-m", "map", "-m", "all_trec"
     )

@@ -91,9 +91,12 @@ def test_the_first_rounds_tell_how_long_everything_will_take(monkeypatch):
     schedule.say()
     task = schedule.take(0)
     now[0] += 5.0
+    schedule.round(task, 1, 100)
+    schedule.say()
+    now[0] += 9.0
     schedule.round(task, 10, 100)
     schedule.say()
-    assert [one.seconds_left for one in told] == [None, 45.0 + 2 * 50.0]
+    assert [one.seconds_left for one in told] == [None, None, 90.0 + 2 * 104.0]
     now[0] += 55.0
     schedule.finished(task, 60.0)
     schedule.say()

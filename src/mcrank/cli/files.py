@@ -37,6 +37,10 @@ def read_grades(path: str, n_jobs: int | None = None) -> tuple[str, Dataset | Gr
     file = local_file(path, table=True)
     if looks_like_preferences(file):
         raise DataError(f"{path}: {PREFERENCES}")
+    if looks_like_run(file):
+        raise DataError(
+            f"{path} is a run of six columns, not judgments: the judgments come first, then the run."
+        )
     if is_model(file):
         raise DataError(f"{path} is a model, not data: the data comes first, then what was scored.")
     if looks_like_qrels(file):
@@ -62,6 +66,13 @@ def looks_like_preferences(path: str) -> bool:
     words = _first_words(path)
     five = len(words) == 5 and not _LETOR_WORD.match(words[1])
     return five and table_format(Path(path)) is None and _is_number(words[4])
+
+
+def looks_like_run(path: str) -> bool:
+    """Whether the first line of a text file is one of a TREC run: query, Q0, document, rank, score, run."""
+    words = _first_words(path)
+    six = len(words) == 6 and not any(map(_LETOR_WORD.match, words))
+    return six and table_format(Path(path)) is None and _is_number(words[4])
 
 
 def _first_words(path: str) -> list[str]:

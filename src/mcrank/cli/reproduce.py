@@ -141,20 +141,29 @@ def _check_sizes(target: str, data: str | None, queries: int | None, units: tupl
 
 
 class _Teller:
-    """Says on standard error how far training is: one line that changes on a terminal, else one a trial."""
+    """Says on standard error how far training is: one line that changes on a terminal, else one a trial.
+
+    In a log an estimate that has halved or doubled since is said again: the first rounds may mislead.
+    """
 
     def __init__(self, target: str) -> None:
         self._target = target
-        self._said: tuple[int, bool] | None = None
+        self._done: int | None = None
+        self._left: float | None = None
+
+    def _is_news(self, progress: Progress) -> bool:
+        now, then = progress.seconds_left, self._left
+        if now is None or then is None:
+            return progress.done != self._done or now is not then
+        return progress.done != self._done or not then / 2 <= now <= 2 * then
 
     def __call__(self, progress: Progress) -> None:
         """Show how things stand."""
-        known = progress.seconds_left is not None
         left = "" if progress.seconds_left is None else f", about {duration(progress.seconds_left)} left"
         words = f"{self._target}: {progress.done} of {progress.trials} trained{left}"
         if can_move():
             running = printable("; ".join(progress.running))
             click.echo(f"\r\x1b[K{words}  {running}"[:160], nl=progress.done == progress.trials, err=True)
-        elif (progress.done, known) != self._said:  # also the first estimate
+        elif self._is_news(progress):
             say(words)
-        self._said = (progress.done, known)
+            self._done, self._left = progress.done, progress.seconds_left

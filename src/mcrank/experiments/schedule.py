@@ -52,6 +52,26 @@ class Progress:
     seconds_left: float | None
 
 
+class _Rounds:
+    """How far a task is; rounds are timed from the first one told, as data are read and binned before it."""
+
+    def __init__(self, since: float) -> None:
+        self.since = since
+        self.done = self.of = 0
+        self._first: tuple[float, int] | None = None
+
+    def note(self, now: float, done: int, of: int) -> None:
+        self.done, self.of = done, of
+        self._first = self._first or (now, done)
+
+    def whole(self, now: float) -> float | None:
+        """Seconds the task takes in all; None before a second round tells."""
+        if self._first is None or self.done <= self._first[1]:
+            return None
+        then, before = self._first
+        return (then - self.since) + (now - then) * (self.of - before) / (self.done - before)
+
+
 class Schedule:
     """Tasks waiting, running and done.
 
@@ -64,7 +84,7 @@ class Schedule:
         self, tasks: Sequence[Task], done_before: int, callback: Callable[[Progress], Any] | None
     ) -> None:
         self._waiting = list(tasks)
-        self._running: dict[Task, tuple[float, int, int]] = {}
+        self._running: dict[Task, _Rounds] = {}
         self._took: dict[str, list[float]] = {}
         self._done = done_before
         self._trials = done_before + len(tasks)
@@ -88,7 +108,7 @@ class Schedule:
             fresh = [task for task in there if task.trial.system not in started]
             task = fresh[0] if fresh else max(there, key=self._expected)  # the first of equals
             self._waiting.remove(task)
-            self._running[task] = (time.monotonic(), 0, 0)
+            self._running[task] = _Rounds(time.monotonic())
             return task
 
     def _busiest(self) -> int:
@@ -102,7 +122,7 @@ class Schedule:
     def round(self, task: Task, done: int, of: int) -> None:
         """Note how far a task is."""
         with self._lock:
-            self._running[task] = (self._running[task][0], done, of)
+            self._running[task].note(time.monotonic(), done, of)
 
     def finished(self, task: Task, took: float) -> None:
         """Note that a task is done."""
@@ -124,8 +144,8 @@ class Schedule:
                 return
             self._said = now
             running = tuple(
-                f"{task.words}, round {done}/{of}" if of else task.words
-                for task, (_, done, of) in self._running.items()
+                f"{task.words}, round {at.done}/{at.of}" if at.of else task.words
+                for task, at in self._running.items()
             )
             progress = Progress(self._done, self._trials, running, now - self._began, self._left())
         self._callback(progress)
@@ -139,12 +159,12 @@ class Schedule:
         now = time.monotonic()
         left = 0.0
         wholes = []  # of what is running, as far as rounds tell
-        for task, (since, done, of) in self._running.items():
-            whole = (now - since) * of / done if done else self._expected(task)
+        for task, at in self._running.items():
+            whole = at.whole(now) or self._expected(task)
             if not whole:
                 return None
             wholes.append(whole)
-            left += max(0.0, whole - (now - since))
+            left += max(0.0, whole - (now - at.since))
         if self._waiting and not self._took and not wholes:
             return None
         guess = sum(wholes) / len(wholes) if wholes else 0.0  # before anything is done

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcrank.papers.apples import TITLES, Orchard
-from mcrank.papers.outcome import CONSIDERABLY, LEVEL, Claim, judged, larger, larger_by, p_words
+from mcrank.papers.outcome import CONSIDERABLY, LEVEL, Claim, judged, larger, larger_at, p_words
 from mcrank.stats import holm
 from mcrank.stats.paired import t_test
 
@@ -83,7 +83,7 @@ def frank_claims(orchard: Orchard) -> list[Claim]:
         ("lambdarank", "frank", 0.0, "improves on FRank (by about 0.9 points)"),
     ):
         a, b = (100 * own.get(name, orchard).values(name, "standard") for name in (better, other))
-        sides = larger_by(dict(enumerate(a.tolist())), dict(enumerate(b.tolist())), size)
+        sides = larger_at(a, b, size)
         beyond = f" (here: by more than {size} points)" if size else ""
         made.append(
             judged(

@@ -11,11 +11,20 @@ from mcrank.experiments.comparison import Comparison
 from mcrank.experiments.entries import Entry
 from mcrank.metrics.dcg import NDCG
 from mcrank.papers.grounds import Ground, by_query, ground_of, staged
-from mcrank.papers.outcome import Claim, Reproduction, judged, larger, p_words
+from mcrank.papers.outcome import (
+    CONSIDERABLY,
+    Claim,
+    Reproduction,
+    all_larger,
+    judged,
+    larger,
+    larger_at,
+    p_words,
+)
 from mcrank.papers.run import Run
 from mcrank.report.panels import Figure, Line, Lines
 from mcrank.report.tables import Cell, Column, Table
-from mcrank.stats import bootstrap_interval, paired_t
+from mcrank.stats import bootstrap_interval, paired_t, unpaired_t
 
 EXPONENTS = (3, 4, 5, 6, 7, 8, 16)
 STAGES = 20
@@ -181,25 +190,39 @@ def _bins_claims(bins: dict[int, int], comparison: Comparison) -> list[Claim]:
 
 def _scoring_claims(rounds: list[int], curves: dict[str, FloatArray]) -> list[Claim]:
     claims = []
+    last: dict[str, FloatArray] = {}
     for part in [part for part in ("test", "valid", "train") if f"Expected Gain, {part}" in curves]:
         relevance, gain = curves[f"Expected Relevance, {part}"], curves[f"Expected Gain, {part}"]
         gaps = (relevance - gain).mean(axis=1)
+        last[part] = (relevance - gain)[-1]
         claims.append(
             judged(
                 "McRank App. II",
                 f"Expected Relevance is consistently better than Expected Gain ({part} queries)",
-                True if (gaps > 0).all() else False if (gaps < 0).all() or gaps[-1] < 0 else None,
+                all_larger([larger_at(r, g) for r, g in zip(relevance, gain, strict=True)]),
                 f"by {gaps.min():+.2f} to {gaps.max():+.2f} points over {len(rounds)} stages, "
                 f"{gaps[-1]:+.2f} at the end; ahead at {(gaps > 0).sum()} stages",
             )
         )
-    last = (curves["Expected Relevance, test"] - curves["Expected Gain, test"])[-1].mean()
+    above, below = larger_at(last["test"], np.zeros(len(last["test"])), CONSIDERABLY)
     claims.append(
         judged(
             "McRank App. II",
-            "the difference of the two is small, especially on the test queries",
-            bool(abs(last) < 1.0),
-            f"{last:+.2f} points of NDCG@10 at the last round",
+            f"the difference of the two is small on test queries (here: less than {CONSIDERABLY} points)",
+            larger(below, above),
+            f"{last['test'].mean():+.2f} points of NDCG@10 at the last round; one-sided p of less than "
+            f"{CONSIDERABLY} {p_words(below)}",
+        )
+    )
+    train, test = (dict(enumerate(last[part].tolist())) for part in ("train", "test"))
+    more, less = (unpaired_t(train, test, side).p for side in ("greater", "less"))
+    claims.append(
+        judged(
+            "McRank App. II",
+            "the difference is smaller on test queries than on training queries",
+            larger(more, less),
+            f"{last['test'].mean():+.2f} against {last['train'].mean():+.2f} points at the last round, "
+            f"unpaired one-sided p {p_words(more)}",
         )
     )
     return claims

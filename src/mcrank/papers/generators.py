@@ -10,7 +10,7 @@ import numpy as np
 from mcrank.arrays import FloatArray
 from mcrank.data.artificial import TOP_HEAVY, WEB, YAHOO
 from mcrank.papers.grounds import CALIBRATED, N_OTHER_FORESTS, RATES, Artificial, Generator, four_rankers
-from mcrank.papers.outcome import Claim, Reproduction, judged, larger, larger_by, p_words
+from mcrank.papers.outcome import Claim, Reproduction, judged, larger, larger_at, p_words
 from mcrank.papers.protocols import NET
 from mcrank.papers.run import Run
 from mcrank.report.panels import Figure, Intervals
@@ -113,8 +113,7 @@ def _table(found: list[Outcome]) -> Table:
 
 
 def _sides(outcome: Outcome) -> tuple[float, float]:
-    first, second = (dict(enumerate(outcome.values[n].tolist())) for n in ("classification", "regression"))
-    return larger_by(first, second)
+    return larger_at(outcome.values["classification"], outcome.values["regression"])
 
 
 def _figure(found: list[Outcome]) -> Figure:

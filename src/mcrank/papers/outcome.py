@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from mcrank.arrays import FloatArray
 from mcrank.experiments.store import json_bytes, write_file
 from mcrank.report.panels import Figure
 from mcrank.report.svg import draw
@@ -200,6 +201,11 @@ def larger_by(a: Mapping[Any, float], b: Mapping[Any, float], size: float = 0.0)
     moved = {query: value - size for query, value in a.items()}
     greater, less = (paired_t(moved, b, side).p for side in ("greater", "less"))
     return greater, less
+
+
+def larger_at(a: FloatArray, b: FloatArray, size: float = 0.0) -> tuple[float, float]:
+    """The same of two arrays that have the same queries in the same places."""
+    return larger_by(dict(enumerate(a.tolist())), dict(enumerate(b.tolist())), size)
 
 
 def p_words(p: float) -> str:

@@ -95,18 +95,23 @@ def _key(name: str, leaves: int, rate: float) -> str:
 
 
 def _table(found: dict[Setting, FloatArray]) -> Table:
-    columns = [Column("ranker", numeric=False), Column("J"), Column("ν"), Column("M"), Column("NDCG@10 %")]
-    rows = [
-        [
-            Cell(s.ranker),
-            Cell(str(s.leaves), s.leaves),
-            Cell(f"{s.rate:g}", s.rate),
-            Cell(str(s.rounds), s.rounds),
-            Cell(f"{values.mean():.2f}", float(values.mean())),
-        ]
-        for s, values in found.items()
+    stages = sorted({s.rounds for s in found})
+    columns = [
+        Column("ranker", numeric=False),
+        Column("J"),
+        Column("ν"),
+        *(Column(f"M = {m}") for m in stages),
     ]
-    return Table("settings", "NDCG@10 of every setting", columns, rows)
+    rows = []
+    for first in (s for s in found if s.rounds == stages[0]):
+        means = [float(found[first._replace(rounds=m)].mean()) for m in stages]
+        named = [
+            Cell(first.ranker),
+            Cell(str(first.leaves), first.leaves),
+            Cell(f"{first.rate:g}", first.rate),
+        ]
+        rows.append([*named, *(Cell(f"{mean:.2f}", mean) for mean in means)])
+    return Table("settings", "NDCG@10 % of every setting", columns, rows)
 
 
 def _figure(found: dict[Setting, FloatArray], ranker: str) -> Figure:
