@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -214,8 +215,8 @@ def _scoring_claims(rounds: list[int], curves: dict[str, FloatArray]) -> list[Cl
             f"{CONSIDERABLY} {p_words(below)}",
         )
     )
-    train, test = (dict(enumerate(last[part].tolist())) for part in ("train", "test"))
-    more, less = (unpaired_t(train, test, side).p for side in ("greater", "less"))
+    both: list[dict[Hashable, float]] = [dict(enumerate(last[part].tolist())) for part in ("train", "test")]
+    more, less = (unpaired_t(both[0], both[1], side).p for side in ("greater", "less"))
     claims.append(
         judged(
             "McRank App. II",
