@@ -7,6 +7,7 @@ import signal
 import time
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -73,15 +74,28 @@ def test_the_harness_sees_what_it_is_there_to_see(tmp_path, monkeypatch):
     monkeypatch.setattr(parent, "LIMIT", 2.0)
     monkeypatch.setattr(parent, "STARVED", 4.0)
     monkeypatch.setenv("MCRANK_FUZZ_TARGET", f"{__name__}:Broken")
-    outcome = fuzz("broken", seconds=5.0, out=tmp_path)
+    outcome = fuzz("broken", seconds=0.1, out=tmp_path, quick=True)  # a hundred cases, however long they take
     found = {number: what for what, number, _ in outcome.findings}
     assert found == {1: "signal", 2: "hang", 3: "memory", 4: "foreign", 5: "difference", 6: "hang"}
     assert outcome.findings[0][2].startswith("SIGSEGV")
-    assert outcome.findings[-1][2] == "no answer for 2 s of processor time"
+    assert all(words.startswith("no answer for ") for what, _, words in outcome.findings if what == "hang")
     assert outcome.counts["accepted"] > 1
     saved = (tmp_path / "broken-0-4-foreign" / "finding.txt").read_text()
     assert "IndexError: foreign" in saved
     assert "--case 4" in saved
+
+
+def test_waiting_for_a_turn_is_no_hang(monkeypatch):
+    clock, work = [0.0], [0.0]
+    monkeypatch.setattr(parent, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(parent, "processor_seconds", lambda pid: work[0])
+    silence = parent._Silence(1)
+    clock[0], work[0] = 19.0, 1.9
+    assert silence.too_long(2.0) == ""
+    work[0] = 2.1
+    assert silence.too_long(2.0) == "no answer for 2 s of processor time"
+    clock[0], work[0] = 21.0, 0.0  # asleep
+    assert silence.too_long(2.0) == "no answer for 21 s"
 
 
 def test_a_single_case_can_be_run_again(tmp_path):

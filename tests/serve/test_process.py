@@ -100,7 +100,7 @@ def test_a_large_request_does_not_keep_health_waiting(made):
         found = []
         big = threading.Thread(target=lambda: found.append(one.ask("/score", {"rows": X.tolist()})))
         big.start()
-        longest, asked = 0.0, 0
+        longest, asked, began = 0.0, 0, time.monotonic()
         while big.is_alive():
             start = time.monotonic()
             assert one.ask("/health")[0] == 200
@@ -108,7 +108,8 @@ def test_a_large_request_does_not_keep_health_waiting(made):
         assert found[0][0] == 200
         assert found[0][1]["scores"] == made.rankers["web"].predict(X).tolist()
         assert asked > 3
-        assert longest < 2.0
+        # Beside other work both take longer; whoever waited for the large one would wait for most of it.
+        assert longest < max(2.0, (time.monotonic() - began) / 2)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
