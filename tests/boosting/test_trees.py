@@ -96,7 +96,7 @@ def test_a_helper_that_comes_late_finds_nothing_to_do(ground, monkeypatch):
     late = []
     monkeypatch.setattr(trees, "call_helpers", lambda work, count, n_jobs: late.append(work))
     forest(ground, 2, 2, 2, monkeypatch, rounds=1)
-    began = time.perf_counter()
+    began = time.thread_time()
     for work in late:
         work()
-    assert time.perf_counter() - began < 5
+    assert time.thread_time() - began < 5

@@ -190,12 +190,23 @@ def test_a_full_temporary_folder_is_not_the_fault_of_the_input(tmp_path, monkeyp
     )
 
 
-def test_ctrl_c_while_waiting_for_input(scored):
+def begin_input(process, folder):
+    """Write some of what a command reads, and wait until it has begun to take it in."""
+    process.stdin.write(b"2 qid:1 1:0.5\n" * 100_000)
+    process.stdin.flush()
+    until = time.monotonic() + 60
+    while not list(folder.glob("mcrank-*/input")) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert list(folder.glob("mcrank-*/input"))
+
+
+def test_ctrl_c_while_waiting_for_input(scored, tmp_path):
     args = [*COMMAND, "evaluate", "-", "scores.txt"]
     with subprocess.Popen(
-        args, cwd=scored, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        time.sleep(4)
+        args, cwd=scored, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as process:  # fmt: skip
+        begin_input(process, tmp_path)
         process.send_signal(signal.SIGINT)
         printed = process.stdout.read(), process.stderr.read()
     assert process.returncode == 130
@@ -210,12 +221,7 @@ def test_ending_it_while_it_waits_for_input_leaves_nothing_behind(scored, tmp_pa
         args, cwd=scored, stdin=subprocess.PIPE, stderr=subprocess.PIPE,
         env={**os.environ, "TMPDIR": str(tmp_path)},
     ) as process:  # fmt: skip
-        process.stdin.write(b"2 qid:1 1:0.5\n" * 100_000)
-        process.stdin.flush()
-        until = time.monotonic() + 60
-        while not list(tmp_path.glob("mcrank-*/input")) and time.monotonic() < until:
-            time.sleep(0.05)
-        assert list(tmp_path.glob("mcrank-*/input"))
+        begin_input(process, tmp_path)
         process.send_signal(number)
         assert process.wait(60) == -number
         assert process.stderr.read() == b""

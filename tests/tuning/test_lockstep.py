@@ -96,12 +96,13 @@ def test_what_goes_wrong_ends_all_and_is_raised(where):
         raise ZeroDivisionError(where)
 
     judge = wrong if where == "judge" else lambda curve: False
+    seen = []
     jobs = [
-        wrong if where == "job" else telling([0.1] * 5000, pause=0.001),
-        telling([0.1] * 5000, pause=0.001),
+        wrong if where == "job" else telling([0.1] * 5000, pause=0.001, seen=seen),
+        telling([0.1] * 5000, pause=0.001, seen=seen),
     ]
-    began, before = time.monotonic(), threading.active_count()
+    before = threading.active_count()
     with pytest.raises(ZeroDivisionError, match=where):
         Lockstep([1.0, 1.0], 2, judge).run(jobs, wrong if where == "watch" else lambda: None)
-    assert time.monotonic() - began < 4.0
+    assert 5000 not in seen
     assert threading.active_count() <= before

@@ -107,7 +107,7 @@ def test_a_finished_study_is_not_done_again(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_a_time_budget_is_kept(tmp_path):
     shares = []
-    for attempt in range(3):  # other work on the machine may disturb one
+    for attempt in range(5):  # other work on the machine may disturb some
         began = time.monotonic()
         out = tmp_path / str(attempt)
         ranker = mcrank.tune(DATA, "lambdamart", minutes=0.2, out=out, folds=3, n_jobs=1)
