@@ -121,7 +121,8 @@ def _directive(path: str, heading: str, **options: Any) -> str:
 
 
 _METHODS = {
-    "mcrank.rankers.base.Ranker": ["fit", "predict", "score", "feature_importances_"],
+    "mcrank.rankers.base.Ranker": ["fit"],
+    "mcrank.rankers.scoring.Scoring": ["predict", "score", "feature_importances_"],
     "mcrank.rankers.stored.Stored": ["save", "export", "verify"],
     "mcrank.rankers.explainable.Explainable": ["contributions", "explain_pair"],
     "mcrank.rankers.graded.GradedRanker": ["predict_proba", "grades_", "classes_"],

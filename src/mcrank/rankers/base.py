@@ -1,6 +1,7 @@
 """What every ranker is: declared options and training; what was trained is a scorer and a head.
 
-Prediction, importances and what a model file holds are written here, once, over those two.
+What a fitted ranker does is written once over those two: scores (`scoring`), explanations (`explainable`), a
+model file and exports (`stored`).
 """
 
 from __future__ import annotations
@@ -10,27 +11,20 @@ import warnings
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-import numpy as np
 import numpy.typing as npt
 
-from mcrank.arrays import FeatureArray, FloatArray
+from mcrank.arrays import FloatArray
 from mcrank.cores import available_cores
-from mcrank.data.alignment import aligned, check_count
-from mcrank.data.categories import recoded
 from mcrank.data.dataset import Dataset
 from mcrank.data.scan import Scan
-from mcrank.data.spill import spilled
-from mcrank.data.tables import as_features
-from mcrank.errors import MeasureError, OptionError
+from mcrank.errors import OptionError
 from mcrank.metrics.dialect import Dialect
 from mcrank.metrics.measure import Measure
 from mcrank.options import Options, option
-from mcrank.rankers.clustered import Clustered
-from mcrank.rankers.cross_validation import query_ids_under_way
 from mcrank.rankers.fitting import Begun, Where, fit_here
-from mcrank.rankers.inputs import Given, as_dataset
+from mcrank.rankers.inputs import Given
+from mcrank.rankers.scoring import Scoring
 from mcrank.rankers.shared_options import jobs, measure_named
-from mcrank.rankers.stored import measure_of
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.base import Scorer
 from mcrank.scorers.heads import Head
@@ -68,7 +62,7 @@ class Trained(NamedTuple):
     head: Head = Head()
 
 
-class Ranker(Clustered):
+class Ranker(Scoring):
     """Base of all rankers, following scikit-learn's conventions.
 
     A subclass declares its options, sets `name` (its word in commands and model files) and `card`, and writes
@@ -294,110 +288,5 @@ class Ranker(Clustered):
     def _fit(self, data: Dataset, valid: Dataset | None, options: Options, callback: Callback) -> Trained:
         """Train; ``options`` are checked, with the measure parsed and ``n_jobs`` a number."""
 
-    def predict(
-        self, X: Dataset | Scan | npt.ArrayLike, *, rounds: int | None = None, cluster: Any = None
-    ) -> FloatArray:
-        """Return one score per row, in the caller's row order; within a query, higher ranks first.
-
-        Parameters
-        ----------
-        X : Dataset, Scan or array-like of shape (rows, features)
-            What to score; a `Scan` is read and scored in batches.
-        rounds : int, optional
-            Rankers of trees only: score with the first so many of the rounds kept.
-        cluster : distributed.Client, str, int or Cluster, optional
-            Score on a Dask cluster; ``X`` may then also be paths or a Dask dataframe or array.
-        """
-        if cluster is not None:
-            return self._predict_on(cluster, "predict", X, rounds=rounds)
-        raw = self._raw(X, "predict", rounds)  # which says so where there is no head yet
-        return self.head_.rank(raw)
-
-    def _raw(self, X: Dataset | Scan | npt.ArrayLike, what: str, rounds: int | None = None) -> FloatArray:
-        """Raw outputs (outputs x rows) in the caller's row order."""
-        n_jobs = self._threads()
-        if isinstance(X, Scan):
-            self._check_fitted()
-            X = X.choosing(self.feature_names_) if self._named else X
-            if not self.scorer_.by_query:
-                batches = X.to_score(self.n_features_in_, n_jobs)
-                return np.concatenate([self._raw(data, what, rounds) for data in batches], axis=1)
-            X = spilled(X, n_jobs, purpose="score")  # rows of a query may lie in several batches
-        features = self._features(X, what)
-        scorer = self.scorer_ if rounds is None else self._first_rounds(rounds, what)
-        if not isinstance(X, Dataset):
-            return scorer.raw(features, n_jobs)
-        return X.to_caller(scorer.raw(features, n_jobs, X.offsets).T).T
-
-    def _first_rounds(self, rounds: int, what: str) -> Scorer:
-        """Return the scorer as it was after some rounds, where it is one that grows."""
-        raise OptionError(
-            f"{type(self).__name__}.{what} got rounds, which only rankers of boosted trees keep apart."
-        )
-
     def _threads(self) -> int:
         return self.declared_options["n_jobs"].check(self.n_jobs, type(self).__name__) or available_cores()
-
-    @property
-    def feature_importances_(self) -> FloatArray:
-        """Share of each feature: in the gain of all splits of a forest, in the absolute weights of a linear
-        scorer. Nets and blends have no such attribute.
-        """
-        self._check_fitted()
-        shares = self.scorer_.importances()
-        if shares is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'feature_importances_'")
-        return shares
-
-    def score(
-        self,
-        X: Dataset | Scan | npt.ArrayLike,
-        y: npt.ArrayLike | None = None,
-        qid: npt.ArrayLike | None = None,
-        *,
-        query_weight: npt.ArrayLike | None = None,
-        sample_weight: npt.ArrayLike | None = None,
-        group: npt.ArrayLike | None = None,
-        groups: npt.ArrayLike | None = None,
-    ) -> float:
-        """Return the mean of the ranker's own measure (options ``measure`` and ``dialect``) on ``X``.
-
-        Parameters
-        ----------
-        X : Dataset or array-like of shape (rows, features)
-            A `Dataset`, or a matrix with ``y`` and ``qid`` beside it.
-        y, qid : array-like of shape (rows,)
-            Grades and query ids, when ``X`` is a matrix.
-        query_weight : array-like, optional
-            Weights of the queries in the mean, when ``X`` is a matrix; see `Dataset`.
-        sample_weight : array-like of shape (rows,), optional
-            Taken because scikit-learn passes it on; as in a `Dataset`, weights of rows act in a loss, and
-            have no part in a measure.
-        group, groups : array-like, optional
-            Instead of ``qid``, as in `fit`.
-        """
-        self._check_fitted()
-        options = self.checked_options()
-        measure, where = measure_of(options), f"{type(self).__name__}.score"
-        given = Given(y, qid, None, query_weight, sample_weight, group, groups)
-        if not isinstance(X, (Dataset, Scan)) and not given.names_queries:
-            given = given._replace(qid=query_ids_under_way(y))
-        asked = {"wanted": self.feature_names_ if self._named else None, "one_query": options["one_query"]}
-        data = as_dataset(X, given, where, **asked, texts=self.categories_)
-        value = float(measure.on(data).mean(data.to_grouped(self.predict(data))))
-        if np.isnan(value):
-            raise MeasureError(
-                f"{measure.name} of {where} has no value on this data (no query counts); choose another "
-                "measure or other data."
-            )
-        return value
-
-    def _features(self, X: Dataset | npt.ArrayLike, what: str) -> FeatureArray:
-        """Feature matrix of what a caller wants scored, in grouped order for a `Dataset`."""
-        self._check_fitted()
-        where = f"X of {(name := type(self).__name__)}.{what}"
-        if isinstance(X, Dataset):
-            return aligned(X, self.feature_names_, self._named, self.categories_, where, name).X
-        found = as_features(X, where, self.feature_names_ if self._named else None, texts=self.categories_)
-        check_count(found.values.shape[1], self.n_features_in_, where, name)
-        return recoded(found.values, found.categories, self.categories_, self.feature_names_, where, name)
