@@ -9,47 +9,27 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mcrank.arrays import FloatArray
+from mcrank.arrays import FloatArray, RowArray
 from mcrank.errors import MeasureError
 from mcrank.functions import import_function, name_of
 from mcrank.metrics.dialect import Dialect
 from mcrank.metrics.layout import Layout
 from mcrank.metrics.measure import Arithmetic, Measure
-from mcrank.metrics.ranking import RankedRows
+from mcrank.metrics.walk import OneByOne
 
 Function = Callable[[FloatArray, FloatArray], Any]
 
 
 @dataclass(frozen=True, eq=False)
-class RankedFunction:
+class RankedFunction(OneByOne):
     """A function of the scores and grades of each query, in the order of their ranks."""
 
     function: Function
-    name: str
-    worth: FloatArray
-    layout: Layout
 
-    @property
-    def depth(self) -> int:
-        """Every rank may matter."""
-        return self.layout.longest
-
-    def fill(self, rows: RankedRows, expected: bool, part: slice, out: FloatArray) -> None:
-        """Fill ``out`` with the value of every query of a part."""
-        if expected:
-            raise MeasureError(
-                f"{self.name} has no mean over tied orders, which its dialect asks for: it is a function of "
-                "one order; choose another rule for ties."
-            )
-        for q, (start, end) in enumerate(zip(rows.starts.tolist(), rows.ends.tolist(), strict=True)):
-            ranked = rows.order[start:end]
-            query = part.start + q
-            out[query] = self._value(query, rows.scores[ranked], self.layout.grades[ranked])
-
-    def _value(self, query: int, scores: FloatArray, grades: FloatArray) -> float:
+    def _value(self, query: int, ranked: RowArray, scores: FloatArray) -> float:
         where = f"{self.name} of query {self.layout.qids[query]}"
         try:
-            found: Any = self.function(scores, grades)
+            found: Any = self.function(scores[ranked], self.layout.grades[ranked])
         except Exception as error:
             raise MeasureError(f"{where} failed: {type(error).__name__}: {error}") from error
         try:
@@ -115,7 +95,7 @@ class CustomMeasure(Measure):
                 f"CustomMeasure(function, title={self.title!r})."
             )
         nothing = np.zeros(layout.n_queries, dtype=np.bool_)
-        return Arithmetic(RankedFunction(self.function, self.name, layout.level_grades, layout), nothing)
+        return Arithmetic(RankedFunction(self.name, layout.level_grades, layout, self.function), nothing)
 
     @property
     def definition(self) -> str:

@@ -47,7 +47,7 @@ class GainWalk(WalkMeasure):
     def prepare(self, layout: Layout) -> Arithmetic:
         """Return the measure as a walk by grade."""
         relevant, _ = self._relevance(layout)
-        form = Walk(self.value, self.name, layout.level_grades, relevant > 0.0, layout, layout.empty)
+        form = Walk(self.name, layout.level_grades, layout, self.value, relevant > 0.0, layout.empty)
         return Arithmetic(form, layout.empty, weighted=self._is_weighted)
 
     @property

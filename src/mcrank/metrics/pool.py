@@ -105,7 +105,7 @@ class Judged(WalkMeasure):
         relevant, _ = self._relevance(layout)
         known = layout.judged.astype(np.float64)
         empty = np.zeros(layout.n_queries, dtype=np.bool_)
-        form = Walk(self.value, self.name, relevant, relevant > 0.0, layout, empty, known)
+        form = Walk(self.name, relevant, layout, self.value, relevant > 0.0, empty, known)
         return Arithmetic(form, empty, weighted=self._is_weighted)
 
     @property

@@ -5,13 +5,14 @@ They describe a finished ranking (a run and its qrels) and have no gradient; Num
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from mcrank.arrays import BoolArray, FloatArray
+from mcrank.arrays import BoolArray, FloatArray, RowArray
 from mcrank.errors import MeasureError
 from mcrank.metrics.layout import Layout
 from mcrank.metrics.measure import Arithmetic
@@ -36,17 +37,12 @@ class RankedQuery(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
-    """A function of each ranked query, on data."""
+class OneByOne(ABC):
+    """A form that takes one ranked query after the other."""
 
-    function: Callable[[RankedQuery], float]
     name: str
     worth: FloatArray
-    relevant: BoolArray
     layout: Layout
-    empty: BoolArray  # queries that need no walk: nothing is there to find
-    row_worth: FloatArray | None = None  # by row, where levels do not tell the worst order of ties
-    no_worst: bool = False  # whether nothing tells the worst and the best order of ties
 
     @property
     def depth(self) -> int:
@@ -57,22 +53,37 @@ class Walk:
         """Fill ``out`` with the value of every query of a part."""
         if expected:
             raise MeasureError(
-                f"{self.name} has no mean over tied orders, which its dialect asks for; choose another rule, "
-                "such as ties=file."
+                f"{self.name} has no mean over tied orders, which its dialect asks for: it is a function of "
+                "one order; choose another rule, such as ties=file."
             )
         for q, (start, end) in enumerate(zip(rows.starts.tolist(), rows.ends.tolist(), strict=True)):
-            query = part.start + q
-            ranked = rows.order[start:end]
-            out[query] = 0.0 if self.empty[query] else self.function(self._query(query, ranked))
+            out[part.start + q] = self._value(part.start + q, rows.order[start:end], rows.scores)
 
-    def _query(self, query: int, ranked: np.ndarray) -> RankedQuery:
+    @abstractmethod
+    def _value(self, query: int, ranked: RowArray, scores: FloatArray) -> float:
+        """Return the value of a query, from its rows by rank and the scores of all rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Walk(OneByOne):
+    """A function of each ranked query, on data."""
+
+    function: Callable[[RankedQuery], float]
+    relevant: BoolArray
+    empty: BoolArray  # queries that need no walk: nothing is there to find
+    row_worth: FloatArray | None = None  # by row, where levels do not tell the worst order of ties
+    no_worst: bool = False  # whether nothing tells the worst and the best order of ties
+
+    def _value(self, query: int, ranked: RowArray, scores: FloatArray) -> float:
+        if self.empty[query]:
+            return 0.0
         layout = self.layout
         every = slice(layout.starts[query], layout.stops[query])
         judged, pooled = layout.judged, layout.pooled
         relevant = self.relevant[layout.levels[every]]
         grades = layout.grades[every]
         n_relevant = int(relevant.sum())
-        return RankedQuery(
+        found = RankedQuery(
             grades=layout.grades[ranked],
             relevant=self.relevant[layout.levels[ranked]],
             judged=judged[ranked],
@@ -81,6 +92,7 @@ class Walk:
             n_nonrelevant=int(judged[every].sum()) - n_relevant,
             ideal=np.sort(grades[grades > 0.0])[::-1],
         )
+        return self.function(found)
 
 
 @dataclass(frozen=True)
@@ -111,7 +123,7 @@ class WalkMeasure(Binary):
     def prepare(self, layout: Layout) -> Arithmetic:
         """Return the measure as a walk; a query without a relevant document scores 0."""
         relevant, counts = self._relevance(layout)
-        form = Walk(self.value, self.name, relevant, relevant > 0.0, layout, counts == 0.0)
+        form = Walk(self.name, relevant, layout, self.value, relevant > 0.0, counts == 0.0)
         return Arithmetic(form, form.empty, weighted=self._is_weighted, summary=self.summary)
 
     @property
