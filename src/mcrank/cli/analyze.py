@@ -9,7 +9,7 @@ from mcrank.cli.echo import echo
 from mcrank.cli.explain import load_explainable
 from mcrank.cli.inputs import STANDARD, InputPath, local_file
 from mcrank.cli.main import json_option, print_facts, print_json
-from mcrank.cli.options import jobs_option
+from mcrank.cli.options import jobs_option, seed_option
 from mcrank.cli.outputs import OutputFolder, check_target
 from mcrank.cli.page import PageProgress
 from mcrank.cli.progress import announce_compilation
@@ -35,7 +35,7 @@ from mcrank.cli.volume import is_quiet
     help="Features to shuffle together; repeat for several groups.",
 )
 @click.option("--title", default="Analysis of a model", show_default=True, help="Heading of the page.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all shuffles.")
+@seed_option("Of all shuffles.")
 @column_options
 @jobs_option()
 @json_option

@@ -15,7 +15,7 @@ from mcrank.cli.describe import describe
 from mcrank.cli.echo import echo
 from mcrank.cli.exits import INTERRUPTED
 from mcrank.cli.main import json_option, print_json
-from mcrank.cli.options import jobs_option
+from mcrank.cli.options import jobs_option, seed_option
 from mcrank.cli.outputs import OutputFolder
 from mcrank.cli.progress import TrainingProgress, announce_compilation
 from mcrank.rankers.registry import ranker_class
@@ -59,7 +59,7 @@ class Entry:
 @click.option(
     "--learning-rate", type=float, default=0.1, show_default=True, help="Shrinkage of each tree (nu)."
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the data.")
+@seed_option("Seed of the data.")
 @click.option(
     "--out",
     default="demo",

@@ -9,6 +9,7 @@ import click
 from mcrank.cli.echo import write_all
 from mcrank.cli.inputs import STANDARD, InputPath, local_file
 from mcrank.cli.main import json_option, print_facts, print_json
+from mcrank.cli.options import model_option
 from mcrank.cli.outputs import check_target
 from mcrank.cli.volume import is_quiet
 
@@ -21,13 +22,7 @@ from mcrank.cli.volume import is_quiet
     metavar="SOURCE",
     help="lightgbm, xgboost, catboost or ranklib; known by the content of the file if not said.",
 )
-@click.option(
-    "--out",
-    required=True,
-    metavar="MODEL",
-    type=click.Path(),
-    help="Where to save the model; - is standard output, and what is said goes to standard error.",
-)
+@model_option("MODEL")
 @click.option(
     "--grades",
     metavar="NUMBERS",

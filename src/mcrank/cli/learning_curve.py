@@ -13,7 +13,7 @@ from mcrank.cli.declared import RankerCommand, given_options
 from mcrank.cli.echo import echo
 from mcrank.cli.inputs import InputPath, local_file
 from mcrank.cli.main import json_option, print_json
-from mcrank.cli.options import RankerName
+from mcrank.cli.options import ranker_option, seed_option
 from mcrank.cli.outputs import OutputFolder
 from mcrank.cli.progress import announce_compilation
 from mcrank.cli.volume import detail, is_quiet
@@ -21,9 +21,7 @@ from mcrank.cli.volume import detail, is_quiet
 
 @click.command("learning-curve", cls=RankerCommand)
 @click.argument("data", type=InputPath(pattern=True))
-@click.option(
-    "--ranker", type=RankerName(), default="mcrank", show_default=True, help="Which ranker to train."
-)
+@ranker_option("train")
 @click.option(
     "--shares",
     default="0.125,0.25,0.5,1",
@@ -40,7 +38,7 @@ from mcrank.cli.volume import detail, is_quiet
 @click.option(
     "--repeats", type=click.IntRange(min=1), default=3, show_default=True, help="Times, with other cuts."
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all cuts.")
+@seed_option("Of all cuts.")
 @click.option(
     "--out", metavar="FOLDER", type=OutputFolder(), help="Write report.html, tables and curve.json there."
 )

@@ -141,6 +141,23 @@ class RankerName(Name):
     listed = "mcrank.rankers.registry:RANKERS"
 
 
+def ranker_option(verb: str) -> Callable[[Any], Any]:
+    """Give a command the option ``--ranker``."""
+    words = f"Which ranker to {verb}."
+    return click.option("--ranker", type=RankerName(), default="mcrank", show_default=True, help=words)
+
+
+def seed_option(what: str) -> Callable[[Any], Any]:
+    """Give a command the option ``--seed``; ``what`` says of what."""
+    return click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help=what)
+
+
+def model_option(metavar: str = "FILE") -> Callable[[Any], Any]:
+    """Give a command the option ``--out``, where a model goes."""
+    words = "Where to save the model; - is standard output, and what is said goes to standard error."
+    return click.option("--out", required=True, metavar=metavar, type=click.Path(), help=words)
+
+
 def measure_option(what: str) -> Callable[[Any], Any]:
     """Give a command the option ``--measure``, one measure."""
     return click.option(

@@ -9,7 +9,7 @@ from mcrank.cli.columns import column_options
 from mcrank.cli.echo import write_all
 from mcrank.cli.inputs import STANDARD, InputPath, local_file
 from mcrank.cli.main import json_option, print_facts, print_json
-from mcrank.cli.options import jobs_option
+from mcrank.cli.options import jobs_option, model_option
 from mcrank.cli.outputs import check_target
 from mcrank.cli.progress import announce_compilation
 from mcrank.cli.train import read_alike
@@ -29,9 +29,7 @@ from mcrank.errors import OptionError
     type=InputPath(),
     help="Start from these scores, one a line: where training had --init-score.",
 )
-@click.option(
-    "--out", required=True, metavar="FILE", type=click.Path(), help="Where to save the model; or -."
-)
+@model_option()
 @unjudged_option
 @column_options
 @jobs_option()

@@ -16,7 +16,7 @@ from mcrank.cli.echo import write_all
 from mcrank.cli.exits import INTERRUPTED
 from mcrank.cli.inputs import STANDARD, InputPath, local_file
 from mcrank.cli.main import json_option, print_facts, print_json
-from mcrank.cli.options import RankerName
+from mcrank.cli.options import model_option, ranker_option
 from mcrank.cli.outputs import check_target
 from mcrank.cli.progress import TrainingProgress, announce_compilation
 from mcrank.cli.volume import is_quiet
@@ -30,22 +30,14 @@ if TYPE_CHECKING:
 
 @click.command("train", cls=RankerCommand)
 @click.argument("data", type=InputPath(pattern=True))
-@click.option(
-    "--ranker", type=RankerName(), default="mcrank", show_default=True, help="Which ranker to train."
-)
+@ranker_option("train")
 @click.option(
     "--valid",
     metavar="DATA",
     type=InputPath(pattern=True),
     help="Validation data: measured each round, and the best round is kept.",
 )
-@click.option(
-    "--out",
-    required=True,
-    metavar="FILE",
-    type=click.Path(),
-    help="Where to save the model; - is standard output, and what is said goes to standard error.",
-)
+@model_option()
 @click.option(
     "--init-model",
     metavar="MODEL",

@@ -15,7 +15,7 @@ from mcrank.cli.declared import CHOSEN, RankerCommand, given_options
 from mcrank.cli.echo import echo
 from mcrank.cli.inputs import InputPath, local_file
 from mcrank.cli.main import json_option, print_facts, print_json
-from mcrank.cli.options import RankerName
+from mcrank.cli.options import ranker_option, seed_option
 from mcrank.cli.outputs import OutputFolder
 from mcrank.cli.progress import announce_compilation, duration
 from mcrank.cli.train import read_alike
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 
 @click.command("tune", cls=RankerCommand)
 @click.argument("data", type=InputPath(pattern=True))
-@click.option(
-    "--ranker", type=RankerName(), default="mcrank", show_default=True, help="Which ranker to tune."
-)
+@ranker_option("tune")
 @click.option("--minutes", type=float, help="Stop after so many minutes, all in all.  [default: 20]")
 @click.option("--trials", type=click.IntRange(min=1), help="Stop after so many trials.")
 @click.option(
@@ -64,7 +62,7 @@ if TYPE_CHECKING:
     type=OutputFolder(),
     help="Model, page and study; a killed search goes on from there.  [default: tuned-RANKER]",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of cut and search.")
+@seed_option("Of cut and search.")
 @cluster_options(training=False)
 @unjudged_option
 @column_options
