@@ -12,13 +12,11 @@ from markupsafe import Markup
 
 from mcrank.analysis.analysis import Analysis
 from mcrank.report.analysis_tables import analysis_tables
-from mcrank.report.environment import page_environment, template_text
+from mcrank.report.environment import page_environment, render_page
 from mcrank.report.model_svg import draw_effect, draw_swarm
-from mcrank.report.palette import in_style
 from mcrank.report.panels import Bars, Intervals, Line, Lines, Panel
 from mcrank.report.svg import draw
-from mcrank.report.svg_files import standalone
-from mcrank.texts import printable
+from mcrank.report.svg_files import write_parts
 
 _TOP = 20  # features of a figure; tables have all
 _POINTS = 300  # of a line
@@ -52,39 +50,19 @@ def write_analysis(
 
 def write_analysis_files(found: Analysis, folder: str | os.PathLike[str]) -> list[Path]:
     """Write every table as Markdown and CSV and every figure as SVG into a folder; return the paths."""
-    from mcrank.experiments.store import write_file
-
-    root = Path(folder)
-    root.mkdir(parents=True, exist_ok=True)
-    contents: dict[str, bytes] = {}
-    for table in analysis_tables(found):
-        contents[f"{table.key}.md"] = (table.to_markdown() + "\n").encode()
-        contents[f"{table.key}.csv"] = table.to_csv().encode()
-    for key, panels in _figures(found).items():
-        for number, (title, svg) in enumerate(panels, 1):
-            name = f"{key}.svg" if len(panels) == 1 else f"{key}_{number}.svg"
-            contents[name] = standalone(str(svg), title)
-    for name, content in contents.items():
-        write_file(root / name, content)
-    return [root / name for name in contents]
+    return write_parts(folder, analysis_tables(found), _figures(found))
 
 
 def render_analysis(found: Analysis, *, title: str = "Analysis of a model") -> str:
     """Return the page that `write_analysis` writes."""
-    page = (
-        page_environment()
-        .get_template("analysis.html")
-        .render(
-            title=title,
-            style=in_style(template_text("style.css")),
-            found=found,
-            verdict=_verdict(found),
-            figures=_figures(found),
-            tables={table.key: table for table in analysis_tables(found)},
-        )
+    return render_page(
+        page_environment().get_template("analysis.html"),
+        title=title,
+        found=found,
+        verdict=_verdict(found),
+        figures=_figures(found),
+        tables={table.key: table for table in analysis_tables(found)},
     )
-    # Names come from files: what could not be encoded, or would reorder the text around it, is written out.
-    return printable(page, lines=True)
 
 
 def _verdict(found: Analysis) -> str:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from mcrank.report.environment import page_environment, template_text
-from mcrank.report.palette import in_style
-from mcrank.texts import printable
+from mcrank.report.environment import page_environment, render_page
 
 if TYPE_CHECKING:
     from mcrank.export.certificate import Certificate
@@ -34,15 +32,13 @@ def render_certificate(certificate: Certificate) -> str:
     environment = page_environment()
     environment.filters["small"] = small
     parts = [("Your data", certificate.data), ("Hard rows", certificate.hard)]
-    page = environment.get_template("certificate.html").render(
-        style=in_style(template_text("style.css")),
+    return render_page(
+        environment.get_template("certificate.html"),
         found=certificate,
         parts=parts,
         verdict=_verdict(certificate),
         kind="float" if certificate.single else "double",
     )
-    # Names come from files: what could not be encoded, or would reorder the text around it, is written out.
-    return printable(page, lines=True)
 
 
 def small(value: float | None) -> str:

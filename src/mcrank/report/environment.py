@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mcrank.experiments.names import shortened
+from mcrank.report.palette import in_style
 from mcrank.report.tables import number
+from mcrank.texts import printable
 
 if TYPE_CHECKING:
     import jinja2
@@ -33,3 +35,11 @@ def page_environment() -> jinja2.Environment:
     environment.filters["short"] = shortened
     environment.globals["raw"] = repr
     return environment
+
+
+def render_page(template: jinja2.Template, **words: Any) -> str:
+    """Return a page in the style of all pages.
+
+    Names come from files: what could not be encoded, or would reorder the text around it, is written out.
+    """
+    return printable(template.render(style=in_style(template_text("style.css")), **words), lines=True)

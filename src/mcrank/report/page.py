@@ -23,9 +23,8 @@ from mcrank.metrics.tools import DIALECTS
 from mcrank.report import comparison_tables
 from mcrank.report.comparison_figures import all_figures, difference_counts, difference_edges
 from mcrank.report.drilldown import add_documents, choose_documents
-from mcrank.report.environment import page_environment, template_text
+from mcrank.report.environment import page_environment, render_page, template_text
 from mcrank.report.leaderboard import board_columns, board_view, pair_words
-from mcrank.report.palette import in_style
 from mcrank.report.panels import Figure
 from mcrank.report.payload import Payload, decimals_for, packed_size, quantize
 from mcrank.report.svg import draw
@@ -150,14 +149,10 @@ def render_report(
         step(f"leaderboard of {name}")
         boards[name] = board_view(comparison, name, times)
     step("figures and tables")
-    script, style = (
-        "".join(template_text(f"{part}.js") for part in ("labels", "payload", "histogram", "report")),
-        in_style(template_text("style.css")),
-    )
+    script = "".join(template_text(f"{part}.js") for part in ("labels", "payload", "histogram", "report"))
     page: dict[str, Any] = {
         "title": title,
         "script": script,
-        "style": style,
         "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         "comparison": comparison,
         "times": times,
@@ -180,11 +175,10 @@ def render_report(
     page["first"] = facts["measures"][comparison.measures[0]]["pairs"]
     room = Room.for_queries(comparison.n_queries, documents)
     template = environment.get_template("report.html")
-    bare = len(printable(template.render(**page, payload="", cut=_Cut(0, 0, (), room)), lines=True).encode())
+    bare = len(render_page(template, **page, payload="", cut=_Cut(0, 0, (), room)).encode())
     payload, cut = _payload(comparison, facts, room, bare)
     step("page")
-    # Names come from files: what could not be encoded, or would reorder the text around it, is written out.
-    return printable(template.render(**page, payload=payload, cut=cut), lines=True)
+    return render_page(template, **page, payload=payload, cut=cut)
 
 
 @dataclass(frozen=True)

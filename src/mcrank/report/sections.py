@@ -10,13 +10,11 @@ from pathlib import Path
 from markupsafe import Markup
 
 from mcrank.experiments.store import write_file
-from mcrank.report.environment import page_environment, template_text
-from mcrank.report.palette import in_style
+from mcrank.report.environment import page_environment, render_page
 from mcrank.report.panels import Panel
 from mcrank.report.svg import draw
-from mcrank.report.svg_files import standalone
+from mcrank.report.svg_files import write_parts
 from mcrank.report.tables import Table
-from mcrank.texts import printable
 
 
 @dataclass(frozen=True)
@@ -56,16 +54,13 @@ class Page:
 
     def render(self) -> str:
         """Return the page as HTML."""
-        template = page_environment().get_template("sections.html")
-        page = template.render(
+        return render_page(
+            page_environment().get_template("sections.html"),
             title=self.title,
-            style=in_style(template_text("style.css")),
             verdict=self.verdict,
             numbers=self.numbers,
             sections=self.sections,
         )
-        # Names come from files: what could not be encoded, or would reorder the text, is written out.
-        return printable(page, lines=True)
 
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write the page as a file; return its path."""
@@ -75,16 +70,5 @@ class Page:
 
     def write_files(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write every table as Markdown and CSV and every figure as SVG into a folder; return the paths."""
-        root = Path(folder)
-        root.mkdir(parents=True, exist_ok=True)
-        contents: dict[str, bytes] = {}
-        for section in self.sections:
-            for table in section.tables:
-                contents[f"{table.key}.md"] = (table.to_markdown() + "\n").encode()
-                contents[f"{table.key}.csv"] = table.to_csv().encode()
-            for number, (title, svg) in enumerate(section.figures, 1):
-                name = f"{section.key}.svg" if len(section.panels) == 1 else f"{section.key}_{number}.svg"
-                contents[name] = standalone(str(svg), title)
-        for name, content in contents.items():
-            write_file(root / name, content)
-        return [root / name for name in contents]
+        tables = [table for section in self.sections for table in section.tables]
+        return write_parts(folder, tables, {section.key: section.figures for section in self.sections})

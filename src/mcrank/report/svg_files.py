@@ -1,13 +1,18 @@
-"""Figures of the page as SVG files: there is no page to style them, so each brings its style."""
+"""What pages show, as files: tables, and figures with a style of their own, as no page gives them one."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 
-from markupsafe import escape
+from markupsafe import Markup, escape
 
+from mcrank.experiments.store import write_file
 from mcrank.report.environment import template_text
 from mcrank.report.palette import in_style
+from mcrank.report.tables import Table
 from mcrank.texts import printable
 
 _HEADING, _MARGIN = 24, 8  # pixels
@@ -37,3 +42,24 @@ def standalone(svg: str, heading: str) -> bytes:
     )
     words = f'<text class="heading" x="0" y="{12 - _HEADING}">{escape(printable(heading))}</text>'
     return f"{opened}<style>{file_style()}</style>{words}{rest}\n".encode()
+
+
+def write_parts(
+    folder: str | os.PathLike[str],
+    tables: Iterable[Table],
+    figures: Mapping[str, Sequence[tuple[str, Markup]]],
+) -> list[Path]:
+    """Write every table as Markdown and CSV and every figure (titles and drawings by key) as SVG."""
+    root = Path(folder)
+    root.mkdir(parents=True, exist_ok=True)
+    contents: dict[str, bytes] = {}
+    for table in tables:
+        contents[f"{table.key}.md"] = (table.to_markdown() + "\n").encode()
+        contents[f"{table.key}.csv"] = table.to_csv().encode()
+    for key, drawn in figures.items():
+        for number, (title, svg) in enumerate(drawn, 1):
+            name = f"{key}.svg" if len(drawn) == 1 else f"{key}_{number}.svg"
+            contents[name] = standalone(str(svg), title)
+    for name, content in contents.items():
+        write_file(root / name, content)
+    return [root / name for name in contents]

@@ -1,4 +1,4 @@
-// Names and labels of the page: shortened in the middle where they do not fit, measured, the whole in a title.
+// What pages with a script share. Names and labels: shortened in the middle where they do not fit, measured, the whole in a title.
 "use strict";
 const labels = (() => {
   function element(tag, attributes = {}, ...children) {
@@ -69,5 +69,17 @@ const labels = (() => {
     return element(tag, short === name ? attributes : { ...attributes, title: name }, element("bdi", {}, short));
   }
 
-  return { element, fitLabels, named, scrollHints, setLabel, shortened };
+  // The button that goes through the colours: as the system has them, light, dark.
+  function themes() {
+    const names = ["auto", "light", "dark"], words = ["as the system", "light", "dark"];
+    const button = document.getElementById("theme");
+    button.addEventListener("click", () => {
+      const root = document.documentElement, at = (names.indexOf(root.dataset.theme) + 1) % 3;
+      root.dataset.theme = names[at];
+      button.setAttribute("aria-label", "Colours: " + words[at]);
+      button.querySelector("span").textContent = names[at];
+    });
+  }
+
+  return { element, fitLabels, named, scrollHints, setLabel, shortened, themes };
 })();

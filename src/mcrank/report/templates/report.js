@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const $ = (id) => document.getElementById(id);
-  const { element, fitLabels, named, scrollHints, shortened } = labels;
+  const { element, fitLabels, named, scrollHints, shortened, themes } = labels;
   const { minus, shown } = payload;
   const ROW = 30, HEAD = 34;
   const state = { measure: "", first: 0, second: 0, active: 0, open: -1, shown: [] };
@@ -307,16 +307,6 @@
   }
 
   // ---- the page ----------------------------------------------------------------------------------------
-  function themes() {
-    const names = ["auto", "light", "dark"], words = ["as the system", "light", "dark"];
-    $("theme").addEventListener("click", () => {
-      const root = document.documentElement, at = (names.indexOf(root.dataset.theme) + 1) % 3;
-      root.dataset.theme = names[at];
-      $("theme").setAttribute("aria-label", "Colours: " + words[at]);
-      $("theme").querySelector("span").textContent = names[at];
-    });
-  }
-
   function printing() {
     let closed = [];
     addEventListener("beforeprint", () => {

@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const $ = (id) => document.getElementById(id);
-  const { element, named, scrollHints } = labels;
+  const { element, named, scrollHints, themes } = labels;
   const LISTED = 12, CHANGES = 3;
   const state = { models: [], query: null, picks: [], worth: null, preset: "grade", token: "", before: new Map(), found: [] };
   const minus = (text) => text.replace("-", "−");
@@ -290,16 +290,6 @@
   }
 
   // ---- the page ----------------------------------------------------------------------------------------
-  function themes() {
-    const names = ["auto", "light", "dark"], words = ["as the system", "light", "dark"];
-    $("theme").addEventListener("click", () => {
-      const root = document.documentElement, at = (names.indexOf(root.dataset.theme) + 1) % 3;
-      root.dataset.theme = names[at];
-      $("theme").setAttribute("aria-label", "Colours: " + words[at]);
-      $("theme").querySelector("span").textContent = names[at];
-    });
-  }
-
   function listen() {
     $("find").addEventListener("input", listQueries);
     $("list").addEventListener("keydown", listKeys);
