@@ -16,7 +16,7 @@ from mcrank.boosting.store import BinnedData
 from mcrank.boosting.workspace import BinnedArrays
 from mcrank.container import BINS, unpack
 from mcrank.rankers.registry import to_bytes
-from tests.fuzz.containers import seal
+from tests.fuzz.forging import seal
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -12,7 +12,6 @@ import pytest
 
 import mcrank
 from mcrank.data import cache as cache_module
-from mcrank.data import letor
 
 TEXT = "2 qid:b 1:0.5 2:nan #docid = x\n0 qid:a 1:1\n1 qid:b 1:2 2:3 #docid = z\n"
 
@@ -21,15 +20,6 @@ TEXT = "2 qid:b 1:0.5 2:nan #docid = x\n0 qid:a 1:1\n1 qid:b 1:2 2:3 #docid = z\
 def path(tmp_path):
     (path := tmp_path / "data.txt").write_text(TEXT)
     return path
-
-
-@pytest.fixture
-def parses(monkeypatch):
-    """Count how often text is parsed."""
-    calls = []
-    real = letor.read_letor
-    monkeypatch.setattr(letor, "read_letor", lambda *a: calls.append(1) or real(*a))
-    return calls
 
 
 def beside(path):

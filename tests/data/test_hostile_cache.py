@@ -19,7 +19,6 @@ from mcrank import container
 from mcrank.cli.main import main
 from mcrank.container import CACHE, pack, read_file
 from mcrank.data import cache as cache_module
-from mcrank.data import letor
 from mcrank.errors import DataError
 
 TEXT = "2 qid:b 1:0.5 2:nan #docid = x\n0 qid:a 1:1\n1 qid:b 1:2 2:3 #docid = z\n0 qid:a 1:4\n"
@@ -29,14 +28,6 @@ TEXT = "2 qid:b 1:0.5 2:nan #docid = x\n0 qid:a 1:1\n1 qid:b 1:2 2:3 #docid = z\
 def path(tmp_path):
     (path := tmp_path / "data.txt").write_text(TEXT)
     return path
-
-
-@pytest.fixture
-def parses(monkeypatch):
-    calls = []
-    real = letor.read_letor
-    monkeypatch.setattr(letor, "read_letor", lambda *a: calls.append(1) or real(*a))
-    return calls
 
 
 def forge(path, change) -> None:

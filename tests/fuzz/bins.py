@@ -11,7 +11,7 @@ import numpy as np
 import mcrank
 from mcrank.boosting.store import open_bins, write_bins
 from mcrank.container import BINS
-from tests.fuzz.containers import forged, seal
+from tests.fuzz.forging import forged, seal
 from tests.fuzz.target import Case, Difference, Target
 from tests.reference.bins import check_bins
 from tests.reference.container import Bad, read_container

@@ -19,7 +19,7 @@ from mcrank.errors import McrankError
 from mcrank.models.imports.read import import_file
 from mcrank.models.imports.ubjson import read_ubjson
 from mcrank.rankers.registry import from_bytes, to_bytes
-from tests.fuzz.containers import forge_header
+from tests.fuzz.forging import forge_header
 from tests.fuzz.mutate import ODD_INTEGERS, damaged_bytes, damaged_lines
 from tests.fuzz.target import Case, Difference, Target
 from tests.models.imports import files
