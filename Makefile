@@ -92,7 +92,7 @@ scale-test: $(EXTRAS_DASK) ## Train on a cluster of processes here, kill and sto
 fuzz: $(EXTRAS_DEV) ## Feed damaged and odd files to every reader: MINUTES=10 each, TARGET="model cache" for some
 	$(BIN)/python -m tests.fuzz $(TARGET) --minutes $(MINUTES) --seed $(SEED) --jobs $(WORKERS)
 
-mutants: $(EXTRAS_DEV) ## Break thirty lines one at a time and see whether the tests notice
+mutants: $(EXTRAS_DEV) ## Break chosen lines one at a time and see whether the tests notice
 	$(BIN)/python benchmarks/mutants.py --jobs $(WORKERS)
 
 check: $(EXTRAS_DEV) ## Lint, format, types and import directions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -51,6 +52,7 @@ class SetMeasure(Binary):
 
     words: ClassVar[str] = ""
     summary: ClassVar[str] = "sum"
+    terms: ClassVar[Mapping[str, float]] = {}  # counts of `Retrieved`, and how often each is added
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,7 +61,9 @@ class SetMeasure(Binary):
 
     def values(self, of: Retrieved) -> FloatArray:
         """Return the value of every query."""
-        raise MeasureError(f"{type(self).__name__} is not a measure that can be computed.")
+        if not self.terms:
+            raise MeasureError(f"{type(self).__name__} is not a measure that can be computed.")
+        return sum((times * getattr(of, name) for name, times in self.terms.items()), np.zeros_like(of.n))
 
     def prepare(self, layout: Layout) -> Arithmetic:
         """Return the values of queries, which no ranking changes; no query is empty."""
@@ -98,10 +102,7 @@ class NumRetrieved(SetMeasure):
 
     label: ClassVar[str] = "num_ret"
     words: ClassVar[str] = "documents retrieved"
-
-    def values(self, of: Retrieved) -> FloatArray:
-        """Return the retrieved of every query."""
-        return of.n
+    terms: ClassVar[Mapping[str, float]] = {"n": 1.0}
 
 
 @dataclass(frozen=True)
@@ -110,10 +111,7 @@ class NumRelevant(SetMeasure):
 
     label: ClassVar[str] = "num_rel"
     words: ClassVar[str] = "relevant documents"
-
-    def values(self, of: Retrieved) -> FloatArray:
-        """Return the relevant of every query."""
-        return of.relevant
+    terms: ClassVar[Mapping[str, float]] = {"relevant": 1.0}
 
 
 @dataclass(frozen=True)
@@ -122,10 +120,7 @@ class NumRelevantRetrieved(SetMeasure):
 
     label: ClassVar[str] = "num_rel_ret"
     words: ClassVar[str] = "relevant documents retrieved"
-
-    def values(self, of: Retrieved) -> FloatArray:
-        """Return the relevant retrieved of every query."""
-        return of.found
+    terms: ClassVar[Mapping[str, float]] = {"found": 1.0}
 
 
 @dataclass(frozen=True)
@@ -134,10 +129,7 @@ class NumNonrelevantRetrieved(SetMeasure):
 
     label: ClassVar[str] = "num_nonrel_judged_ret"
     words: ClassVar[str] = "documents retrieved that were judged not relevant"
-
-    def values(self, of: Retrieved) -> FloatArray:
-        """Return the judged of the retrieved that are not relevant."""
-        return of.judged - of.found
+    terms: ClassVar[Mapping[str, float]] = {"judged": 1.0, "found": -1.0}
 
 
 @dataclass(frozen=True)
@@ -146,10 +138,7 @@ class NumUnjudgedRetrieved(SetMeasure):
 
     label: ClassVar[str] = "num_unjudged_ret"
     words: ClassVar[str] = "documents retrieved that were not judged"
-
-    def values(self, of: Retrieved) -> FloatArray:
-        """Return the retrieved without a judgment."""
-        return of.n - of.judged
+    terms: ClassVar[Mapping[str, float]] = {"n": 1.0, "judged": -1.0}
 
 
 @dataclass(frozen=True)
@@ -173,7 +162,4 @@ class Utility(SetMeasure):
     label: ClassVar[str] = "utility"
     words: ClassVar[str] = "relevant retrieved - others retrieved"
     summary: ClassVar[str] = "mean"
-
-    def values(self, of: Retrieved) -> FloatArray:
-        """Return the utility of every query."""
-        return 2.0 * of.found - of.n
+    terms: ClassVar[Mapping[str, float]] = {"found": 2.0, "n": -1.0}
