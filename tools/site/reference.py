@@ -301,13 +301,21 @@ def _errors() -> str:
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    """Escape bars, but for those between backticks, where a backslash would be shown."""
+    parts = re.split(r"(`[^`]+`)", text)
+    return "".join(part if part.startswith("`") else part.replace("|", "\\|") for part in parts)
 
 
 def _escaped(text: str) -> str:
     """Text as Markdown shows it: what stands between backticks is left alone."""
     parts = re.split(r"(`+[^`]+`+)", " ".join(text.split()))
     return "".join(
-        part.replace("``", "`") if part.startswith("`") else re.sub(r"([*<\[\]])", r"\\\1", part)
+        part.replace("``", "`")
+        if part.startswith("`")
+        else re.sub(r"([*\[\]])", r"\\\1", part).replace("<", "&lt;")
         for part in parts
     )
