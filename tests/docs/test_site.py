@@ -87,6 +87,24 @@ def test_help_of_every_public_name_is_on_a_page(name, python_words):
         assert squeezed(first) in python_words, f"{name}: {first}"
 
 
+def test_every_public_name_has_an_example():
+    """Which is run with the docstrings (make test)."""
+    found = {name: getattr(mcrank, name) for name in mcrank.__all__}
+    for name, module in list(found.items()):
+        if isinstance(module, ModuleType):
+            found |= {f"{name}.{each}": getattr(module, each) for each in getattr(module, "__all__", ())}
+    named = {name: each for name, each in found.items() if inspect.isroutine(each) or isinstance(each, type)}
+    assert len(named) > 90
+    assert [name for name, each in named.items() if ">>>" not in (inspect.getdoc(each) or "")] == []
+
+
+def test_marks_of_markdown_are_not_shown(site):
+    """Such as a backslash before a bar of a table or before an angle of a range."""
+    for page in site.glob("reference/**/*.html"):
+        told = re.sub(r"<(script|style|pre).*?</\1>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        assert re.findall(r".{20}\\(?:[|*\[\]]|&lt;)", told) == [], page
+
+
 @pytest.mark.parametrize("name", RANKERS)
 def test_every_option_of_a_ranker_is_told_as_help_tells_it(name, site):
     words = words_of(site / "reference" / "rankers" / f"{name}.html")

@@ -42,7 +42,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: MkDocsConfig, **_: Any) -> str:
-    """Put charts below the heading of a page of results; let search find answers before figures."""
+    """Put charts below the answer of a page of results; let search find answers before figures."""
     source = page.file.src_uri
     markdown = _INTO.sub(lambda link: _made(link, posixpath.dirname(source)), markdown)
     kind = source.partition("/")[0]
@@ -50,7 +50,10 @@ def on_page_markdown(markdown: str, *, page: Any, config: MkDocsConfig, **_: Any
     if kind != "results":
         return markdown
     heading, _, rest = markdown.partition("\n")
-    return f"{heading}\n\n{figures_of(Path(config.docs_dir) / source)}\n{rest}"
+    answer, _, below = rest.lstrip("\n").partition("\n\n")
+    if answer.startswith("**"):  # the question of the page, with its answer
+        heading, rest = f"{heading}\n\n{answer}", below
+    return f"{heading}\n\n{figures_of(Path(config.docs_dir) / source)}\n\n{rest}"
 
 
 def on_post_page(output: str, **_: Any) -> str:

@@ -290,7 +290,8 @@ def _errors() -> str:
         bases = ", ".join(
             f"`{b.__name__}`" for b in c.__mro__ if b.__module__ == "builtins" and b not in _PLAIN
         )
-        rows.append([public, _escaped(inspect.getdoc(c) or ""), bases, str(code_of(c("")))])
+        first = (inspect.getdoc(c) or "").split("\n\n")[0]
+        rows.append([public, _escaped(first), bases, str(code_of(c("")))])
     codes = _table(["code", "meaning"], [[str(code), _escaped(words)] for code, words in MEANINGS.items()])
     return (
         "# Errors and exit codes\n\nEvery message says what, where, what was found and what to do. Its "

@@ -186,6 +186,14 @@ class Pair:
     """Two of many systems, by their places: the paired t test of the first against the second.
 
     ``corrected_p`` is Holm's, over all pairs of the systems; ``wins``, ``ties`` and ``losses`` count queries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.stats import all_pairs
+    >>> pair = all_pairs(np.array([[0.9, 0.5, 0.7], [0.6, 0.6, 0.5]]))[0]
+    >>> pair.wins, pair.ties, pair.losses
+    (2, 0, 1)
     """
 
     first: int
