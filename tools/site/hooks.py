@@ -18,6 +18,9 @@ from tools.site.reference import HEADINGS, INDEX, Page, reference_pages
 _pages: dict[str, Page] = {}
 _BOOST = {"howto": 3.0, "tutorials": 2.0, "concepts": 2.0, "results": 0.5, "engineering": 0.5}
 _REST = "How to"  # where pages of no folder go
+# GitHub wants a bar in the code of a table escaped; here the backslash would be shown.
+_ROW = re.compile(r"^\|.*\|$", re.MULTILINE)
+_CODE = re.compile(r"`[^`]+`")
 _INTO = re.compile(r"\]\((?P<page>[\w./]*index\.md)#(?P<heading>[\w-]+)\)")
 
 
@@ -45,6 +48,7 @@ def on_page_markdown(markdown: str, *, page: Any, config: MkDocsConfig, **_: Any
     """Put charts below the answer of a page of results; let search find answers before figures."""
     source = page.file.src_uri
     markdown = _INTO.sub(lambda link: _made(link, posixpath.dirname(source)), markdown)
+    markdown = _ROW.sub(lambda row: _CODE.sub(lambda code: code[0].replace("\\|", "|"), row[0]), markdown)
     kind = source.partition("/")[0]
     page.meta.setdefault("search", {"boost": _BOOST.get(kind, 1.0)})
     if kind != "results":
