@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mcrank.boosting.histogram import GATHERED, LINES
 from mcrank.boosting.packing import Packing
 from mcrank.losses.quantize import GRADIENT_BITS, LANE_BITS
 from tests.boosting.growing import plot, random_plot, rows_of
@@ -46,6 +47,18 @@ def test_histograms_of_children(features, kind):
             check(ws.hists[nodes[at]["slot"]], p, rules, rows, lane, q)
             made += 1
     assert made > 1
+
+
+@pytest.mark.parametrize("features", [61, 64, 67, 136, 192, 195, 200, 259])
+@pytest.mark.parametrize("kind", ["plain", "lane", "derived"])
+def test_several_lines_and_more_rows_than_are_gathered_at_a_time(features, kind):
+    """Lines of 64 features are counted three at a time, rows some at a time: the last of each are fewer."""
+    assert LINES == 3
+    rows = 2 * GATHERED + 77
+    p = random_plot(features, rows, features, missing=0.1, lane=kind == "lane")
+    q, lane = p.derived() if kind == "derived" else (p.q, p.lane if kind == "lane" else None)
+    _, ws, rules = p.grow(2, min_rows=rows, derived=kind == "derived")
+    check(ws.hists[0], p, rules, range(rows), lane, q)
 
 
 def test_wide_histograms():

@@ -9,8 +9,9 @@ Further lanes (a curvature or a row weight; counts of many rows) lie beside the 
 ``hist[(bin_start[f] + b) * lanes + l]``.
 
 Rows are counted some thousand at a time. What they add is written out, and the bins of up to 64 features,
-which lie in a line or two of memory for each row, are gathered into a cache; then sixteen features at a time,
-whose counters fit the L1 cache, pass over them. Each line comes from memory once.
+which lie in a line or two of memory for each row, are gathered into the L2 cache; then eight features at a
+time, whose counters fit the L1 cache, pass over them. Each line comes from memory once, and rows are listed
+once for up to three lines.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from mcrank.kernels.memory import prefetch
 from mcrank.kernels.vectors import vector_add2
 
 GATHERED = 1792  # rows gathered at a time: a quarter of what triples count before they are spread
+LINES = 3  # lines counted together: counters of their features fit the L2 cache beside what is gathered
 
 
 class RowRun(NamedTuple):
@@ -108,24 +110,10 @@ def _copy(lines, at, words, i):  # type: ignore[no-untyped-def]
 
 
 @step()
-def _sixteen(words, packs, n, next_rows, hist):  # type: ignore[no-untyped-def]
-    """Count the bins of sixteen features: two words of ``n`` rows."""
-    lines, line, ahead = next_rows
-    for i in range(uint64(n)):
-        if len(ahead) > 0:
-            _fetch(lines, line, ahead, i)
-        pack = packs[i]
-        low = words[i << uint64(1)]
-        high = words[(i << uint64(1)) + uint64(1)]
-        for j in range(uint64(8)):
-            hist[(j << uint64(8)) + ((low >> (j << uint64(3))) & uint64(255))] += pack
-        for j in range(uint64(8)):
-            hist[uint64(2048) + (j << uint64(8)) + ((high >> (j << uint64(3))) & uint64(255))] += pack
-
-
-@step()
 def _eight(words, apart, packs, n, lanes, next_rows, hist):  # type: ignore[no-untyped-def]
-    """Count the bins of eight features: with two lanes that is what the L1 cache holds."""
+    """Count the bins of eight features: with two lanes that is what the L1 cache holds, with one it leaves
+    room for words and packs, which sixteen would not.
+    """
     lines, line, ahead = next_rows
     for i in range(uint64(n)):
         if len(ahead) > 0:
@@ -173,31 +161,38 @@ def _two(columns, entries, packs, hist):  # type: ignore[no-untyped-def]
         hist[uint64(256) + uint64(b[row])] += pack
 
 
-@step()
-def _some(binned, part, entries, ahead, lanes, scratch, hist):  # type: ignore[no-untyped-def]
-    """Count features ``part[0]`` up to ``part[1]``, all of one line, of the rows of some entries; ``ahead``
-    are those that are next. ``hist`` begins with the first feature.
+@njit(inline="always")
+def _line(binned, low, high):  # type: ignore[no-untyped-def]
+    """Words of features ``low`` up to ``high``, all of one line: where those of the first row are, how far
+    apart rows are, and how many words.
     """
-    low, high = part
     features = len(binned.n_bins)
     n_words = max(min((high + 7) // 8, words_of(features)) - low // 8, 0)
     begin, stride = line_of(low, features, binned.columns.shape[1])
-    line = (begin + low % LINE // 8, stride, n_words)
+    return begin + low % LINE // 8, stride, n_words
+
+
+@step()
+def _some(binned, part, entries, after, lanes, scratch, hist):  # type: ignore[no-untyped-def]
+    """Count features ``part[0]`` up to ``part[1]``, all of one line, of the rows of some entries; ``after``
+    has the line and the entries that are next. ``hist`` begins with the first feature.
+    """
+    low, high = part
+    line = _line(binned, low, high)
+    next_line, ahead = after
+    n_words = line[2]
     words, packs, n = scratch.words, scratch.packs, len(entries)
     if n_words > 0:
         _gather(binned.lines, line, entries, words)
     w = int64(0)
     while w < n_words:
         # Memory is slow, and counting takes no notice of it: lines of the next rows come meanwhile.
-        next_rows = (binned.lines, line, ahead if w == 0 else ahead[:0])
+        fetched = ahead if w == 0 and next_line[2] > 0 else ahead[:0]
+        next_rows = (binned.lines, next_line, fetched)
+        apart = int64(1 if w == n_words - 1 and w % 2 == 0 else 2)
         place = hist[w * 8 * 256 * lanes :]
-        if lanes == 1 and w + 1 < n_words:
-            _sixteen(words[w // 2], packs, n, next_rows, place)
-            w += 2
-        else:
-            apart = int64(1 if w == n_words - 1 and w % 2 == 0 else 2)
-            _eight(words[w // 2][w % 2 :], apart, packs, n, lanes, next_rows, place)
-            w += 1
+        _eight(words[w // 2][w % 2 :], apart, packs, n, lanes, next_rows, place)
+        w += 1
     f = low + 8 * n_words
     while f < high:
         place = hist[(f - low) * 256 * lanes :]
@@ -256,8 +251,8 @@ def node_histogram(binned, low, high, run, packing, scratch, more, hist):  # typ
     chunked = packing.chunk_bits > 0
     most = chunk_rows(packing) - GATHERED if chunked else run.end
     in_chunk = int64(1 if packing.bits > 0 else 1 + packing.second) if chunked else lanes
-    for f in range(low // LINE * LINE, high, LINE):
-        start, stop = max(f, low), min(f + LINE, high)
+    for f in range(low // LINE * LINE, high, LINE * LINES):
+        start, stop = max(f, low), min(f + LINE * LINES, high)
         part = hist[binned.bin_start[start] * lanes :]
         counters = scratch.chunk if chunked else part
         counted = counters[: (stop - start) * 256 * in_chunk]
@@ -273,7 +268,17 @@ def node_histogram(binned, low, high, run, packing, scratch, more, hist):  # typ
             at, ahead = _next_rows(run, at, scratch.entries[turn])
             n = len(entries)
             fill_packs(entries, int64(0), n, packing, run.weights, scratch.packs)
-            _some(binned, (start, stop), entries, ahead, in_chunk, scratch, counters)
+            # Who lists rows and writes out what they add has it for several lines.
+            first = start
+            while first < stop:
+                last = min(first // LINE * LINE + LINE, stop)
+                if last < stop:
+                    after = _line(binned, last, min(last + LINE, stop)), entries
+                else:
+                    after = _line(binned, start, min(start // LINE * LINE + LINE, stop)), ahead
+                own = counters[(first - start) * 256 * in_chunk :]
+                _some(binned, (first, last), entries, after, in_chunk, scratch, own)
+                first = last
             since += n
             if chunked and (since > most or over):
                 spread(counted, packing, again, part)

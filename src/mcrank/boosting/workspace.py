@@ -11,7 +11,7 @@ import numpy.typing as npt
 from mcrank.arrays import FloatArray, IntArray
 from mcrank.boosting.binning import LINE, BinnedDataset
 from mcrank.boosting.drafts import Drafts
-from mcrank.boosting.histogram import GATHERED
+from mcrank.boosting.histogram import GATHERED, LINES
 from mcrank.boosting.limits import NO_LIMITS, Limits
 from mcrank.boosting.nodes import NODE
 from mcrank.boosting.packing import Packing
@@ -189,11 +189,12 @@ class Scratch(NamedTuple):
         """Return memory for nodes on these rows."""
         lanes, rows = packing.pack_lanes, 0 if binned.wide else GATHERED
         longest = -(-binned.most_bins // 8) * 8
+        padded = -(-len(binned.n_bins) // 8) * 8
         return cls(
             aligned(3, longest),
             np.empty(longest),
             np.empty(longest if binned.wide else 0, dtype=np.int64),
-            aligned(LINE * 256 * lanes if packing.chunk_bits else 0),
+            aligned(min(LINES * LINE, padded) * 256 * lanes if packing.chunk_bits else 0),
             aligned(2, longest),
             aligned(2, rows),
             aligned(rows * lanes),

@@ -64,13 +64,13 @@ def _call(builder: Any, name: str, kinds: list[Any], values: list[Any]) -> None:
 
 @intrinsic
 def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-    """``prefetch(array, index)``: ask for the cache line of ``array[index]``."""
+    """``prefetch(array, index)``: ask for the cache line of ``array[index]``, to have it in the L2 cache."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = BYTE.as_pointer()
         place = builder.bitcast(place_of(context, builder, signature.args[0], *args), pointer)
-        # Read, keep in all cache levels, data rather than instructions.
-        values = [place, WORD(0), WORD(3), WORD(1)]
+        # Read, data rather than instructions; not into the L1 cache: what is at work there would make room.
+        values = [place, WORD(0), WORD(2), WORD(1)]
         _call(builder, "llvm.prefetch.p0", [pointer, WORD, WORD, WORD], values)
         return context.get_dummy_value()
 
