@@ -47,6 +47,7 @@ def summary(found: Found) -> dict[str, Any]:
                     "ndcg@10": float(np.nanmean(values)),
                     "top-label error": mean["top_label_error"],
                     "by chance": mean["top_label_noise"],
+                    "by chance, whole queries": mean["top_label_noise_queries"],
                     "log loss": mean["log_loss"],
                     "constant guess": mean["constant_log_loss"],
                     "below it": f"{below} of {len(told)}",
@@ -72,12 +73,16 @@ def verdicts(found: Found) -> list[str]:
             continue
         off = np.array([one["mean_expected_grade"] / one["mean_grade"] - 1 for one in told])
         noise = np.array([chance(one) for one in told])
-        top = sum(one["top_label_error"] <= 0.02 + one["top_label_noise"] for one in told)
+        top, whole = (
+            sum(one["top_label_error"] <= 0.02 + one[field] for one in told)
+            for field in ("top_label_noise", "top_label_noise_queries")
+        )
         below = sum(one["log_loss"] < one["constant_log_loss"] for one in told)
         lines.append(
-            f"{name}, of {len(told)} test parts: top-label error at most .02 above chance in {top}; log loss "
-            f"below the constant guess in {below}; mean grade within 5 % in {(abs(off) <= 0.05).sum()}, "
-            f"within 5 % and two standard errors in {(abs(off) <= 0.05 + 2 * noise).sum()}; root mean square "
+            f"{name}, of {len(told)} test parts: top-label error at most .02 above chance in {top}, with "
+            f"the chance of whole queries in {whole}; log loss below the constant guess in {below}; "
+            f"mean grade within 5 % in {(abs(off) <= 0.05).sum()}, within 5 % and two standard errors in "
+            f"{(abs(off) <= 0.05 + 2 * noise).sum()}; root mean square "
             f"{np.sqrt((off**2).mean()):.1%}, by chance alone {np.sqrt((noise**2).mean()):.1%}"
         )
     for name in ("mcrank", "ordinal"):

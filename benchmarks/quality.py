@@ -26,6 +26,7 @@ import numpy as np
 
 import mcrank
 from mcrank.data.folds import parts_by_id
+from mcrank.metrics.calibration import BINS
 from mcrank.rankers.registry import RANKERS, ranker_class
 from mcrank.stats import holm
 from report import machine, write
@@ -44,11 +45,15 @@ def main() -> None:
     parser.add_argument("--only", help="systems, with semicolons between, such as 'mcrank; mcrank, folds=4'")
     parser.add_argument("--work", default="build/quality", help="folder of kept results")
     parser.add_argument("--kept", action="store_true", help="train nothing: show what is kept")
+    parser.add_argument("--update", help="JSON of an earlier run: systems that are not run now are its rows")
     parser.add_argument("--out", help="write OUT.json and OUT.md")
     args = parser.parse_args()
     default = [*(name for name in RANKERS if name != "custom"), *PEERS, *MORE]
     names = [name.strip() for name in args.only.split(";")] if args.only else default
-    write("Quality over many sets", summary(run(names, args)), args.out)
+    result = summary(run(names, args))
+    if args.update:
+        result = updated(json.loads(Path(args.update).read_text()), result)
+    write("Quality over many sets", result, args.out)
 
 
 def run(names: list[str], args: argparse.Namespace) -> Found:
@@ -86,6 +91,7 @@ def outcome(name: str, parts: Parts) -> dict[str, Any]:
         if hasattr(ranker, "calibration"):
             told = {k: v for k, v in ranker.calibration(test).to_dict().items() if k != "curves"}
             told["noise_test"], told["noise_learned"] = mean_noise(parts, scores)
+            told["top_label_noise_queries"] = top_noise(ranker, test)
     values = mcrank.NDCG(k=10).on(test).per_query(test.to_grouped(np.asarray(scores, dtype=np.float64)))
     return {"ndcg": values.tolist(), "calibration": told, "cpu": seconds}
 
@@ -95,7 +101,8 @@ def ours(name: str) -> tuple[Any, dict[str, Any]]:
     kind, *said = name.split(", ")
     given = dict(word.split("=") for word in said)
     fit = {"folds": int(given.pop("folds"))} if "folds" in given else {}
-    options: dict[str, Any] = {k: {"True": True, "False": False}.get(v, v) for k, v in given.items()}
+    words: dict[str, Any] = {"True": True, "False": False}
+    options = {k: int(v) if v.isdecimal() else words.get(v, v) for k, v in given.items()}
     declared = ranker_class(kind).declared_options
     if "early_stopping_rounds" in declared and "preset" not in options:
         options["early_stopping_rounds"] = STOP
@@ -111,6 +118,23 @@ def mean_noise(parts: Parts, expected: np.ndarray) -> tuple[float, float]:
     sums = np.concatenate([np.add.reduceat(part.y, part.offsets[:-1]) for part in (train, valid)])
     off = np.add.reduceat(test.to_grouped(expected) - test.y, test.offsets[:-1])
     return _error(off, test.sizes), _error(sums, sizes)
+
+
+def top_noise(ranker: Any, test: mcrank.Dataset, draws: int = 200) -> float:
+    """Top-label error that a perfect ranker would show by the draw of the test queries, each drawn whole.
+
+    Rows of a query are right or wrong together, so that this is more than rows drawn one by one would give.
+    What a bin is off by over all queries is taken away first: that is the ranker's.
+    """
+    chance = test.to_grouped(ranker.predict_proba(test))
+    sure, queries = chance.max(axis=1), np.repeat(np.arange(test.n_queries), test.sizes)
+    place = np.unique(np.minimum((sure * BINS).astype(np.int64), BINS - 1), return_inverse=True)[1]
+    off = (ranker.grades_[chance.argmax(axis=1)] == test.y) - sure
+    off -= (np.bincount(place, weights=off) / np.bincount(place))[place]
+    sums = np.zeros((test.n_queries, place.max() + 1))
+    np.add.at(sums, (queries, place), off)
+    times = np.random.default_rng(0).multinomial(len(sums), np.full(len(sums), 1 / len(sums)), size=draws)
+    return float(np.abs(times @ sums).sum(axis=1).mean() / test.n_rows)
 
 
 def _error(sums: np.ndarray, sizes: np.ndarray) -> float:
@@ -163,6 +187,35 @@ def summary(found: Found) -> dict[str, Any]:
         row |= {f"to {PEER}": f"{mean:+.4f}", "p": float(f"{p:.2g}"), "corrected p": float(f"{adjusted:.2g}")}
     rows.sort(key=lambda row: (-row["sets"], -row["NDCG@10"]))
     return {"machine": machine(), "rows": rows, "verdicts": [*differences(found, names), *NOTES]}
+
+
+def updated(earlier: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Return the rows and comparisons of an earlier run, those of systems run again as they are now.
+
+    The peer must be what it was, to the last digit that was kept: only then do the differences of rows that
+    are not run again still hold.
+    """
+    rows = {row["system"]: row for row in earlier["rows"]}
+    peers = [{k: v for k, v in each.items() if k not in ("seconds", "system")}
+             for each in (rows[PEER], next(row for row in new["rows"] if row["system"] == PEER))]  # fmt: skip
+    if peers[0] != peers[1]:
+        raise SystemExit(f"{PEER} is not what it was: {peers[0]} and {peers[1]}; run all systems again.")
+    again = {row["system"] for row in new["rows"]} - {PEER}
+    rows |= {row["system"]: row for row in new["rows"] if row["system"] != PEER}
+    others = [row for row in rows.values() if row["system"] != PEER]
+    for row, p in zip(others, holm([row["p"] for row in others]), strict=True):
+        row["corrected p"] = float(f"{p:.2g}")
+    columns = dict.fromkeys([*new["rows"][0], f"to {PEER}", "p", "corrected p"])
+    ordered = [columns | row for row in rows.values()]
+    ordered.sort(key=lambda row: (-row["sets"], -row["NDCG@10"]))
+    said = {pair: words for pair, _, words in (line.partition(": ") for line in earlier["verdicts"]) if words}
+    stale = [pair for pair in said if again & set(pair.split(" - "))]
+    fresh = dict(line.split(": ", 1) for line in new["verdicts"] if ": " in line and " - " in line)
+    missing = [pair for pair in stale if pair not in fresh]
+    if missing:
+        raise SystemExit(f"These were compared before and are not now: {'; '.join(missing)}.")
+    pairs = [f"{pair}: {words}" for pair, words in (said | fresh).items() if " - " in pair]
+    return {"machine": new["machine"], "rows": ordered, "verdicts": [*pairs, *NOTES]}
 
 
 NOTES = (

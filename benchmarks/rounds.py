@@ -31,9 +31,9 @@ ROUNDS, BOOTSTRAPS = 200, 200
 RANKERS = {"mcrank": mcrank.McRank, "ordinal": mcrank.OrdinalMcRank, "lambdamart": mcrank.LambdaMART}
 
 
-def sets(directory: str | None, seeds: int) -> Iterator[tuple[str, Callable[[], Parts]]]:
+def sets(directory: str | None, seeds: int, first: int = 1) -> Iterator[tuple[str, Callable[[], Parts]]]:
     """Yield sets of three parts: artificial ones, and training and validation files cut at random."""
-    for seed in range(1, seeds + 1):
+    for seed in range(first, first + seeds):
         for kind in PARTED:
             yield f"{kind} {seed}", lambda kind=kind, seed=seed: parted(kind, seed)
         for name, make in development(directory, 0).items():

@@ -57,13 +57,14 @@ def test_yahoo_and_standard_train_the_same_forest(split):
     assert not same_forest(one, letor)
 
 
-def test_short_queries_teach_nothing_under_letor():
+@pytest.mark.parametrize("truncation", [None, 30])
+def test_short_queries_teach_nothing_under_letor(truncation):
     sizes = np.r_[np.full(20, 9), np.full(20, 10)]
     qid = np.repeat(np.arange(40), sizes)
     stream = np.random.default_rng(0)
     X, y = stream.normal(size=(len(qid), 3)), stream.integers(0, 3, len(qid))
     long = qid >= 20
-    options = {**QUICK, "measure": "ndcg@10", "dialect": "letor4"}
+    options = {**QUICK, "measure": "ndcg@10", "dialect": "letor4", "truncation": truncation}
     whole = LambdaMART(**options).fit(X, y, qid=qid)
     # The same with the short queries' grades turned round: nothing in them is looked at.
     turned = LambdaMART(**options).fit(X, np.where(long, y, 2 - y), qid=qid)
@@ -156,6 +157,23 @@ def test_truncation_keeps_pairs_of_the_first_ranks_only():
     )
     assert same_forest(full, same)
     assert not same_forest(full, less)
+
+
+def test_lambdas_of_ndcg_may_look_beyond_its_cut_off():
+    wide, of_30, of_10 = (
+        LambdaMART(**QUICK, measure=measure, truncation=truncation).fit(DATA.train)
+        for measure, truncation in (("ndcg@10", 30), ("ndcg@30", None), ("ndcg@10", None))
+    )
+    assert same_forest(wide, of_30)
+    assert not same_forest(wide, of_10)
+    # Rounds are chosen by the measure itself.
+    assert wide.options_["measure"] == "ndcg@10"
+
+
+@pytest.mark.parametrize("measure", ["map@10", "precision@10", "err@10", "ndcg"])
+def test_other_measures_are_trained_on_as_they_are(measure):
+    as_it_is = LambdaMART(**QUICK, measure=measure).fit(DATA.train)
+    assert same_forest(as_it_is, LambdaMART(**QUICK, measure=measure, truncation=100).fit(DATA.train))
 
 
 def test_a_query_longer_than_any_matrix_of_pairs_could_be():

@@ -33,6 +33,7 @@ from mcrank.losses.pairs import (
     weigh_pairs,
 )
 from mcrank.losses.pairwise import QueryLoss, count_pairs
+from mcrank.losses.widened import widened
 from mcrank.metrics.best import BestGrade
 from mcrank.metrics.cascade import Cascade
 from mcrank.metrics.dcg import DiscountedSum, ideal_sums
@@ -89,7 +90,8 @@ def measure_arrays(prepared: PreparedMeasure, truncation: int | None = None) -> 
     prepared : PreparedMeasure
         The measure on the training data, from `Measure.on`.
     truncation : int, optional
-        Only pairs with a row within so many ranks; by default all that the measure looks at.
+        Only pairs with a row within so many ranks; by default all that the measure looks at. If it is more,
+        ``dcg@k`` and ``ndcg@k`` get this cut-off: see `widened`.
 
     Examples
     --------
@@ -100,14 +102,17 @@ def measure_arrays(prepared: PreparedMeasure, truncation: int | None = None) -> 
     >>> arrays.worth.tolist(), arrays.top, arrays.discount.round(3).tolist()
     ([0.0, 1.0, 3.0], 2, [1.0, 0.631, 0.0])
     """
-    layout, form = prepared.layout, prepared.form
-    if type(form) not in _FORMS:
+    if type(prepared.form) not in _FORMS:
         raise MeasureError(f"{prepared.measure.name} has no compiled swap changes; choose another measure.")
+    counts = prepared.norm > 0.0
+    prepared = widened(prepared, truncation)
+    layout, form = prepared.layout, prepared.form
     longest = max(layout.longest, 1)
     own_discount = isinstance(form, DiscountedSum) and form.own_discount
     # Own discounts are laid out like the rows of all queries.
     depth = longest if own_discount else min(form.depth, longest)
     discount, norm = _discount_and_norm(prepared)
+    norm = np.where(counts, norm, 0.0)
     if not own_discount:
         discount = np.pad(discount, (0, longest - len(discount)))
     by_rank = isinstance(form, DiscountedSum) and not own_discount
@@ -308,7 +313,7 @@ class LambdaLoss(QueryLoss):
     sigma : float
         Steepness of the logistic curve.
     truncation : int or None
-        Only pairs with a row within so many ranks; None for all that the measure looks at.
+        Only pairs with a row within so many ranks; None for all that the measure looks at; see `widened`.
     norm : bool
         Normalise as LightGBM does; see `lambda_query`.
     weight : ndarray or None
