@@ -1,6 +1,7 @@
 """The service under load: latency at a constant rate, and a long mixture of good and bad requests.
 
     python benchmarks/serve.py load [--wrk]     # 100 rows x 136 features a request, 200 requests a second
+    python benchmarks/serve.py load --models F  # the models of folder F, trained and kept there at first
     python benchmarks/serve.py soak             # 100,000 requests from 32 connections, with reloads
 
 The service has one worker on one core, and whoever asks has another. The client keeps to its schedule
@@ -31,6 +32,7 @@ import mcrank
 
 ROWS, FEATURES = 100, 136
 NAMES = [f"feature_{n}" for n in range(FEATURES)]
+FORMS = ("arrays", "names", "columns", "npy")
 
 
 def models(folder: Path) -> dict[str, Path]:
@@ -46,7 +48,8 @@ def models(folder: Path) -> dict[str, Path]:
     paths = {}
     for name, ranker in made.items():
         paths[name] = folder / f"{name}.mcrank"
-        ranker.fit(data).save(paths[name])
+        if not paths[name].exists():
+            ranker.fit(data).save(paths[name])
     return paths
 
 
@@ -182,13 +185,14 @@ async def constant_rate(
 
 def wrk(port: int, request: bytes, rate: float, seconds: float, folder: Path, connections: int = 20) -> str:
     """Let wrk ask: each connection pauses at random so that all together ask about so often."""
-    body = request.partition(b"\r\n\r\n")[2]
+    head, _, body = request.partition(b"\r\n\r\n")
+    path, kind = (head.split(mark)[1].split()[0].decode() for mark in (b"POST", b"Content-Type:"))
     (folder / "body").write_bytes(body)
     pause = 1000 * connections / rate
     script = f"""
 local file = io.open("{folder}/body", "rb")
 wrk.method, wrk.body = "POST", file:read("*a")
-wrk.headers["Content-Type"] = "application/json"
+wrk.headers["Content-Type"] = "{kind}"
 function delay() return math.random(0, {int(2 * pause)}) end
 function done(summary, latency, requests)
   io.write(string.format("requests %d, a second %.0f, median %.2f ms, 99%% %.2f ms, not 200: %d\\n",
@@ -199,7 +203,7 @@ end
     (folder / "script.lua").write_text(script)
     command = [
         "wrk", "-t1", f"-c{connections}", f"-d{int(seconds)}s", "-s", str(folder / "script.lua"),
-        f"http://127.0.0.1:{port}/rank",
+        f"http://127.0.0.1:{port}{path}",
     ]  # fmt: skip
     return subprocess.run(
         command, capture_output=True, text=True, preexec_fn=lambda: pin(1)
@@ -208,11 +212,13 @@ end
 
 def load(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        paths = models(Path(folder))
+        kept = arguments.models or Path(folder)
+        kept.mkdir(parents=True, exist_ok=True)
+        paths = models(kept)
         with Service(*paths.values()) as service:
             pin(1)
             for model in paths:
-                for form in ("arrays", "names", "columns", "npy"):
+                for form in arguments.forms:
                     requests = bodies(form, model, 20)
                     asyncio.run(constant_rate(service.port, requests, arguments.rate, 2))
                     before = service.seconds()
@@ -226,10 +232,11 @@ def load(arguments: argparse.Namespace) -> None:
                         f"{median:5.2f} ms  99% {most:5.2f} ms  processor time {used:.2f} ms a request",
                         flush=True,
                     )
-                    if arguments.wrk and form in ("arrays", "names") and shutil.which("wrk"):
+                    if arguments.wrk and shutil.which("wrk"):
                         print(
                             "        wrk:",
                             wrk(service.port, requests[0], arguments.rate, arguments.seconds, Path(folder)),
+                            flush=True,
                         )
             print(f"memory {service.memory():.0f} MB")
 
@@ -347,6 +354,8 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=100_000)
     parser.add_argument("--connections", type=int, default=32)
     parser.add_argument("--wrk", action="store_true")
+    parser.add_argument("--forms", nargs="+", choices=FORMS, default=FORMS, help="kinds of bodies")
+    parser.add_argument("--models", type=Path, help="keep trained models in this folder")
     arguments = parser.parse_args()
     {"load": load, "soak": soak}[arguments.what](arguments)
 

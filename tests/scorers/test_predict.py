@@ -4,16 +4,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 
 from mcrank.errors import DataError, OptionError
+from mcrank.kernels.search import PARTS, TURNED, searches_fast
 from mcrank.scorers.forest import predict as predict_module
-from mcrank.scorers.forest.block_kernels import LANES, MAX_LEAVES, fold_rows, walk_rows
+from mcrank.scorers.forest import tables as tables_module
+from mcrank.scorers.forest.block_kernels import MAX_LEAVES, fold_rows, walk_rows
 from mcrank.scorers.forest.forest import ForestBuilder
 from mcrank.scorers.forest.predict import predict_raw
 from mcrank.scorers.forest.program import compile_forest
-from mcrank.scorers.forest.rank_kernels import rank_rows
+from mcrank.scorers.forest.rank_kernels import FEW, LANES, rank_rows
 from tests.reference import forest as naive
 from tests.scorers.forests import random_forest, random_rows
+
+compiled_rank_rows = njit(rank_rows)
 
 
 def assert_same_bits(a: np.ndarray, b: np.ndarray) -> None:
@@ -96,16 +101,23 @@ def test_forests_testing_more_columns_than_16_bits_number():
 
 
 @settings(deadline=None, max_examples=25)
-@given(seed=st.integers(0, 2**32 - 1), thresholds=st.integers(1, 700), rows=st.integers(1, LANES))
-def test_ranks_equal_the_naive_count(seed, thresholds, rows):
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    thresholds=st.integers(1, 700),
+    n_features=st.sampled_from([2, 7, 8, 9, 30]),
+    rows=st.integers(1, LANES),
+)
+def test_ranks_equal_the_naive_count(seed, thresholds, n_features, rows):
     rng = np.random.default_rng(seed)
-    forest = random_forest(rng, [thresholds + 1] if thresholds < 256 else [200] * 5, 2, levels=thresholds)
+    leaves = [thresholds + 1] if thresholds < 256 else [200] * 5
+    forest = random_forest(rng, leaves, n_features, levels=thresholds)
     compiled = compile_forest(forest)
     X = random_rows(rng, forest, rows)
     ranks = np.zeros(compiled.columns * LANES, dtype=np.int8)
     tables = compiled.tables
-    places = 2 * np.minimum(np.arange(LANES, dtype=np.int32), rows - 1)
-    rank_rows(X.reshape(-1), 0, rows, places, tables, ranks)
+    places = n_features * np.minimum(np.arange(LANES, dtype=np.int32), rows - 1)
+    values = np.zeros(TURNED * LANES, dtype=np.float32)
+    compiled_rank_rows(X.reshape(-1), 0, rows, places, tables, values, ranks)
     unread = (compiled.columns - 1) * LANES
     for table, feature in enumerate(tables.feature):
         thresholds_here = tables.thresholds[256 * table : 256 * (table + 1)]
@@ -146,8 +158,30 @@ LEVELS = {
 }
 
 
+def test_few_thresholds_are_searched_in_registers_where_there_is_an_instruction():
+    for count, few in ((1, True), (FEW - 1, True), (FEW, False)):
+        part = stumps(np.arange(count)).compiled.tables.part
+        assert part.tolist() == [count // PARTS + 1 if few and searches_fast() else 0]
+
+
+@pytest.mark.parametrize("features", [3, 7, 8, 9, 16, 21, 200])
+def test_pieces_of_columns_hold_all_tables_and_end_with_the_row(features):
+    rng = np.random.default_rng(features)
+    forest = random_forest(rng, [12] * 4, features)
+    tables = forest.compiled.tables
+    ends = tables.piece_feature + np.uint64(TURNED)
+    assert (ends[tables.piece_turned] <= features).all()
+    assert [tables.piece_table[0], tables.piece_table[-1]] == [0, len(tables.feature)]
+    of_piece = np.repeat(tables.piece_feature, np.diff(tables.piece_table).astype(np.int64)).astype(np.int64)
+    assert ((tables.feature >= of_piece) & (tables.feature < of_piece + TURNED)).all()
+    X = random_rows(rng, forest, LANES + 5)
+    assert_same_bits(predict_raw(forest, X), naive.predict_raw(forest, X))
+
+
+@pytest.mark.parametrize("in_registers", [True, False])
 @pytest.mark.parametrize("name", LEVELS)
-def test_thresholds_however_they_lie(name):
+def test_thresholds_however_they_lie(name, in_registers, monkeypatch):
+    monkeypatch.setattr(tables_module, "searches_fast", lambda: in_registers)
     levels = np.asarray(LEVELS[name], dtype=np.float32)
     forest = stumps(levels)
     with np.errstate(over="ignore"):

@@ -2,8 +2,8 @@
 
 `declare` has `kernel` and `step`, `linked` how far a step is compiled; `stamp` describes all that a kernel is
 compiled from; `cache` keeps kernels on disk under that description, in the folders of `folders`. `tested`
-says for which Numba. What kernels are made of: `memory` and `vectors` (all LLVM written by hand), `exp`,
-`sort`, `fenwick`.
+says for which Numba. What kernels are made of: `memory`, `vectors` and `search` (all LLVM written by hand),
+`exp`, `sort`, `fenwick`.
 """
 
 from mcrank.errors import KernelError

@@ -18,7 +18,8 @@ from mcrank.kernels.memory import BYTE, LONG, WORD, load_at, place_of
 LAMBDA_LANES = 8  # of `lambda_block`: the sums over a query's pairs are the same for any vector unit
 
 
-def _splat(builder: Any, number: Any, vector: Any) -> Any:
+def splat(builder: Any, number: Any, vector: Any) -> Any:
+    """A number in all lanes."""
     undefined = ir.Constant(vector, ir.Undefined)
     one = builder.insert_element(undefined, number, ir.Constant(WORD, 0))
     return builder.shuffle_vector(
@@ -28,7 +29,7 @@ def _splat(builder: Any, number: Any, vector: Any) -> Any:
 
 def _spread(builder: Any, number: Any, vector: Any) -> Any:
     """Four bytes, again and again, in all lanes."""
-    return builder.bitcast(_splat(builder, number, ir.VectorType(WORD, vector.count // 4)), vector)
+    return builder.bitcast(splat(builder, number, ir.VectorType(WORD, vector.count // 4)), vector)
 
 
 def _vector_add(lanes: int) -> Any:
@@ -107,9 +108,9 @@ def one_of_four(lanes: int) -> Any:
                 _, values = load_at(builder, place_of(context, builder, of_keys, keys, column), vector)
                 above.append(builder.icmp_signed(">", values, _spread(builder, given[i], vector)))
             least = _spread(builder, given[3], vector)
-            half = builder.select(above[0], builder.add(least, _constants(least, 2)), least)
+            half = builder.select(above[0], builder.add(least, constants(least, 2)), least)
             odd = builder.select(above[0], above[2], above[1])
-            found = builder.select(odd, builder.add(half, _constants(half, 1)), half)
+            found = builder.select(odd, builder.add(half, constants(half, 1)), half)
             to = builder.bitcast(place_of(context, builder, of_slots, slots, out), vector.as_pointer())
             builder.store(found, to).align = 1
             return context.get_dummy_value()
@@ -144,7 +145,7 @@ def product_of_chosen(lanes: int, add: bool) -> Any:
             chosen = None
             for number, line in ((2, None), (1, second), (0, first)):
                 number = builder.add(place, LONG(number))
-                factor = _splat(
+                factor = splat(
                     builder, builder.load(place_of(context, builder, of_factors, factors, number)), vector
                 )
                 if line is not None:
@@ -174,7 +175,7 @@ def count_below(size: int) -> Any:
     def count(typing_context: Any, values: Any, start: Any, x: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             values, start, x = args
-            spread = _splat(builder, x, eight)
+            spread = splat(builder, x, eight)
             total = LONG(0)
             for first in range(0, size, 8):
                 at = builder.add(start, LONG(first))
@@ -188,7 +189,7 @@ def count_below(size: int) -> Any:
     return count
 
 
-def _gather(builder: Any, base: Any, index: Any, element: Any, unit: Any = None) -> Any:
+def gather(builder: Any, base: Any, index: Any, element: Any, unit: Any = None) -> Any:
     """Elements at some places behind ``base``, counted in elements or in another ``unit``; single loads where
     the machine has no better.
     """
@@ -207,10 +208,10 @@ def _gather(builder: Any, base: Any, index: Any, element: Any, unit: Any = None)
 
 
 def rank_lanes(lanes: int, buckets: int) -> Any:
-    """Make ``rank(X, rows, numbers, line, first, thresholds, ranks)`` for ``lanes`` float32 at once.
+    """Make ``rank(values, numbers, line, first, thresholds, ranks)`` for ``lanes`` float32 at once.
 
-    ``numbers`` are (start, column, by_bits, steps, bucket_at, threshold_at, low, high). For each i of
-    start : start + lanes, with x = X[column + rows[i]]: z is x or, ``by_bits``, the number its bits make in
+    ``numbers`` are (start, at, by_bits, steps, bucket_at, threshold_at, low, high). For each i of
+    start : start + lanes, with x = values[at + i]: z is x or, ``by_bits``, the number its bits make in
     the order of floats, as float32; ``line`` = (origin, scale) puts it into bucket (z - origin) scale, one of
     ``buckets``; ``first[bucket_at + bucket]`` thresholds are below it for sure, and at most ``steps`` more
     are to be compared. ranks[low + i] becomes that number less 128, or -128 for NaN; so does ranks[high + i],
@@ -221,56 +222,49 @@ def rank_lanes(lanes: int, buckets: int) -> Any:
 
     @intrinsic
     def rank(
-        typing_context: Any,
-        X: Any,
-        rows: Any,
-        numbers: Any,
-        line: Any,
-        first: Any,
-        thresholds: Any,
-        ranks: Any,
+        typing_context: Any, values: Any, numbers: Any, line: Any, first: Any, thresholds: Any, ranks: Any
     ) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            X, rows, numbers, line, first, thresholds, ranks = args
+            values, numbers, line, first, thresholds, ranks = args
             kinds = signature.args
             number = [builder.extract_value(numbers, k) for k in range(8)]
-            start, column, by_bits, steps, bucket_at, threshold_at, low, high = number
-            _, at = load_at(builder, place_of(context, builder, kinds[1], rows, start), words, 4)
-            x = _gather(builder, place_of(context, builder, kinds[0], X, column), at, ir.FloatType())
+            start, at, by_bits, steps, bucket_at, threshold_at, low, high = number
+            place = place_of(context, builder, kinds[0], values, builder.add(at, start))
+            _, x = load_at(builder, place, floats, 4)
             bits = builder.bitcast(x, words)
-            mask = builder.and_(builder.ashr(bits, _constants(bits, 31)), _constants(bits, 0x7FFFFFFF))
+            mask = builder.and_(builder.ashr(bits, constants(bits, 31)), constants(bits, 0x7FFFFFFF))
             z = builder.sitofp(builder.xor(bits, mask), floats)
             z = builder.select(builder.icmp_unsigned("!=", by_bits, LONG(0)), z, x)
-            origin, scale = (_splat(builder, builder.extract_value(line, k), floats) for k in range(2))
+            origin, scale = (splat(builder, builder.extract_value(line, k), floats) for k in range(2))
             y = builder.fmul(builder.fsub(z, origin), scale)
-            least, most = _constants(y, 0.0), _constants(y, buckets - 1.0)
+            least, most = constants(y, 0.0), constants(y, buckets - 1.0)
             y = builder.select(builder.fcmp_ordered(">", y, least), y, least)  # NaN becomes 0
             y = builder.select(builder.fcmp_ordered("<", y, most), y, most)
-            base = place_of(context, builder, kinds[4], first, bucket_at)
+            base = place_of(context, builder, kinds[3], first, bucket_at)
             # One byte of each four that are loaded.
-            loaded = _gather(builder, base, builder.fptosi(y, words), WORD, BYTE)
-            below = builder.and_(loaded, _constants(bits, 255))
+            loaded = gather(builder, base, builder.fptosi(y, words), WORD, BYTE)
+            below = builder.and_(loaded, constants(bits, 255))
             room: Any = cgutils.alloca_once_value
             kept = room(builder, below)
-            base = place_of(context, builder, kinds[5], thresholds, threshold_at)
+            base = place_of(context, builder, kinds[4], thresholds, threshold_at)
             loop: Any = cgutils.for_range
             with loop(builder, steps):
                 now = builder.load(kept)
-                threshold = _gather(builder, base, now, ir.FloatType())
+                threshold = gather(builder, base, now, ir.FloatType())
                 more = builder.zext(builder.fcmp_ordered("<", threshold, x), words)
                 builder.store(builder.add(now, more), kept)
             below = builder.load(kept)
             is_known = builder.fcmp_ordered("ord", x, x)
-            known = builder.xor(below, _constants(below, 128))
+            known = builder.xor(below, constants(below, 128))
             for missing, to in ((128, low), (127, high)):
-                found = builder.trunc(builder.select(is_known, known, _constants(known, missing)), bytes_)
-                place = place_of(context, builder, kinds[6], ranks, builder.add(to, start))
+                found = builder.trunc(builder.select(is_known, known, constants(known, missing)), bytes_)
+                place = place_of(context, builder, kinds[5], ranks, builder.add(to, start))
                 builder.store(found, builder.bitcast(place, bytes_.as_pointer())).align = 1
             return context.get_dummy_value()
 
         eight = types.UniTuple(types.uint64, 8)  # type: ignore[no-untyped-call]
         two = types.UniTuple(types.float32, 2)  # type: ignore[no-untyped-call]
-        return types.void(X, rows, eight, two, first, thresholds, ranks), generate
+        return types.void(values, eight, two, first, thresholds, ranks), generate
 
     return rank
 
@@ -299,9 +293,9 @@ def _lambda_block(typing_context: Any, rows: Any, own: Any, at: Any, sums: Any) 
         places = [place_of(context, builder, kind, builder.extract_value(rows, k), at) for k in range(3)]
         worth, discount, power = (load_at(builder, place, vector, align=8)[1] for place in places)
         own_worth, own_discount, own_power = (
-            _splat(builder, builder.extract_value(own, k), vector) for k in range(3)
+            splat(builder, builder.extract_value(own, k), vector) for k in range(3)
         )
-        zero, one = _constants(worth, 0.0), _constants(worth, 1.0)
+        zero, one = constants(worth, 0.0), constants(worth, 1.0)
         lower = builder.fsub(own_discount, discount)
         lower = builder.select(builder.fcmp_ordered(">", lower, zero), lower, zero)
         ahead = builder.fsub(own_worth, worth)
@@ -327,7 +321,7 @@ def match_any(size: int, characters: bytes) -> Any:
     def test(builder: Any, vector: Any) -> Any:
         found = None
         for character in characters:
-            same = builder.icmp_unsigned("==", vector, _constants(vector, character))
+            same = builder.icmp_unsigned("==", vector, constants(vector, character))
             found = same if found is None else builder.or_(found, same)
         return found
 
@@ -338,8 +332,8 @@ def match_range(size: int, first: int, last: int) -> Any:
     """Make ``match(text, at)``: which of ``size`` bytes from ``at`` on lie in a range, a bit for each."""
 
     def test(builder: Any, vector: Any) -> Any:
-        above = builder.sub(vector, _constants(vector, first))
-        return builder.icmp_unsigned("<=", above, _constants(vector, last - first))
+        above = builder.sub(vector, constants(vector, first))
+        return builder.icmp_unsigned("<=", above, constants(vector, last - first))
 
     return _matcher(size, test)
 
@@ -352,7 +346,7 @@ def match_byte(size: int) -> Any:
     def match(typing_context: Any, text: Any, at: Any, byte: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             _, vector = load_at(builder, place_of(context, builder, signature.args[0], *args[:2]), bytes_)
-            same = builder.icmp_unsigned("==", vector, _splat(builder, args[2], bytes_))
+            same = builder.icmp_unsigned("==", vector, splat(builder, args[2], bytes_))
             return builder.bitcast(same, bits)
 
         return types.uint64(text, types.uint64, types.uint8), generate
@@ -374,7 +368,8 @@ def _matcher(size: int, test: Any) -> Any:
     return match
 
 
-def _constants(vector: Any, number: float) -> Any:
+def constants(vector: Any, number: float) -> Any:
+    """A number known when compiling, in all lanes."""
     return ir.Constant(vector.type, [number] * vector.type.count)
 
 

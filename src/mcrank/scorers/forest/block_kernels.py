@@ -28,9 +28,8 @@ from numba import njit
 from mcrank.arrays import Array
 from mcrank.kernels import kernel, step
 from mcrank.kernels.vectors import one_of_four, select_greater
-from mcrank.scorers.forest.rank_kernels import RANKED_LEFT, RANKED_RIGHT, Tables, rank_rows
+from mcrank.scorers.forest.rank_kernels import LANES, RANKED_LEFT, RANKED_RIGHT, Tables, rank_rows
 
-LANES = 128  # rows of a block: two AVX-512 registers of bytes, or four of AVX2
 MIDDLE, NARROW = 64, 16  # rows up to which a block is folded in fewer lanes instead
 MAX_LEAVES = 256  # a leaf number is one byte
 GROUP = 8  # trees folded before their leaf values are added up
@@ -87,11 +86,12 @@ class Program(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Memory of one thread that folds blocks: where rows begin, ranks by column, leaf numbers by slot, sums
-    by output.
+    """Memory of one thread that folds blocks: where rows begin, values of a few columns, ranks by column,
+    leaf numbers by slot, sums by output.
     """
 
     places: Array
+    values: Array
     ranks: Array
     slots: Array
     sums: Array
@@ -143,31 +143,34 @@ def fold_rows(
 ) -> None:  # fmt: skip
     """Score rows ``start:end``. IN: ``X`` flat, tables, program, trees. OUT: ``scratch``, ``out``."""
     width, base = trees.n_features, trees.base
-    places, ranks, slots, sums = scratch.places, scratch.ranks, scratch.slots, scratch.sums
+    places, values, ranks = scratch.places, scratch.values, scratch.ranks
+    slots, sums = scratch.slots, scratch.sums
     tree_value, leaf_value = program.tree_value, program.leaf_value
-    group_tree, group_node = program.group_tree, program.group_node
+    group_tree, group_four, group_node = program.group_tree, program.group_four, program.group_node
+    four, four_number, node, node_rank = program.four, program.four_number, program.node, program.node_rank
+    group_output, group_walk = program.group_output, program.group_walk
     lanes = np.uint64(LANES)
     for row in range(start, end, LANES):
         rows = min(LANES, end - row)
         used = np.uint64(LANES if rows > MIDDLE else MIDDLE if rows > NARROW else NARROW)
         for i in range(LANES):
             places[i] = min(i, rows - 1) * width
-        rank_rows(X, row * width, rows, places, tables, ranks)
+        rank_rows(X, row * width, rows, places, tables, values, ranks)
         rank_sets(X, row, rows, tables, trees, ranks)
         for k in range(np.uint64(base.shape[0])):
             for i in range(used):
                 sums[k * lanes + i] = base[k]
-        for group in range(np.uint64(program.group_output.shape[0])):
-            sums_at = np.uint64(program.group_output[group]) * lanes
-            if program.group_walk[group] >= 0:
-                first = np.uint64(trees.tree_offsets[program.group_walk[group]])
+        for group in range(np.uint64(group_output.shape[0])):
+            sums_at = np.uint64(group_output[group]) * lanes
+            if group_walk[group] >= 0:
+                first = np.uint64(trees.tree_offsets[group_walk[group]])
                 for i in range(rows):
                     leaf = _leaf(X, np.uint64((row + i) * width), first, trees)
                     sums[sums_at + np.uint64(i)] += trees.value[leaf]
                 continue
             following = group + np.uint64(1)
-            _fold_fours(program.group_four[group], program.group_four[following], program, ranks, used, slots)
-            _fold_nodes(group_node[group], group_node[following], program, ranks, used, slots)
+            _fold_fours(group_four[group], group_four[following], four, four_number, ranks, used, slots)
+            _fold_nodes(group_node[group], group_node[following], node, node_rank, ranks, used, slots)
             tree = group_tree[group]
             if group_tree[following] - tree == np.uint64(GROUP):
                 _add_group(tree, tree_value, leaf_value, slots, sums_at, used, sums)
@@ -182,10 +185,11 @@ def fold_rows(
                 out[row + i, k] = sums[k * LANES + i]
 
 
-@njit(inline="always")
-def _fold_fours(start: Index, end: Index, program: Program, ranks: Array, used: Index, slots: Array) -> None:
+@step()
+def _fold_fours(
+    start: Index, end: Index, four: Array, number: Array, ranks: Array, used: Index, slots: Array
+) -> None:
     """Fold fours ``start:end`` of the program."""
-    four, number = program.four, program.four_number
     lanes = np.uint64(LANES)
     for f in range(start, end):
         at = f << np.uint64(2)
@@ -203,10 +207,11 @@ def _fold_fours(start: Index, end: Index, program: Program, ranks: Array, used: 
             _fold_four_narrow(slots, ranks, columns, number, at, to)
 
 
-@njit(inline="always")
-def _fold_nodes(start: Index, end: Index, program: Program, ranks: Array, used: Index, slots: Array) -> None:
+@step()
+def _fold_nodes(
+    start: Index, end: Index, node: Array, node_rank: Array, ranks: Array, used: Index, slots: Array
+) -> None:
     """Fold nodes ``start:end`` of the program; the results of the trees end up in the first slots."""
-    node, node_rank = program.node, program.node_rank
     for n in range(start, end):
         at = n << np.uint64(2)
         from_left, from_right = np.uint64(node[at]), np.uint64(node[at + np.uint64(1)])
@@ -220,7 +225,7 @@ def _fold_nodes(start: Index, end: Index, program: Program, ranks: Array, used: 
             _fold_node_narrow(slots, ranks, from_left, from_right, column, node_rank[n], to)
 
 
-@njit(inline="always")
+@step()
 def _add_group(
     tree: Index, tree_value: Array, leaf_value: Array, slots: Array, sums_at: Index, used: Index, sums: Array
 ) -> None:

@@ -9,8 +9,9 @@ import numpy as np
 
 from mcrank.arrays import FeatureArray, FloatArray
 from mcrank.errors import DataError
-from mcrank.scorers.forest.block_kernels import LANES, fold_rows, walk_rows
+from mcrank.scorers.forest.block_kernels import fold_rows, walk_rows
 from mcrank.scorers.forest.forest import Forest
+from mcrank.scorers.forest.rank_kernels import LANES
 from mcrank.threads import check_jobs, run_all
 
 # Up to this many rows even a narrow block would be mostly empty, and walking is cheaper

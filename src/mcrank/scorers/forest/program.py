@@ -12,17 +12,17 @@ from numba import njit
 from mcrank.arrays import Array
 from mcrank.kernels import kernel
 from mcrank.kernels.memory import aligned
+from mcrank.kernels.search import TURNED
 from mcrank.lazy import lazy
 from mcrank.scorers.forest.block_kernels import (
     GROUP,
-    LANES,
     MAX_LEAVES,
     Program,
     Scratch,
     TreeArrays,
 )
 from mcrank.scorers.forest.forest import Forest
-from mcrank.scorers.forest.rank_kernels import Tables
+from mcrank.scorers.forest.rank_kernels import LANES, Tables
 from mcrank.scorers.forest.tables import Ranked, ranked
 
 LEAF, NODE, FOUR, INSIDE = range(4)
@@ -65,11 +65,13 @@ class CompiledForest:
         kept: Scratch | None = getattr(self._kept, "scratch", None)
         if kept is None:
             places = aligned(LANES, dtype=np.int32)
+            values = aligned(TURNED * LANES, dtype=np.float32)
             ranks = aligned(self.columns * LANES, dtype=np.int8)
             slots = aligned(self.slots * LANES, dtype=np.uint8)
             numbers = np.repeat(np.arange(self.constants, dtype=np.uint8), LANES)
             slots[GROUP * LANES : (GROUP + self.constants) * LANES] = numbers
-            kept = Scratch(places, ranks, slots, aligned(n_outputs * LANES, dtype=np.float64))
+            sums = aligned(n_outputs * LANES, dtype=np.float64)
+            kept = Scratch(places, values, ranks, slots, sums)
             self._kept.scratch = kept
         return kept
 

@@ -1,33 +1,42 @@
 """Ranking: each value of a block of rows becomes one byte, how many thresholds of its table lie below it.
 
-A search for each value would be most of the time of scoring. So the range of a table's thresholds is cut into
-`BUCKETS` of equal width, on the values or, where they crowd near zero, on their bits: a value's bucket is one
-subtraction and one multiplication, and says how many thresholds are below for sure; those in the same bucket
-(`Tables.steps` at most, mostly one or two) are compared. All of it is done for 16 rows at a time. Rounding
-does no harm: it never puts the larger of two numbers into the lower bucket. A table whose thresholds crowd
-anyhow is searched: of 16 runs of 16 thresholds one, and there the place.
+A search for each value would be most of the time of scoring. Columns that lie beside each other are turned
+first, so that values of one column are loaded many at a time. Then, by how many thresholds there are:
+
+* Few (fewer than `FEW`) are searched by picking them from registers (`mcrank.kernels.search`).
+* Of more, the range is cut into `BUCKETS` of equal width, on the values or, where they crowd near zero, on
+  their bits: a value's bucket is one subtraction and one multiplication, and says how many thresholds are
+  below for sure; those in the same bucket (`Tables.steps` at most, mostly one or two) are compared. Rounding
+  does no harm: it never puts the larger of two numbers into the lower bucket.
+* A table whose thresholds crowd anyhow is searched: of 16 runs of 16 thresholds one, and there the place.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from mcrank.arrays import Array
+from mcrank.kernels import step
+from mcrank.kernels.search import TURNED, search_rows, turn_rows
 from mcrank.kernels.vectors import count_below, rank_lanes
 
+LANES = 128  # rows of a block: two AVX-512 registers of bytes, or four of AVX2
 TABLE = 256  # places for the thresholds of one table: 16 runs of 16, the last place always +inf
 RUN = 16
 BUCKETS = 512
 MOST_STEPS = 10  # beyond, searching is as quick
 RANKED = 16  # rows at a time
+FEW = 96  # thresholds from which on buckets are as quick
+TURN_FROM = 3  # columns within `TURNED` that make turning them all cheaper than to copy each
 # Ranks are kept minus 128, because the comparison of signed bytes is the one processors have.
 RANKED_LEFT, RANKED_RIGHT = np.int8(-128), np.int8(127)
 
 _count_below = count_below(RUN)
 _rank_lanes = rank_lanes(RANKED, BUCKETS)
+_turn_rows = turn_rows(LANES)
+_search, _search_wide = search_rows(RANKED), search_rows(2 * RANKED)
 
 
 class Tables(NamedTuple):
@@ -36,8 +45,11 @@ class Tables(NamedTuple):
     Per table its feature, the places of its two columns among the ranks (``low``: NaN goes left, ``high``:
     NaN goes right), how values become buckets (``by_bits``, ``line``: origin and scale), the thresholds to be
     compared then (0: they are searched instead), the last threshold of each run, the thresholds, and how many
-    of them are below each bucket. Then for each set of categories the feature, the number of the set, the
-    side of NaN, and the place of its column.
+    of them are below each bucket; or, where there are few enough, the size of one of eight parts of them
+    (else 0), and these parts beside each other. Per piece, up to `TURNED` columns beside each other, the
+    first one, whether all are turned, and the first table (one more than there are pieces). ``nobody`` is the
+    place of a column that no node reads. Then for each set of categories the feature, the number of the set,
+    the side of NaN, and the place of its column.
     """
 
     feature: Array
@@ -49,36 +61,66 @@ class Tables(NamedTuple):
     runs: Array
     thresholds: Array
     first: Array
+    part: Array
+    few: Array
+    piece_feature: Array
+    piece_turned: Array
+    piece_table: Array
+    nobody: Any
     set_feature: Array
     set_number: Array
     set_missing: Array
     set_column: Array
 
 
-@njit(inline="always")
-def rank_rows(X: Array, start: int, rows: int, places: Array, tables: Tables, ranks: Array) -> None:
+@step()
+def rank_rows(
+    X: Array, start: int, rows: int, places: Array, tables: Tables, values: Array, ranks: Array
+) -> None:
     """Rank the values of a block of rows, column by column.
 
     IN: ``X`` flat; where its first row begins there, and each row from there, the last of them again and
-    again where there are fewer than the block has lanes; tables. OUT: ``ranks``, int8.
+    again where there are fewer than the block has lanes; tables. OUT: ``values`` of some columns, ``ranks``,
+    int8.
     """
+    # All in one function: to hand on so many arrays for every column would take as long as to rank it.
+    feature, part, steps_of, by_bits = tables.feature, tables.part, tables.steps, tables.by_bits
+    runs, thresholds, few_of, line_of = tables.runs, tables.thresholds, tables.few, tables.line
+    low_of, high_of, first_of, nobody = tables.low, tables.high, tables.first, tables.nobody
+    piece_feature, piece_turned, piece_table = tables.piece_feature, tables.piece_turned, tables.piece_table
+    ranked = np.uint64((rows + RANKED - 1) // RANKED * RANKED)
+    wide = ranked & ~np.uint64(2 * RANKED - 1)
     run = np.uint64(4)  # log2 of RUN
-    runs, thresholds = tables.runs, tables.thresholds
-    for table in range(np.uint64(tables.feature.shape[0])):
-        column = np.uint64(start) + np.uint64(tables.feature[table])
-        low, high = tables.low[table], tables.high[table]
-        steps = tables.steps[table]
-        if steps > np.uint64(0):
-            line = (tables.line[table, 0], tables.line[table, 1])
-            buckets, first = table * np.uint64(BUCKETS), table << np.uint64(8)
-            for i in range(np.uint64(0), np.uint64(rows), np.uint64(RANKED)):
-                numbers = (i, column, tables.by_bits[table], steps, buckets, first, low, high)
-                _rank_lanes(X, places, numbers, line, tables.first, thresholds, ranks)
-            continue
-        for i in range(np.uint64(rows)):
-            x = X[column + np.uint64(places[i])]
-            skipped = _count_below(runs, table << run, x) << run
-            below = skipped + _count_below(thresholds, (table << np.uint64(8)) + skipped, x)
-            rank = np.int8(np.uint8(below) ^ np.uint8(128))
-            ranks[low + i] = rank
-            ranks[high + i] = rank if x == x else RANKED_RIGHT
+    for piece in range(np.uint64(piece_feature.shape[0])):
+        column = np.uint64(start) + piece_feature[piece]
+        turned = piece_turned[piece]
+        if turned:
+            for i in range(np.uint64(0), ranked, np.uint64(TURNED)):
+                _turn_rows(X, column, places, i, values)
+        for table in range(piece_table[piece], piece_table[piece + np.uint64(1)]):
+            offset = np.uint64(feature[table]) - piece_feature[piece]
+            at = offset * np.uint64(LANES)
+            if not turned:
+                for i in range(ranked):
+                    values[at + i] = X[column + offset + np.uint64(places[i])]
+            low, high, size, steps = low_of[table], high_of[table], part[table], steps_of[table]
+            first = table << np.uint64(8)
+            if size > np.uint64(0):
+                few = table * np.uint64(FEW)
+                for i in range(np.uint64(0), wide, np.uint64(2 * RANKED)):
+                    _search_wide(values, few_of, ranks, (i, at, few, size, low, high, nobody))
+                if wide < ranked:
+                    _search(values, few_of, ranks, (wide, at, few, size, low, high, nobody))
+            elif steps > np.uint64(0):
+                line = (line_of[table, 0], line_of[table, 1])
+                for i in range(np.uint64(0), ranked, np.uint64(RANKED)):
+                    numbers = (i, at, by_bits[table], steps, table * np.uint64(BUCKETS), first, low, high)
+                    _rank_lanes(values, numbers, line, first_of, thresholds, ranks)
+            else:
+                for i in range(ranked):
+                    x = values[at + i]
+                    skipped = _count_below(runs, table << run, x) << run
+                    below = skipped + _count_below(thresholds, first + skipped, x)
+                    rank = np.int8(np.uint8(below) ^ np.uint8(128))
+                    ranks[low + i] = rank
+                    ranks[high + i] = rank if x == x else RANKED_RIGHT

@@ -10,9 +10,18 @@ from numba import njit
 from mcrank.arrays import Array
 from mcrank.kernels import kernel
 from mcrank.kernels.memory import aligned
-from mcrank.scorers.forest.block_kernels import LANES
+from mcrank.kernels.search import PARTS, TURNED, searches_fast
 from mcrank.scorers.forest.forest import Forest
-from mcrank.scorers.forest.rank_kernels import BUCKETS, MOST_STEPS, RUN, TABLE, Tables
+from mcrank.scorers.forest.rank_kernels import (
+    BUCKETS,
+    FEW,
+    LANES,
+    MOST_STEPS,
+    RUN,
+    TABLE,
+    TURN_FROM,
+    Tables,
+)
 
 _MOST_COLUMNS = 1 << 16  # columns are numbered in 16 bits
 TRIMS = (0, 1, 3)
@@ -49,9 +58,11 @@ def ranked(forest: Forest, folded: Array) -> Ranked | None:
     line = np.zeros((len(feature), 2), dtype=np.float32)
     first = aligned(len(feature) * BUCKETS + 4, dtype=np.uint8)
     _fill_buckets(thresholds, thresholds.view(np.int32), by_bits, line, steps, first)
+    part, few = _few(thresholds)
     tables = Tables(
         feature, low, high, by_bits, line, steps, _copied(thresholds.reshape(-1, RUN)[:, -1]),
-        _copied(thresholds.ravel()), first, _copied(sets[:, 0]), _copied(sets[:, 1]), _copied(sets[:, 2]),
+        _copied(thresholds.ravel()), first, part, few, *_pieces(feature, forest.n_features),
+        np.uint64((numeric - 1) * LANES), _copied(sets[:, 0]), _copied(sets[:, 1]), _copied(sets[:, 2]),
         ((numeric + np.arange(len(sets))) * LANES).astype(np.uint64),
     )  # fmt: skip
     return Ranked(tables, columns, column_of, rank_of)
@@ -77,6 +88,36 @@ def _tables(feature: Array, threshold: Array) -> tuple[Array, Array, Array, Arra
     thresholds = np.full((tables, TABLE), np.inf, dtype=np.float32)
     thresholds[key_table[key_of], key_rank[key_of]] = threshold
     return table_feature, thresholds, key_table[key_of], key_rank[key_of]
+
+
+def _few(thresholds: Array) -> tuple[Array, Array]:
+    """The size of the parts of each table's thresholds, 0 where there are too many, and the parts."""
+    count = np.count_nonzero(thresholds < np.inf, axis=1)
+    part = (count // PARTS + 1).astype(np.uint64)  # so that the last place of the last part is free
+    part[(count >= FEW) | (not searches_fast())] = 0
+    few = aligned(len(thresholds), FEW, dtype=np.float32)
+    for size in range(1, FEW // PARTS + 1):
+        of = np.flatnonzero(part == size)
+        cut = thresholds[of, : PARTS * size].reshape(-1, PARTS, size)
+        few[of, : PARTS * size] = cut.swapaxes(1, 2).reshape(len(of), PARTS * size)
+    return part, few.reshape(-1)
+
+
+def _pieces(feature: Array, n_features: int) -> tuple[Array, Array, Array]:
+    """Cut tables, which are in the order of features, into runs within `TURNED` features: the first feature
+    of each, whether the columns are turned, and its first table.
+    """
+    starts, turned, first = [], [], []
+    at = 0
+    while at < len(feature):
+        start = max(0, min(int(feature[at]), n_features - TURNED))  # no row is read beyond its end
+        end = int(np.searchsorted(feature, start + TURNED))
+        starts.append(start)
+        first.append(at)
+        turned.append(n_features >= TURNED and len(np.unique(feature[at:end])) >= TURN_FROM)
+        at = end
+    first.append(at)
+    return np.array(starts, dtype=np.uint64), np.array(turned, dtype=bool), np.array(first, dtype=np.uint64)
 
 
 def _columns(table: Array, missing_left: Array, tables: int) -> tuple[Array, Array, Array]:
