@@ -343,6 +343,45 @@ def test_a_query_says_why_a_document_is_above_a_better_one(visit, tmp_path):
     assert "what they were made of cannot be explained" in text
     place = int(np.flatnonzero(found.swaps.queries == query)[0])
     largest = found.feature_names[found.swaps.features[place, 0, 0]]
-    rows = page.locator(".differ tbody tr")
+    rows = page.locator("#query > .differ tbody tr")
     assert rows.first.locator("th").inner_text() == largest
+    opened.check()
+
+
+def test_a_query_says_why_two_systems_disagree(visit, tmp_path):
+    data = mcrank.make_artificial(n_train=24, n_valid=1, n_test=1, docs_per_query=12, n_features=9).train
+    found = mcrank.compare(
+        ["mcrank:n_estimators=4", "ranksvm", "lambdamart:n_estimators=4"], data, folds=3, n_jobs=1
+    )
+    opened = visit(write_report(found, tmp_path / "report.html"))
+    page, swaps = opened.open(), found.swaps
+    ids, told = [str(qid) for qid in found.qids.tolist()], 0
+    for first, second in ((0, 1), (1, 2), (2, 0)):
+        page.locator("#first").select_option(str(first))
+        page.locator("#second").select_option(str(second))
+        for at in range(4):
+            row = page.locator(".list-row").nth(at)
+            query = ids.index(row.get_attribute("data-query"))
+            row.click()
+            (place,) = np.flatnonzero(swaps.queries == query)
+            pairs = [number for number, pair in enumerate(swaps.apart_rows[place].tolist()) if pair[0] >= 0]
+            signs = {n: np.sign(swaps.apart_parts[place, n, [first, second]].sum(axis=1)) for n in pairs}
+            apart = [n for n in pairs if signs[n][0] != signs[n][1]]
+            text = page.locator("#query").inner_text()
+            assert ("Why the two disagree" in text) == bool(apart)
+            if not apart:
+                continue
+            told += 1
+            sides = page.locator(".sides > div")
+            for side, system in enumerate((first, second)):
+                shown = sides.nth(side).locator("tbody tr")
+                names = shown.locator("th").all_inner_texts()
+                wanted = swaps.apart_features[place, apart[0], system]
+                wanted = [found.feature_names[f] for f in wanted[wanted >= 0].tolist()]
+                assert [name for name in names if name != "all others"] == wanted
+                numbers = shown.locator("td.number").all_inner_texts()
+                total = sum(float(number.replace("\u2212", "-")) for number in numbers)
+                parts = swaps.apart_parts[place, apart[0], system]
+                assert total == pytest.approx(parts.sum(), abs=0.0006 * len(numbers))
+    assert told > 3
     opened.check()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 
 import numpy as np
 import pytest
@@ -55,6 +56,35 @@ def test_contributions_add_up_to_the_difference_of_the_scores(comparison):
     assert (swaps.rows[:, 2] == -1).all()
 
 
+def test_systems_that_disagree_are_explained_side_by_side(comparison):
+    swaps, told = comparison.swaps, 0
+    assert swaps.apart_rows.shape[1:] == (2, 2)
+    for at in range(len(swaps.queries)):
+        for number, (better, worse) in enumerate(swaps.apart_rows[at].tolist()):
+            if better < 0:
+                continue
+            told += 1
+            assert comparison.grades[better] > comparison.grades[worse]
+            scores = comparison.scores[:, [better, worse]]
+            assert len({bool(a > b) for a, b in scores.tolist()}) == 2
+            for system in range(2):
+                total = swaps.apart_parts[at, number, system].sum()
+                assert total == pytest.approx(scores[system, 0] - scores[system, 1], abs=1e-9)
+            assert (swaps.apart_features[at, number, 2] == -1).all()
+    assert told > 10
+
+
+def test_a_comparison_saved_without_disagreements_is_read(folder, comparison, tmp_path):
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    arrays = dict(np.load(copy / "swaps.npz"))
+    np.savez(copy / "swaps.npz", **{name: value for name, value in arrays.items() if "apart" not in name})
+    found = Comparison.load(copy)
+    assert found.swaps.apart_rows.shape == (len(comparison.swaps.queries), 0, 2)
+    facts, payload = unpack(read_page(render_report(found)).one("script", id="payload").text)
+    assert facts["documents"]["explained"] == [1, 0, -1]
+    assert payload["apart_rows"].size == 0
+
+
 def test_the_page_has_them(comparison):
     facts, found = unpack(read_page(render_report(comparison)).one("script", id="payload").text)
     assert facts["documents"]["explained"] == [1, 0, -1]
@@ -70,6 +100,16 @@ def test_the_page_has_them(comparison):
             else:
                 expected = comparison.grades[swaps.rows[place, system]]
                 assert found["doc_grades"][rows[at, system]].tolist() == expected.tolist()
+    apart = found["apart_rows"].reshape(len(queries), 2, 2)
+    parts = found["apart_parts"].reshape(len(queries), 2, 3, FEATURES + 1)
+    for at, query in enumerate(queries):
+        (place,) = np.flatnonzero(swaps.queries == query)
+        np.testing.assert_allclose(parts[at], swaps.apart_parts[place], rtol=1e-6, atol=1e-30)
+        for pair, expected in zip(apart[at], swaps.apart_rows[place], strict=True):
+            if expected[0] < 0:
+                assert (pair == 65535).all()
+            else:
+                assert found["doc_grades"][pair].tolist() == comparison.grades[expected].tolist()
 
 
 def test_without_models_nothing_is_explained(comparison):

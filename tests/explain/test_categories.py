@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -71,6 +73,8 @@ def test_a_pair_is_explained_by_names():
     assert mine > other
     every = {"shop": list(ranker.categories_[0]), "price": [bad["price"]] * 6, "town": ["0"] * 6}
     assert mine == min(score for score in ranker.predict(every) if score > other)
+    alone = dataclasses.replace(why, changes=(change,), about=change.after)
+    assert alone.sentence().endswith(f"if its shop were {change.after} instead of amber.")
     told = why.to_dict()
     assert told["contributions"][0]["values"] == ["birch", "amber"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -167,6 +168,47 @@ def test_ties_and_missing_values_are_named():
     rows = TEST.X[np.isnan(TEST.X).any(axis=1)]
     texts = [ranker.explain_pair(row, np.float32([0, 0, 0, 0, 0])).sentence() for row in rows[:40]]
     assert any("missing against 0)" in text or "(0 against missing" in text for text in texts)
+
+
+@pytest.mark.parametrize("name", ["mcrank", "lambdamart", "ranksvm", "ranknet", "blend"])
+def test_the_value_a_sentence_says_swaps_the_pair_and_is_hardly_further(name):
+    ranker = fitted(name)
+    shorter = 0
+    for a, b in [(i, i + 1) for i in range(0, 60, 2)]:
+        why = ranker.explain_pair(TEST.X[a], TEST.X[b])
+        change = why.smallest_change
+        if change is None:
+            assert why.tied or "No change of a single feature" in why.sentence()
+            continue
+        rows = TEST.X[[a, b]].copy()
+        rows["ab".index(change.row), column_of(ranker, change)] = why.about
+        assert np.sign(why.difference) * order(ranker, rows) < 0
+        assert (
+            abs(why.about - change.before) >= abs(np.float32(change.after) - np.float32(change.before)) - 1e-9
+        )
+        assert abs(why.about - change.after) <= 0.0101 * abs(change.after - change.before)
+        shorter += len(repr(why.about)) < len(repr(np.float32(change.after)))
+        verb = "rose" if change.after > change.before else "fell"
+        assert f"{change.feature} {verb} from " in why.sentence()
+        assert float(why.sentence().rstrip(".").rpartition(" to ")[2]) == pytest.approx(why.about, rel=1e-6)
+    assert shorter > 10
+
+
+def test_a_sentence_adds_up():
+    ranker = fitted("mcrank")
+    seen = set()
+    for a, b in [(i, i + 1) for i in range(0, 80, 2)]:
+        why = ranker.explain_pair(TEST.X[a], TEST.X[b])
+        reasons = why.sentence().partition("): ")[2].partition(". ")[0]
+        if f"{abs(why.difference):.3g}" in reasons.split(" "):  # one feature alone
+            continue
+        total = 0.0
+        for sign, word in ((1.0, "adds? "), (-1.0, "takes? away ")):
+            found = re.findall(word + r"(\d[-.e\d]*)", reasons)
+            total += sign * sum(map(float, (text.rstrip(".") for text in found)))
+            seen.update({word} if found else ())
+        assert total == pytest.approx(abs(why.difference), abs=0.01)
+    assert len(seen) == 2
 
 
 def test_rows_by_name_and_of_a_frame():

@@ -213,3 +213,53 @@ def test_two_classes_whose_first_is_worth_more():
         ranker = mcrank.from_sklearn(model, grades=[1, 0])
         np.testing.assert_allclose(ranker.predict(X), good, rtol=1e-12, atol=1e-15)
         np.testing.assert_allclose(mcrank.from_sklearn(model).predict(X), 1 - good, atol=1e-12)
+
+
+def explained_by_codes(ranker, word):
+    """Pairs are told by codes; another category that is told swaps them, and none that moves less does."""
+    told = 0
+    known = MATRIX[~np.isnan(MATRIX).any(axis=1)]
+    for a, b in zip(known[:40], known[40:80], strict=True):
+        why = ranker.explain_pair(a, b)
+        assert sum(why.contributions.values()) == pytest.approx(why.difference, abs=1e-9)
+        name = ranker.feature_names_[1]
+        assert why.values[name] == (f"{word}{a[1]:g}", f"{word}{b[1]:g}")
+        for change in why.changes:
+            if change.feature != name:
+                continue
+            rows = np.stack([a, b])
+            at = "ab".index(change.row)
+            rows[at, 1] = float(change.after.removeprefix(word))
+            first, second = ranker.predict(rows)
+            assert (first - second) * why.difference < 0
+            every = np.repeat(rows[at][None], 7, axis=0)
+            every[:, 1] = np.arange(7)
+            scores, other = ranker.predict(every), why.scores[1 - at]
+            swapping = scores[(scores - other) * (why.scores[at] - other) < 0]
+            nearest = np.abs(swapping - why.scores[at]).min()
+            assert abs((first, second)[at] - why.scores[at]) == pytest.approx(nearest, abs=1e-12)
+            told += 1
+    assert told > 3
+
+
+def test_pairs_of_lightgbm_are_explained_by_codes():
+    lightgbm = pytest.importorskip("lightgbm")
+    data = lightgbm.Dataset(MATRIX, GRADES, categorical_feature=[1, 3])
+    explained_by_codes(mcrank.from_lightgbm(by_lightgbm("sets", data)), "")
+
+
+def test_pairs_of_xgboost_are_explained_by_codes():
+    xgboost = pytest.importorskip("xgboost")
+    data = xgboost.DMatrix(MATRIX, GRADES, feature_types=["q", "c", "q", "q"], enable_categorical=True)
+    booster = xgboost.train({"nthread": 1, "max_depth": 5}, data, 20)
+    explained_by_codes(mcrank.from_xgboost(booster), "category ")
+
+
+def test_odd_codes_are_explained_too():
+    lightgbm = pytest.importorskip("lightgbm")
+    data = lightgbm.Dataset(MATRIX, GRADES, categorical_feature=[1, 3])
+    ranker, rows = mcrank.from_lightgbm(by_lightgbm("sets", data)), hard_codes(80)
+    for a, b in zip(rows[:40], rows[40:], strict=True):
+        why = ranker.explain_pair(a, b)
+        assert sum(why.contributions.values()) == pytest.approx(why.difference, abs=1e-9)
+        assert why.sentence().isprintable()

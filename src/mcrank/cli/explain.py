@@ -139,8 +139,8 @@ def pair_text(pair: PairExplanation, features: int) -> str:
     all                          +2
     <BLANKLINE>
     what would swap them
-    f2 of B at 0.99999994 or less instead of 3.0
-    f2 of A at 3.0000002 or more instead of 1.0
+    f2 of B falls from 3.0 to 0.99999994
+    f2 of A rises from 1.0 to 3.0000002
     """
     from mcrank.explain.pair import change_text, value_text
 
@@ -155,7 +155,7 @@ def pair_text(pair: PairExplanation, features: int) -> str:
     text = pair.sentence() + "\n\n" + _aligned(table)
     if pair.changes:
         lines = [
-            change_text(change, printable(pair.names[0 if change.row == "a" else 1]), "")
+            change_text(change, printable(pair.names[0 if change.row == "a" else 1]))
             + ("" if change.exact else " (found by search)")
             for change in pair.changes[:_CHANGES]
         ]

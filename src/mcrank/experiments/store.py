@@ -192,14 +192,25 @@ def _swaps(root: Path, systems: int, rows: int) -> Swaps | None:
     """Explained pairs, where there are some that fit the comparison."""
     if not (root / "swaps.npz").is_file():
         return None
-    swaps = Swaps(**read_npz(root / "swaps.npz"))
+    arrays = read_npz(root / "swaps.npz")
+    if "apart_rows" not in arrays:  # saved when pairs on which systems disagree were not explained yet
+        queries = len(arrays["queries"])
+        arrays["apart_rows"] = np.empty((queries, 0, 2), dtype=np.int64)
+        arrays["apart_features"] = np.empty((queries, 0, systems, FEATURES), dtype=np.int64)
+        arrays["apart_parts"] = np.empty((queries, 0, systems, FEATURES + 1))
+    swaps = Swaps(**arrays)
     shape = (len(swaps.queries), systems)
+    apart = (len(swaps.queries), swaps.apart_rows.shape[1])
     fits = (
         swaps.rows.shape == (*shape, 2)
         and swaps.features.shape == (*shape, FEATURES)
         and swaps.parts.shape == (*shape, FEATURES + 1)
         and swaps.grades.shape == (systems,)
         and bool((swaps.rows < rows).all())
+        and swaps.apart_rows.shape == (*apart, 2)
+        and swaps.apart_features.shape == (*apart, systems, FEATURES)
+        and swaps.apart_parts.shape == (*apart, systems, FEATURES + 1)
+        and bool((swaps.apart_rows < rows).all())
     )
     if not fits:
         raise ValueError("its explanations do not fit")

@@ -12,7 +12,9 @@ Every change is verified with the scorer itself before it is reported.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -28,10 +30,12 @@ from mcrank.scorers.linear import Linear
 from mcrank.scorers.net import Net
 
 Score = Callable[[FeatureArray], FloatArray]
+Swaps = Callable[[FeatureArray], BoolArray]
 
 _GRID = 65  # values tried on each side, rising by a constant factor in distance
 TIED = 1e-13  # share of a score by which it must be beaten: less is rounding
 _CLOSE = 1e-9  # differences of scores that only the scorer itself can judge
+_FURTHER = 0.01  # of a change by which a value with few digits may be further away
 _CELLS = 1 << 18  # scores of whole queries held at a time
 _MOST = np.float32(np.finfo(np.float32).max)
 
@@ -103,28 +107,73 @@ class Company(NamedTuple):
         return score
 
 
+@dataclass(frozen=True, eq=False)
+class Passing:
+    """What it takes to swap two rows: the score of the one must come to lie beyond that of the other.
+
+    With ``rises`` it must come to lie above the bound, else below. ``given`` scores copies of the row, where
+    the scorer alone does not.
+    """
+
+    scorer: Scorer
+    head: Head
+    bound: float
+    rises: bool
+    given: Score | None = None
+
+    def score(self, rows: FeatureArray) -> FloatArray:
+        """Scores of copies of the row."""
+        return self.head.rank(self.scorer.raw(rows)) if self.given is None else self.given(rows)
+
+    def scores(self, scores: FloatArray) -> BoolArray:
+        """Whether scores are beyond the bound."""
+        slack = TIED * abs(self.bound)
+        return np.asarray(scores > self.bound + slack if self.rises else scores < self.bound - slack)
+
+    def rows(self, rows: FeatureArray) -> BoolArray:
+        """Whether copies of the row are."""
+        return self.scores(self.score(rows))
+
+
+def in_few_digits(row: FeatureArray, f: int, change: Change, swaps: Swaps) -> float:
+    """Return a value with few digits that swaps the rows too, at most a hundredth of the change further on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.explain.changes import Change, in_few_digits
+    >>> change = Change("a", "price", 3.0, 0.99999994, 0.1, True)
+    >>> in_few_digits(np.array([3.0], dtype=np.float32), 0, change, lambda rows: rows[:, 0] < 1.0)
+    0.99
+    """
+    before, after = float(change.before), float(change.after)
+    sign = 1.0 if after > before else -1.0
+    beyond = after + sign * _FURTHER * abs(after - before)
+    candidates = []
+    for digits in range(1, 7):
+        unit = 10.0 ** (math.floor(math.log10(max(abs(after), abs(beyond), 1e-30))) - digits + 1)
+        away = math.ceil(sign * after / unit) * sign * unit
+        value = float(f"{away:.{digits}g}")
+        if 0.0 <= sign * (value - after) <= sign * (beyond - after) and abs(value) < _MOST:
+            candidates.append(value)
+    if not candidates:
+        return after
+    rows = np.repeat(row[None], len(candidates), axis=0)
+    rows[:, f] = candidates
+    good = np.flatnonzero(swaps(rows)).tolist()
+    return candidates[good[0]] if good else after
+
+
 def smallest_changes(
-    scorer: Scorer,
-    head: Head,
-    row: FeatureArray,
-    bound: float,
-    rises: bool,
-    score: Score | None = None,
-    categories: Mapping[int, int] = MappingProxyType({}),
+    passing: Passing, row: FeatureArray, categories: Mapping[int, IntArray] = MappingProxyType({})
 ) -> list[Found]:
     """Return for each feature that can do it the nearest value with which the score of a row passes a bound.
 
-    With ``rises`` the score must come to lie above the bound, else below. A missing value has no distance
-    from others and is left alone. ``score`` scores copies of the row, where the scorer alone does not, and
-    ``categories`` says how many there are of features that hold some.
+    A missing value has no distance from others and is left alone. ``categories`` are the codes of features
+    that hold categories.
     """
-    score = score or (lambda rows: head.rank(scorer.raw(rows)))
-
-    slack = TIED * abs(bound)
-
-    def passes(scores: FloatArray) -> BoolArray:
-        return np.asarray(scores > bound + slack if rises else scores < bound - slack)
-
+    scorer, head, bound, rises = passing.scorer, passing.head, passing.bound, passing.rises
+    score, passes = passing.score, passing.scores
     steps = _all_steps(scorer)
     if steps is not None:
         if isinstance(scorer, Forest):
@@ -133,31 +182,32 @@ def smallest_changes(
             scores = score(_inside_intervals(row, steps))
         likely = scores > bound - _CLOSE if rises else scores < bound + _CLOSE
         found = _step_changes(row, score, passes, steps, likely)
-        for f, count in categories.items():
-            found += _category_change(row, f, count, score, passes)
-        return sorted(found, key=lambda one: one.feature)
-    if isinstance(scorer, Linear):
+    elif isinstance(scorer, Linear):
         spread = scorer.scaling.factor * (scorer.weights != 0.0)
-        return _line_changes(row, score, passes, spread, np.array([np.inf]), True)
-    spread = _spread(scorer)
-    near, far = 1e-3, 16.0
-    return _line_changes(row, score, passes, spread, near * (far / near) ** np.linspace(0, 1, _GRID), False)
+        found = _line_changes(row, score, passes, spread, np.array([np.inf]), True)
+    else:
+        near, far = 1e-3, 16.0
+        grid = near * (far / near) ** np.linspace(0, 1, _GRID)
+        found = _line_changes(row, score, passes, _spread(scorer), grid, False)
+    found = [one for one in found if one.feature not in categories]
+    for f, codes in categories.items():
+        found += _category_change(row, f, codes, passing)
+    return sorted(found, key=lambda one: one.feature)
 
 
-def _category_change(
-    row: FeatureArray, f: int, count: int, score: Score, passes: Callable[[FloatArray], BoolArray]
-) -> list[Found]:
+def _category_change(row: FeatureArray, f: int, codes: IntArray, passing: Passing) -> list[Found]:
     """The category that passes the bound and moves the score least, if there is one."""
-    if not np.isfinite(row[f]):
+    codes = codes[codes != row[f]]
+    if not np.isfinite(row[f]) or not len(codes):
         return []
-    rows = np.repeat(row[None], count, axis=0)
-    rows[:, f] = np.arange(count)
-    scores = score(rows)
-    good = np.flatnonzero(passes(scores))
+    rows = np.repeat(row[None], len(codes) + 1, axis=0)
+    rows[1:, f] = codes
+    scores = passing.score(rows)
+    good = np.flatnonzero(passing.scores(scores[1:]))
     if not len(good):
         return []
-    moved = np.abs(scores[good] - scores[int(row[f])])
-    return [Found(f, float(good[int(np.argmin(moved))]), 1.0, True)]
+    moved = np.abs(scores[1:][good] - scores[0])
+    return [Found(f, float(codes[good[int(np.argmin(moved))]]), 1.0, True)]
 
 
 def _all_steps(scorer: Scorer) -> Steps | None:

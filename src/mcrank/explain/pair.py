@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from mcrank.arrays import FeatureArray
+from mcrank.arrays import BoolArray, FeatureArray
 from mcrank.data.categories import Categories
-from mcrank.explain.changes import TIED, Change, Company, smallest_changes
+from mcrank.explain.changes import TIED, Change, Company, Passing, in_few_digits, smallest_changes
+from mcrank.explain.codes import coded_features
 from mcrank.explain.contributions import Setting, score_contributions
 from mcrank.scorers.base import Scorer
 from mcrank.scorers.heads import Head
@@ -34,12 +36,16 @@ class PairExplanation:
         is an expected grade), largest first; they add up to the difference. Between B and A all features that
         are equal have exactly 0.
     values : dict of str to (float, float), or of (str, str) for categories
-        Values of A and B; NaN is a missing value.
+        Values of A and B; NaN is a missing value. A category that has no name, in models of other libraries,
+        is told by its code: ``"category 3"``.
     changes : tuple of Change
         For each feature of A and of B that can do it alone, the smallest change that swaps them; smallest
         first. Empty if they are tied.
     unit : str
         What the score is measured in: ``"grades"`` or ``"score"``.
+    about : float, str or None
+        What the sentence says in place of the first change's ``after``: a value of few digits, further away
+        by at most a hundredth of the change, with which the rows are swapped too.
 
     Examples
     --------
@@ -49,8 +55,8 @@ class PairExplanation:
     >>> why.contributions
     {'f2': 2.0, 'f1': 0.0}
     >>> print(why.sentence())
-    A is above B by 2 (score -1 against -3): f2 (1 against 3) adds 2. B would be above A with f2 at \
-0.99999994 or less instead of 3.0.
+    A is above B by 2 (score -1 against -3): f2 (1 against 3) adds 2. B would be above A if its f2 fell \
+from 3 to 0.99.
     """
 
     scores: tuple[float, float]
@@ -59,6 +65,7 @@ class PairExplanation:
     changes: tuple[Change, ...]
     unit: str = "score"
     names: tuple[str, str] = field(default=("A", "B"))
+    about: Value | None = None
 
     @property
     def difference(self) -> float:
@@ -79,41 +86,57 @@ class PairExplanation:
         """Return all of it in a few words."""
         a, b = (printable(name) for name in self.names)
         if self.tied:
-            text = f"{a} and {b} are tied: both have score {_number(self.scores[0])}."
-            return text if not any(self.contributions.values()) else f"{text} {self._reasons(1.0, b)}"
+            text = f"{a} and {b} are tied: both have score {_number(self.scores[0])}"
+            if not any(self.contributions.values()):
+                return f"{text}, and no feature makes a difference."
+            return f"{text}. What features add and take away cancels out: {self._reasons(1.0)}."
         sign = 1.0 if self.difference > 0.0 else -1.0
         above, below = (a, b) if sign > 0 else (b, a)
-        high, low = sorted(self.scores, reverse=True)
-        unit = " grades" if self.unit == "grades" else ""
-        text = (
-            f"{above} is above {below} by {_number(high - low)}{unit} (score {_number(high)} against "
-            f"{_number(low)}): {self._reasons(sign, below)}"
-        )
-        return f"{text} {self._swap(above, below)}"
+        high, low = (_number(score) for score in sorted(self.scores, reverse=True))
+        gap = _number(abs(self.difference))
+        if self.unit == "grades":
+            by = f"{gap} grade{'' if gap == '1' else 's'} ({high} against {low})"
+        else:
+            by = f"{gap} (score {high} against {low})"
+        return f"{above} is above {below} by {by}: {self._reasons(sign)}. {self._swap(above, below)}"
 
-    def _reasons(self, sign: float, below: str) -> str:
+    def _reasons(self, sign: float) -> str:
+        """What features add, what the strongest of the others takes away, and the rest in one number."""
         parts = {name: sign * value for name, value in self.contributions.items() if value != 0.0}
         pro = [name for name in parts if parts[name] > 0][:_NAMED]
         con = [name for name in parts if parts[name] < 0][:1]
-        text = ", ".join(f"{self._values(name, sign)} adds {_number(parts[name])}" for name in pro)
-        against = ", ".join(
-            f"{self._values(name, sign)} speaks for {below} with {_number(-parts[name])}" for name in con
-        )
-        return "; ".join(part for part in (text, against) if part) + "."
+        adds = [f"{self._values(name, sign)} adds {_number(parts[name])}" for name in pro]
+        takes = [f"{self._values(name, sign)} takes away {_number(-parts[name])}" for name in con]
+        text = ", while ".join([*([_listed(adds)] if adds else []), *takes])
+        rest = [value for name, value in parts.items() if name not in {*pro, *con}]
+        if rest:
+            verb, total = ("add", sum(rest)) if sum(rest) >= 0.0 else ("take away", -sum(rest))
+            who = f"{len(rest)} others together {verb}" if len(rest) > 1 else f"one other {_third(verb)}"
+            text += f"; {who} {_number(total)}"
+        return text
 
     def _values(self, name: str, sign: float) -> str:
         ours, theirs = self.values[name] if sign > 0 else self.values[name][::-1]
-        ours_text, theirs_text = (
-            value_text(v) if isinstance(v, str) or math.isnan(v) else f"{v:.4g}" for v in (ours, theirs)
-        )
-        return f"{printable(name)} ({ours_text} against {theirs_text})"
+        return f"{printable(name)} ({_short(ours)} against {_short(theirs)})"
 
     def _swap(self, above: str, below: str) -> str:
         change = self.smallest_change
         if change is None:
             return "No change of a single feature would swap them."
-        changed = self.names[0] if change.row == "a" else self.names[1]
-        return f"{below} would be above {above} with {change_text(change, printable(changed), below)}."
+        changed = printable(self.names[0 if change.row == "a" else 1])
+        whose = "its" if changed == below else f"{changed}'s"
+        feature, before, after = printable(change.feature), change.before, self.about
+        after = change.after if after is None else after
+        if isinstance(before, str) or isinstance(after, str):
+            return (
+                f"{below} would be above {above} if {whose} {feature} were {value_text(after)} instead of "
+                f"{value_text(before)}."
+            )
+        was, will = _short(before), value_text(after).removesuffix(".0")
+        if was == will or (float(was) - after) * (before - after) <= 0.0:  # rounded past the other
+            was = value_text(before)
+        verb = "rose" if after > before else "fell"
+        return f"{below} would be above {above} if {whose} {feature} {verb} from {was} to {will}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as JSON values; a missing value is None."""
@@ -136,16 +159,22 @@ class PairExplanation:
         }
 
 
-def change_text(change: Change, changed: str, subject: str) -> str:
-    """Say a change in a few words; whose feature it is only where it is not the subject's."""
-    whose = "" if changed == subject else f" of {changed}"
-    before, after = change.before, change.after
-    side = " or less"
+def change_text(change: Change, changed: str) -> str:
+    """Say a change in a few words, its values in all their digits.
+
+    Examples
+    --------
+    >>> from mcrank.explain.changes import Change
+    >>> from mcrank.explain.pair import change_text
+    >>> change_text(Change("a", "price", 9.5, 7.25, 0.1, True), "row 3"), change_text(
+    ...     Change("b", "shop", "birch", "elm", 1.0, True), "row 5")
+    ('price of row 3 falls from 9.5 to 7.25', 'shop of row 5 becomes elm instead of birch')
+    """
+    whose, before, after = f"{printable(change.feature)} of {changed}", change.before, change.after
     if isinstance(before, str) or isinstance(after, str):
-        side = ""
-    elif after > before:
-        side = " or more"
-    return f"{printable(change.feature)}{whose} at {value_text(after)}{side} instead of {value_text(before)}"
+        return f"{whose} becomes {value_text(after)} instead of {value_text(before)}"
+    verb = "rises" if after > before else "falls"
+    return f"{whose} {verb} from {value_text(before)} to {value_text(after)}"
 
 
 def value_text(value: Value) -> str:
@@ -157,6 +186,18 @@ def value_text(value: Value) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def _short(value: Value) -> str:
+    return value_text(value) if isinstance(value, str) or math.isnan(value) else f"{value:.4g}"
+
+
+def _listed(texts: list[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def _third(verb: str) -> str:
+    return {"add": "adds", "take away": "takes away"}[verb]
 
 
 def _known(value: Value) -> Value | None:
@@ -179,10 +220,13 @@ def explain_rows(
     of what some features hold.
     """
 
-    def told(f: int, value: float) -> Value:
-        return categories[f][int(value)] if f in categories and not math.isnan(value) else value
+    codes = coded_features(scorer) | {f: np.arange(len(known)) for f, known in categories.items()}
 
-    counts = {f: len(names) for f, names in categories.items()}
+    def told(f: int, value: float) -> Value:
+        if f not in codes or math.isnan(value):
+            return value
+        return categories[f][int(value)] if f in categories else f"category {value:g}"
+
     rows = np.stack([a, b])
     mine, other = head.rank(scorer.raw(rows)).tolist()
     parts = score_contributions(scorer, head, rows[:1], Setting(reference=b)).values[0, 0]
@@ -191,15 +235,23 @@ def explain_rows(
     parts = parts + 0.0  # no -0.0
     order = np.argsort(-np.abs(parts), kind="stable").tolist()
     changes: list[Change] = []
+    swaps: dict[str, Callable[[FeatureArray], BoolArray]] = {}
     if abs(mine - other) > TIED * max(abs(mine), abs(other)):
         for word, row, rises, bound in (("a", a, mine < other, other), ("b", b, other < mine, mine)):
             score = None if company is None else company.score("ab".index(word), bound)
+            passing = Passing(scorer, head, bound, rises, score)
+            swaps[word] = passing.rows
             changes += [
                 Change(word, feature_names[f], told(f, float(row[f])), told(f, after), size, exact)
-                for f, after, size, exact in smallest_changes(scorer, head, row, bound, rises, score, counts)
+                for f, after, size, exact in smallest_changes(passing, row, codes)
             ]
     lower = "b" if mine > other else "a"
     changes.sort(key=lambda change: (change.size, change.row != lower))
+    about = None
+    if changes:
+        first = changes[0]
+        row, f = a if first.row == "a" else b, feature_names.index(first.feature)
+        about = first.after if f in codes else in_few_digits(row, f, first, swaps[first.row])
     return PairExplanation(
         (mine, other),
         {feature_names[f]: float(parts[f]) for f in order},
@@ -207,4 +259,5 @@ def explain_rows(
         tuple(changes),
         "score" if head.values is None else "grades",
         names,
+        about,
     )

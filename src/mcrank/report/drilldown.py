@@ -99,12 +99,17 @@ def _add_swaps(comparison: Comparison, documents: Documents, payload: Payload) -
     number = np.full(len(comparison.grades) + 1, _NONE, dtype=np.int64)
     number[documents.rows] = np.arange(len(documents.rows))
     at = np.array([place.get(query, -1) for query in documents.queries.tolist()], dtype=np.int64)
-    rows = np.where(at[:, None, None] < 0, _NONE, number[swaps.rows[at]])
-    rows[(rows >= _NONE).any(axis=2)] = _NONE
-    features = np.where(swaps.features[at] < 0, _NONE, swaps.features[at])
-    payload.add("swap_rows", rows.astype(np.uint16))
-    payload.add("swap_features", np.minimum(features, _NONE).astype(np.uint16))
-    payload.add("swap_parts", np.clip(swaps.parts[at], -3e38, 3e38).astype(np.float32))
+    tables = {
+        "swap": (swaps.rows, swaps.features, swaps.parts),
+        "apart": (swaps.apart_rows, swaps.apart_features, swaps.apart_parts),
+    }
+    for name, (pairs, named, parts) in tables.items():
+        rows = np.where(at[:, None, None] < 0, _NONE, number[pairs[at]])
+        rows[(rows >= _NONE).any(axis=2)] = _NONE
+        features = np.where(named[at] < 0, _NONE, named[at])
+        payload.add(f"{name}_rows", rows.astype(np.uint16))
+        payload.add(f"{name}_features", np.minimum(features, _NONE).astype(np.uint16))
+        payload.add(f"{name}_parts", np.clip(parts[at], -3e38, 3e38).astype(np.float32))
 
 
 def _feature_means(comparison: Comparison, documents: Documents) -> npt.NDArray[np.int16] | None:

@@ -211,7 +211,9 @@
       parts.push(element("p", { class: "note" }, "The documents of this query are not in this page: it holds those of the queries on which the systems differ most."));
     } else {
       parts.push(element("div", { class: "rankings" }, ranking(place, state.first, state.second), ranking(place, state.second, state.first)));
-      const why = [...new Set([state.first, state.second])].flatMap((system) => explained(place, system));
+      const apart = disagreement(place, state.first, state.second);
+      const one = (system) => (apart.length && facts.documents.explained[system] < 0 ? [] : explained(place, system));
+      const why = [...apart, ...[...new Set([state.first, state.second])].flatMap(one)];
       if (why.length) parts.push(...why);
       else if (facts.documents.features.length && state.first !== state.second) parts.push(...differing(place));
     }
@@ -251,27 +253,59 @@
     return element("div", { class: "scroll" }, element("table", {}, named(facts.systems[system], 300, 13, "caption"), element("thead", {}, head), element("tbody", {}, ...body)));
   }
 
-  // Why a system puts a document above a better one; contributions are Python's.
+  const smallTitle = (...words) => element("h3", { style: "font-size:14px;margin-top:24px" }, ...words);
+  const unexplained = "There are scores of this system and no model: what they were made of cannot be explained.";
+
+  // The features and contributions of one explained pair, with the sum of all others; all of it is Python's.
+  function partsOf(kind, at) {
+    const systems = facts.documents.explained.length, count = arrays.swap_features.length / (arrays.doc_queries.length * systems);
+    const none = 65535, parts = [];
+    for (let k = 0; k < count; k++) {
+      const feature = arrays[`${kind}_features`][at * count + k];
+      if (feature !== none) parts.push([facts.documents.features[feature], arrays[`${kind}_parts`][at * (count + 1) + k]]);
+    }
+    parts.push(["all others", arrays[`${kind}_parts`][at * (count + 1) + count]]);
+    return { parts: parts.filter((part) => part[1] !== 0), total: parts.reduce((sum, part) => sum + part[1], 0) };
+  }
+
+  // Two documents that the two systems order differently, and what the features make of it in each.
+  function disagreement(place, first, second) {
+    const kinds = facts.documents.explained, none = 65535, names = facts.documents.names;
+    if (first === second || !kinds.length || (kinds[first] < 0 && kinds[second] < 0)) return [];
+    const total = arrays.doc_grades.length, pairs = arrays.apart_rows.length / (2 * arrays.doc_queries.length);
+    for (let pair = place * pairs; pair < (place + 1) * pairs; pair++) {
+      const [better, worse] = [arrays.apart_rows[2 * pair], arrays.apart_rows[2 * pair + 1]];
+      if (better === none) continue;
+      const ahead = (system) => arrays.doc_positions[system * total + better] < arrays.doc_positions[system * total + worse];
+      if (ahead(first) === ahead(second)) continue;
+      const told = (row) => `${names[row]} (grade ${arrays.doc_grades[row]})`;
+      const [right, wrong] = ahead(first) ? [first, second] : [second, first];
+      const words = [named(facts.systems[right], 300, 15), ` has ${told(better)} above ${told(worse)}; `,
+        named(facts.systems[wrong], 300, 15), " has them the other way round. What each feature makes of it: to the right for the better one, to the left for the other."];
+      const sides = [first, second].map((system) => {
+        const heading = element("h4", {}, named(facts.systems[system], 300, 13));
+        if (kinds[system] < 0) return element("div", {}, heading, element("p", { class: "note" }, unexplained));
+        const { parts, total: sum } = partsOf("apart", pair * kinds.length + system);
+        const by = `${names[sum > 0 ? better : worse]} is ahead by ${Math.abs(sum).toPrecision(3)}${kinds[system] ? " grades" : ""}`;
+        return element("div", {}, heading, element("p", { class: "quiet" }, by + ":"), bars(parts, 3, ""));
+      });
+      return [smallTitle("Why the two disagree"), element("p", { class: "quiet" }, ...words), element("div", { class: "sides" }, ...sides)];
+    }
+    return [];
+  }
+
+  // Why a system puts a document above a better one.
   function explained(place, system) {
     const kinds = facts.documents.explained, none = 65535;
     if (!kinds.length || kinds.every((kind) => kind < 0)) return [];
-    const title = (...words) => element("h3", { style: "font-size:14px;margin-top:24px" }, ...words);
-    if (kinds[system] < 0) {
-      return [title(named(facts.systems[system], 300, 14)), element("p", { class: "note" }, "There are scores of this system and no model: what they were made of cannot be explained.")];
-    }
-    const at = place * kinds.length + system, count = arrays.swap_features.length / (arrays.doc_queries.length * kinds.length);
+    if (kinds[system] < 0) return [smallTitle(named(facts.systems[system], 300, 14)), element("p", { class: "note" }, unexplained)];
+    const at = place * kinds.length + system;
     const [above, below] = [arrays.swap_rows[2 * at], arrays.swap_rows[2 * at + 1]], names = facts.documents.names;
     if (above === none) return [];
-    const parts = [];
-    for (let k = 0; k < count; k++) {
-      const feature = arrays.swap_features[at * count + k];
-      if (feature !== none) parts.push([facts.documents.features[feature], arrays.swap_parts[at * (count + 1) + k]]);
-    }
-    const rest = arrays.swap_parts[at * (count + 1) + count], total = parts.reduce((sum, part) => sum + part[1], rest);
-    const unit = kinds[system] ? " grades" : "";
+    const { parts, total } = partsOf("swap", at), unit = kinds[system] ? " grades" : "";
     const words = `${names[above]} (grade ${arrays.doc_grades[above]}) above ${names[below]} (grade ${arrays.doc_grades[below]}) by ${minus(total.toPrecision(3))}${unit}; what each feature makes of it:`;
-    return [title("Why ", named(facts.systems[system], 300, 14), " has a document above a better one"), element("p", { class: "quiet" }, words),
-      bars([...parts, ["all others", rest]].filter((part) => part[1] !== 0), 3, "")];
+    return [smallTitle("Why ", named(facts.systems[system], 300, 14), " has a document above a better one"), element("p", { class: "quiet" }, words),
+      bars(parts, 3, "")];
   }
 
   // Which features are higher on top of the one ranking than of the other; the means are Python's.

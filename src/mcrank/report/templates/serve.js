@@ -284,8 +284,9 @@
   function changes(found) {
     const listed = found.changes.slice(0, CHANGES);
     if (!listed.length) return [];
-    const one = (change) => element("li", {}, element("bdi", {}, change.feature), " of ", element("bdi", {}, change.name),
-      ` at ${change.after === null ? "missing" : number(change.after, 6)} ${change.after > change.before ? "or more" : "or less"} instead of ${change.before === null ? "missing" : number(change.before, 6)}`);
+    const words = ({ before, after }) => (typeof after === "string" || typeof before === "string"
+      ? ` becomes ${after} instead of ${before}` : ` ${after > before ? "rises" : "falls"} from ${number(before, 9)} to ${number(after, 9)}`);
+    const one = (change) => element("li", {}, element("bdi", {}, change.feature), " of ", element("bdi", {}, change.name), words(change));
     return [element("p", { class: "note" }, "What would swap them, alone:"), element("ul", {}, ...listed.map(one))];
   }
 
