@@ -265,7 +265,14 @@
       if (feature !== none) parts.push([facts.documents.features[feature], arrays[`${kind}_parts`][at * (count + 1) + k]]);
     }
     parts.push(["all others", arrays[`${kind}_parts`][at * (count + 1) + count]]);
-    return { parts: parts.filter((part) => part[1] !== 0), total: parts.reduce((sum, part) => sum + part[1], 0) };
+    // What rounds to nothing is not worth a bar; that of a feature alone is told even so.
+    return { parts: parts.filter(([name, value]) => (name === "all others" ? Math.abs(value) >= 0.0005 : value !== 0)), total: parts.reduce((sum, part) => sum + part[1], 0) };
+  }
+
+  // Whether a system gives two documents the same score, to the digits the page has.
+  function tied(system, a, b) {
+    const first = system * arrays.doc_grades.length;
+    return arrays.doc_scores[first + a] === arrays.doc_scores[first + b];
   }
 
   // Two documents that the two systems order differently, and what the features make of it in each.
@@ -286,8 +293,11 @@
         const heading = element("h4", {}, named(facts.systems[system], 300, 13));
         if (kinds[system] < 0) return element("div", {}, heading, element("p", { class: "note" }, unexplained));
         const { parts, total: sum } = partsOf("apart", pair * kinds.length + system);
+        if (tied(system, better, worse)) {
+          return element("div", {}, heading, element("p", { class: "quiet" }, "They are tied here: the order of the file decides."), ...(parts.length ? [bars(parts, 3, "", 130)] : []));
+        }
         const by = `${names[sum > 0 ? better : worse]} is ahead by ${Math.abs(sum).toPrecision(3)}${kinds[system] ? " grades" : ""}`;
-        return element("div", {}, heading, element("p", { class: "quiet" }, by + ":"), bars(parts, 3, ""));
+        return element("div", {}, heading, element("p", { class: "quiet" }, by + ":"), bars(parts, 3, "", 130));
       });
       return [smallTitle("Why the two disagree"), element("p", { class: "quiet" }, ...words), element("div", { class: "sides" }, ...sides)];
     }
@@ -303,9 +313,10 @@
     const [above, below] = [arrays.swap_rows[2 * at], arrays.swap_rows[2 * at + 1]], names = facts.documents.names;
     if (above === none) return [];
     const { parts, total } = partsOf("swap", at), unit = kinds[system] ? " grades" : "";
-    const words = `${names[above]} (grade ${arrays.doc_grades[above]}) above ${names[below]} (grade ${arrays.doc_grades[below]}) by ${minus(total.toPrecision(3))}${unit}; what each feature makes of it:`;
+    const by = tied(system, above, below) ? ", tied with it: the order of the file decides" : ` by ${minus(total.toPrecision(3))}${unit}`;
+    const words = `${names[above]} (grade ${arrays.doc_grades[above]}) above ${names[below]} (grade ${arrays.doc_grades[below]})${by}${parts.length ? "; what each feature makes of it:" : "."}`;
     return [smallTitle("Why ", named(facts.systems[system], 300, 14), " has a document above a better one"), element("p", { class: "quiet" }, words),
-      bars(parts, 3, "")];
+      ...(parts.length ? [bars(parts, 3, "")] : [])];
   }
 
   // Which features are higher on top of the one ranking than of the other; the means are Python's.
@@ -322,12 +333,12 @@
   }
 
   // Names, numbers and bars to either side; the first number is not always the largest.
-  function bars(entries, digits, caption) {
+  function bars(entries, digits, caption, width = innerWidth < 500 ? 130 : 240) {
     const widest = Math.max(...entries.map((entry) => Math.abs(entry[1])), 1e-300);
     const rows = entries.map(([name, value]) => {
       const share = (Math.abs(value) / widest) * 50, css = value > 0 ? "plus" : "minus";
       const bar = element("i", { class: css, style: `width:${share}%;left:${value > 0 ? 50 : 50 - share}%` });
-      return element("tr", {}, named(name, innerWidth < 500 ? 130 : 240, 12.5, "th", { scope: "row" }),
+      return element("tr", {}, named(name, width, 12.5, "th", { scope: "row" }),
         element("td", { class: "number" }, minus((value > 0 ? "+" : "") + value.toFixed(digits))), element("td", {}, element("div", { class: "track", "aria-hidden": "true" }, bar)));
     });
     return element("table", { class: "differ" }, ...(caption ? [element("caption", {}, caption)] : []), element("tbody", {}, ...rows));
