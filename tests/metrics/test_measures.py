@@ -212,6 +212,8 @@ def test_names_are_canonical_and_read_back():
         ("kendall@5", "takes no k"),
         ("", "must look like"),
         ("ndcg@10]", "must look like"),
+        ("relstring_10", r"text, no measure: -m 'all\[trec\]' -q"),
+        ("runid", "text, no measure"),
     ],
 )
 def test_bad_names_say_what_is_wrong(name, message):

@@ -213,6 +213,8 @@ def test_figure3_has_a_curve_for_every_part(own):
     columns = list(rows(own[1]["figure3"], "scoring")[0])
     for part in ("test", "valid", "train"):
         assert f"Expected Gain, {part}" in columns
+    assert own[1]["figure3"].notes == ["Bins and the curves of panel (c) are those of the first of 2 folds."]
+    assert not any("continuous" in claim.evidence for claim in own[1]["figure3"].claims)
 
 
 def test_figure2_counts_bins_that_a_grid_would_waste(own):
@@ -258,6 +260,15 @@ def test_smaller_runs_say_so(tmp_path):
     assert "1,000 training queries instead of 10,000" in Artificial(run).tried_on
     assert "smaller" not in Artificial(replace(run, queries=None)).tried_on
     assert run.command("table1") == "mcrank reproduce table1 --out results --queries 1000"
+    fewer = replace(run, test_queries=200, rounds=50)
+    assert fewer.sizes == replace(run.sizes, test=200, rounds=50)
+    assert fewer.folder("a").name == "a-full-queries1000-test200-rounds50-seed1"
+    assert fewer.command("table1").endswith("--queries 1000 --test-queries 200 --rounds 50")
+    assert fewer.sizes.smaller == (
+        "1,000 training queries instead of 10,000, 200 test queries instead of 10,000 and 50 rounds instead "
+        "of 1000"
+    )
+    assert replace(run, queries=None).sizes.smaller == ""
     assert replace(run, queries=None, units=(10,), data=tmp_path / "MQ2008").command("apples") == (
         "mcrank reproduce apples MQ2008 --out results --units 10"
     )
@@ -312,6 +323,8 @@ def test_bad_calls(tmp_path):
         mcrank.reproduce("table1", out=tmp_path, queries=3)
     with pytest.raises(OptionError, match="is for artificial data alone"):
         mcrank.reproduce("table1", tmp_path, out=tmp_path, queries=30)
+    with pytest.raises(OptionError, match="test_queries of reproduce must be an integer >= 10"):
+        mcrank.reproduce("table1", out=tmp_path, test_queries=3)
     with pytest.raises(OptionError, match="units of reproduce must be integers"):
         mcrank.reproduce("apples", tmp_path, out=tmp_path, units=[0])
     with pytest.raises(OptionError, match="units of reproduce is for apples"):
@@ -339,7 +352,30 @@ def test_the_command(tmp_path, tiny, capsys, made, out):
     assert main(["reproduce", "apples", str(tmp_path), "--out", str(tmp_path), "--rounds", "9"]) == 2
     assert main(["reproduce", "apples", str(tmp_path), "--out", str(tmp_path), "--units", "x"]) == 2
     assert main(["reproduce", "table1", str(tmp_path), "--out", str(tmp_path), "--queries", "20"]) == 2
+    capsys.readouterr()
+    assert main(["reproduce", "table1", str(tmp_path), "--out", str(tmp_path), "--test-queries", "20"]) == 2
+    assert "--test-queries is for artificial data" in capsys.readouterr().err
     assert main(["reproduce", "table1", "--out", str(tmp_path), "--units", "10"]) == 2
+
+
+def test_the_command_takes_a_table(tmp_path, tiny, capsys):
+    """One file is cut into five folds; rows without a grade are refused, or have grade 0 as in Web-2."""
+    stream = np.random.default_rng(2)
+    lines = ["qid,grade,a,b"]
+    for query in range(20):
+        for a, b in stream.normal(size=(6, 2)):
+            lines.append(f"q{query},{int(a > 0) + int(a + b > 1)},{a:.3f},{b:.3f}")
+    whole, holes = tmp_path / "whole.csv", tmp_path / "holes.csv"
+    whole.write_text("\n".join(lines) + "\n")
+    holes.write_text("\n".join([*lines[:-1], "q19,,0.1,0.2"]) + "\n")
+    call = ["--out", str(tmp_path / "out"), "--quick", "--jobs", "1", "--json"]
+    assert main(["reproduce", "figure3", str(whole), "--protocol", "web-3", *call]) == 0
+    assert "whole.csv, 5 fold(s)" in json.loads(capsys.readouterr().out)["setting"]
+    assert main(["reproduce", "figure3", str(holes), *call]) == 3
+    assert "grades must be finite" in capsys.readouterr().err
+    assert main(["reproduce", "figure3", str(holes), "--protocol", "web-2", *call]) == 0
+    assert main(["reproduce", "apples", str(whole), *call]) == 3
+    assert "whole.csv is not a directory" in capsys.readouterr().err
 
 
 def test_an_estimate_that_has_halved_is_told_again(monkeypatch):

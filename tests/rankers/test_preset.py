@@ -10,7 +10,8 @@ from sklearn.base import clone
 import mcrank
 from mcrank.errors import OptionError
 from mcrank.experiments.entries import Entry
-from mcrank.rankers.presets import BEST, FAST, PAPER
+from mcrank.papers.apples import LAMBDAMART, QUICK, SETTINGS
+from mcrank.rankers.presets import BEST, FAST, PAPER, PLAIN
 from mcrank.rankers.registry import to_bytes
 from tests.rankers.test_determinism import noisy
 
@@ -23,6 +24,28 @@ def test_what_the_paper_says(kind):
     assert {name: options[name] for name in PAPER} == PAPER
     assert (PAPER["n_estimators"], PAPER["num_leaves"], PAPER["learning_rate"]) == (1000, 10, 0.05)
     assert kind.presets["paper"].keys() <= kind.declared_options.keys()
+
+
+# No matter for trees of plain training: how it runs, categories, and what another option brings to life.
+IDLE = {
+    *("measure", "dialect", "n_jobs", "verbose", "one_query", "random_state", "warm_start", "preset"),
+    *("categorical", "cat_smooth", "cat_l2", "max_cat_to_onehot", "max_cat_threshold", "min_data_per_group"),
+    *("feature_weights", "interaction", "monotone", "early_stopping_rounds"),
+    *("top_rate", "other_rate", "drop_rate", "skip_drop", "max_drop", "base_search", "base_gap"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_of_the_paper_s_trees_hangs_on_our_defaults(kind):
+    assert set(kind.declared_options) - IDLE == set(kind.presets["paper"])
+    assert {name: kind.presets["paper"][name] for name in PLAIN} == PLAIN
+
+
+def test_nor_does_the_second_paper_s_lambdamart():
+    open_ones = {"n_estimators", "max_pairs"}  # rounds are beside it; the pairs at once change no result
+    assert set(mcrank.LambdaMART.declared_options) - IDLE - open_ones == set(LAMBDAMART)
+    for settings in (SETTINGS, QUICK):
+        assert settings["lambdamart"].items() >= LAMBDAMART.items()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -42,9 +42,9 @@ class InputPath(ParamType):
 
     name = "file"
 
-    def __init__(self, *, pattern: bool = False, folder: bool = False, standard: bool = True) -> None:
+    def __init__(self, *, pattern: bool = False, folder: bool | None = False, standard: bool = True) -> None:
         self.pattern = pattern  # a glob pattern may stand for several files
-        self.folder = folder
+        self.folder = folder  # None: a file or a folder
         self.standard = standard
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mcrank.cli.echo import echo
-from mcrank.cli.inputs import InputPath
+from mcrank.cli.inputs import InputPath, check_there
 from mcrank.cli.main import json_option, print_json
 from mcrank.cli.options import JobsValue
 from mcrank.cli.outputs import OutputFolder
@@ -33,7 +33,7 @@ def _units(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 
 @click.command("reproduce")
 @click.argument("target", type=click.Choice([*TARGETS, "all"]))
-@click.argument("data", required=False, type=InputPath(folder=True, standard=False))
+@click.argument("data", required=False, type=InputPath(folder=None, standard=False))
 @click.option(
     "--out",
     metavar="FOLDER",
@@ -59,6 +59,11 @@ def _units(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     "10000, or 400 if quick]",
 )
 @click.option(
+    "--test-queries",
+    type=click.IntRange(min=10),
+    help="Test queries of the artificial data.  [default: the paper's 10000, or 500 if quick]",
+)
+@click.option(
     "--units",
     metavar="NUMBERS",
     callback=_units,
@@ -78,6 +83,7 @@ def command(
     rounds: int | None,
     protocol: str | None,
     queries: int | None,
+    test_queries: int | None,
     units: tuple[int, ...] | None,
     seed: int,
     n_jobs: int | None,
@@ -92,7 +98,7 @@ def command(
     goes on where it stopped, and targets that share rankers train them once.
     """
     _check_call(target, data, rounds, protocol)
-    _check_sizes(target, data, queries, units)
+    _check_sizes(target, data, {"--queries": queries, "--test-queries": test_queries}, units)
     from mcrank.papers.reproduce import reproduce
     from mcrank.papers.run import UNITS
 
@@ -110,6 +116,7 @@ def command(
             rounds=None if name == "apples" else rounds,
             protocol=protocol if where is not None and name != "apples" else None,
             queries=None if name == "apples" else queries,
+            test_queries=None if name == "apples" else test_queries,
             units=units if units is not None and name == "apples" else UNITS,
             seed=seed,
             n_jobs=n_jobs,
@@ -125,6 +132,8 @@ def command(
 def _check_call(target: str, data: str | None, rounds: int | None, protocol: str | None) -> None:
     if target == "apples" and data is None:
         raise click.UsageError("apples needs DATA, a directory of folds such as MQ2008.")
+    if data is not None and target in ("apples", "all"):
+        check_there(data, folder=True)
     if data is not None and target not in (*ON_OWN_DATA, "apples", "all"):
         raise click.UsageError(f"{target} takes no DATA.")
     if rounds is not None and target == "apples":
@@ -133,9 +142,12 @@ def _check_call(target: str, data: str | None, rounds: int | None, protocol: str
         raise click.UsageError("--protocol is for DATA of your own: table1, figure1, figure3 or sensitivity.")
 
 
-def _check_sizes(target: str, data: str | None, queries: int | None, units: tuple[int, ...] | None) -> None:
-    if queries is not None and (target == "apples" or (data is not None and target != "all")):
-        raise click.UsageError("--queries is for artificial data; DATA of your own are as large as they are.")
+def _check_sizes(
+    target: str, data: str | None, sizes: dict[str, int | None], units: tuple[int, ...] | None
+) -> None:
+    own = target == "apples" or (data is not None and target != "all")
+    for name in [name for name, given in sizes.items() if given is not None and own]:
+        raise click.UsageError(f"{name} is for artificial data; DATA of your own are as large as they are.")
     if units is not None and (target not in ("apples", "all") or data is None):
         raise click.UsageError("--units is for apples.")
 

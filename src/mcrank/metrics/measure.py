@@ -92,6 +92,7 @@ _TREC_CUTS = {
     "rprec_mult": "rprec(",
 }
 _TREC_CUT = re.compile(r"([a-z_]+)_([0-9]+|[0-9]*\.[0-9]+)(\[[^\[\]]*\])?", re.IGNORECASE)
+_WORDS = re.compile(r"(relstring(_[0-9]+)?|runid)(\[[^\[\]]*\])?", re.IGNORECASE)  # its lines without numbers
 _GRAMMAR = re.compile(
     r"(?P<label>(?:11)?[a-z_]+)(?:\((?P<parameter>[^()]*)\))?(?:@(?P<k>[^\[\]()@]*))?(?:\[(?P<dialect>[^\[\]]*)\])?",
     re.IGNORECASE,
@@ -275,6 +276,8 @@ def parse_measure(name: str | Measure) -> Measure:
     if not isinstance(name, str):
         raise MeasureError(f"measure must be a name such as 'ndcg@10' or a Measure, got {name!r}.")
     match = _GRAMMAR.fullmatch(_house_name(name.strip()))
+    if _WORDS.fullmatch(name.strip()):
+        raise MeasureError(f"{name!r} is text, no measure: -m 'all[trec]' -q prints it, as trec_eval does.")
     if match is None:
         raise MeasureError(f"measure {name!r} must look like ndcg@10, rbp(0.8) or ndcg@10[yahoo].")
     label = _ALIASES.get(match["label"].lower(), match["label"].lower())

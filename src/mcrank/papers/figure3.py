@@ -53,7 +53,10 @@ def make(run: Run) -> Reproduction:
         "paper's figure is of its data set Web-1, which is not public.",
         [_bins_table(bins, comparison), _scoring_table(rounds, curves)],
         [_bins_figure(bins, loss), _scoring_figure(rounds, curves)],
-        [*_bins_claims(bins, comparison), *_scoring_claims(rounds, curves)],
+        [*_bins_claims(bins, comparison, run.data is None), *_scoring_claims(rounds, curves)],
+        [f"Bins and the curves of panel (c) are those of the first of {ground.n_folds} folds."]
+        if ground.n_folds > 1
+        else [],
         tried_on=ground.tried_on,
     )
 
@@ -155,7 +158,7 @@ def _scoring_figure(rounds: list[int], curves: dict[str, FloatArray]) -> Figure:
     return Figure("scoring", "Panel (c)", "Expected Relevance and Expected Gain over the rounds.", [panel])
 
 
-def _bins_claims(bins: dict[int, int], comparison: Comparison) -> list[Claim]:
+def _bins_claims(bins: dict[int, int], comparison: Comparison, artificial: bool) -> list[Claim]:
     share = bins[8] / bins[16]
     values = 100 * comparison.per_query("ndcg@10")
     finest, own = (values[comparison.place(f"bins-{e}")] for e in (16, 8))
@@ -177,7 +180,7 @@ def _bins_claims(bins: dict[int, int], comparison: Comparison) -> list[Claim]:
             "at 2^8 there are about 6 % of the bins of 2^16",
             True if 0.03 < share < 0.12 else None,
             f"{share:.1%} here ({bins[8]:,} of {bins[16]:,}); the share depends on how many values the "
-            "features have, and these are continuous, unlike many of Web-1",
+            "features have" + (", and these are continuous, unlike many of Web-1" if artificial else ""),
         ),
         judged(
             "McRank App. II",

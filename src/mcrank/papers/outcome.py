@@ -196,6 +196,18 @@ def all_larger(pairs: Sequence[tuple[float, float]], level: float = LEVEL) -> bo
     return True if all(p < level for p, _ in pairs) else None
 
 
+def about(low: float, high: float, least: float, most: float) -> bool | None:
+    """Judge "it is about so much" by an interval: True inside the bounds, False outside, None across one.
+
+    Examples
+    --------
+    >>> from mcrank.papers.outcome import about
+    >>> about(0.8, 1.3, 0.5, 1.5), about(1.6, 4.0, 0.5, 1.5), about(0.4, 0.9, 0.5, 1.5)
+    (True, False, None)
+    """
+    return True if least <= low and high <= most else False if high < least or low > most else None
+
+
 def larger_by(a: Mapping[Any, float], b: Mapping[Any, float], size: float = 0.0) -> tuple[float, float]:
     """One-sided p-values of "a exceeds b by more than ``size``" and of "by less", query by query."""
     moved = {query: value - size for query, value in a.items()}

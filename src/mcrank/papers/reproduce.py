@@ -41,6 +41,7 @@ def reproduce(
     rounds: int | None = None,
     protocol: str | None = None,
     queries: int | None = None,
+    test_queries: int | None = None,
     units: Sequence[int] = UNITS,
     seed: int = 1,
     n_jobs: int | None = None,
@@ -68,6 +69,8 @@ def reproduce(
     queries : int, optional
         Training queries of the artificial data, and half as many for validation; the paper's 10,000 by
         default, 400 in a quick run. The test queries stay as many.
+    test_queries : int, optional
+        Test queries of the artificial data; the paper's 10,000 by default, 500 in a quick run.
     units : sequence of int
         Units that RankNet's layers are chosen from in ``apples``, with one to three layers; a run with 500
         of them is as long as all the others together.
@@ -91,11 +94,22 @@ def reproduce(
     mcrank.errors.OptionError: data of reproduce: apples needs a directory of folds such as MQ2008, got None.
     """
     _check(target, data, rounds, protocol)
-    _check_sizes(target, data, queries, units)
+    _check_sizes(target, data, queries, test_queries)
+    _check_units(target, units)
     name = protocol or ("artificial" if data is None or target == "apples" else "web-1")
     where = None if data is None else Path(data)
     run = Run(
-        Path(out), quick, seed, n_jobs, None, where, rounds, protocol_named(name), queries, tuple(units)
+        Path(out),
+        quick,
+        seed,
+        n_jobs,
+        None,
+        where,
+        rounds,
+        protocol_named(name),
+        queries,
+        test_queries,
+        tuple(units),
     )
     module = import_module(f"mcrank.papers.{TARGETS[target][0]}")
     if callback is not None:
@@ -125,11 +139,16 @@ def _check(target: str, data: Any, rounds: Any, protocol: str | None) -> None:
         protocol_named(protocol)
 
 
-def _check_sizes(target: str, data: Any, queries: Any, units: Sequence[int]) -> None:
-    """Refuse sizes that make no sense, or are not for this target."""
-    if queries is not None and (data is not None or target == "apples" or queries < 10):
-        words = "must be an integer >= 10, and is for artificial data alone"
-        raise OptionError(f"queries of reproduce {words}, got {queries!r}.")
+def _check_sizes(target: str, data: Any, queries: Any, test_queries: Any) -> None:
+    """Refuse sizes of the artificial data that make no sense, or are not for this target."""
+    for name, given in (("queries", queries), ("test_queries", test_queries)):
+        if given is not None and (data is not None or target == "apples" or given < 10):
+            words = "must be an integer >= 10, and is for artificial data alone"
+            raise OptionError(f"{name} of reproduce {words}, got {given!r}.")
+
+
+def _check_units(target: str, units: Sequence[int]) -> None:
+    """Refuse sizes of nets that make no sense, or are not for this target."""
     if not units or any(not 1 <= one <= 10_000 for one in units):
         raise OptionError(f"units of reproduce must be integers from 1 to 10000, got {list(units)!r}.")
     if target != "apples" and tuple(units) != UNITS:

@@ -35,9 +35,11 @@ class Sizes:
         told = []
         if self.train < PAPER.train:
             told.append(f"{self.train:,} training queries instead of {PAPER.train:,}")
+        if self.test < PAPER.test:
+            told.append(f"{self.test:,} test queries instead of {PAPER.test:,}")
         if self.rounds < PAPER.rounds:
             told.append(f"{self.rounds} rounds instead of {PAPER.rounds}")
-        return " and ".join(told)
+        return ", ".join([*told[:-2], " and ".join(told[-2:])])
 
 
 PAPER = Sizes(10_000, 5_000, 10_000, 1000, 100)
@@ -58,6 +60,7 @@ class Run:
     rounds: int | None = None
     protocol: Protocol = PROTOCOLS["artificial"]
     queries: int | None = None
+    test_queries: int | None = None
     units: tuple[int, ...] = UNITS
 
     @property
@@ -66,6 +69,8 @@ class Run:
         sizes = SMALL if self.quick else replace(PAPER, rounds=self.protocol.rounds)
         if self.queries is not None:
             sizes = replace(sizes, train=self.queries, valid=max(1, self.queries // 2))
+        if self.test_queries is not None:
+            sizes = replace(sizes, test=self.test_queries)
         return sizes if self.rounds is None else replace(sizes, rounds=self.rounds)
 
     @property
@@ -78,6 +83,7 @@ class Run:
         size = "quick" if self.quick else "full"
         rounds = "" if self.rounds is None else f"-rounds{self.rounds}"
         queries = "" if self.queries is None else f"-queries{self.queries}"
+        queries += "" if self.test_queries is None else f"-test{self.test_queries}"
         protocol = "" if self.protocol.name == "artificial" else f"-{self.protocol.name}"
         return self.out / "runs" / f"{name}{protocol}-{size}{queries}{rounds}-seed{self.seed}"
 
@@ -92,6 +98,7 @@ class Run:
         words += [] if self.data is None else [self.data_name]
         words += ["--out results"] + ["--quick"] * self.quick
         words += [] if self.queries is None else [f"--queries {self.queries}"]
+        words += [] if self.test_queries is None else [f"--test-queries {self.test_queries}"]
         words += [] if self.rounds is None else [f"--rounds {self.rounds}"]
         words += [] if self.data is None or target == "apples" else [f"--protocol {self.protocol.name}"]
         words += [] if self.units == UNITS else [f"--units {','.join(map(str, self.units))}"]

@@ -17,9 +17,11 @@ from mcrank.papers.outcome import (
     CONSIDERABLY,
     FAR_AHEAD,
     Claim,
+    about,
     all_larger,
     judged,
     larger,
+    larger_at,
     larger_by,
     p_words,
 )
@@ -143,13 +145,8 @@ def _order_claims(lines: dict[str, Line], other: dict[str, Line], run: Run) -> l
 
     rounds = run.sizes.rounds
     half = f", {rounds // 2} rounds"
-    rising = (
-        all(
-            lines[name].values.mean() > lines[name + half].values.mean()
-            for name in ("ordinal", "classification", "regression")
-        )
-        and lines[control].values.mean() > lines["regression"].values.mean()
-    )
+    later = [(name, name + half) for name in ("ordinal", "classification", "regression")]
+    rising = all_larger([larger_by(values[a], values[b]) for a, b in [*later, (control, "regression")]])
     nets = (NET, RANKNET)
     gain = bootstrap_interval({q: 100 * (values[nets[0]][q] - values[nets[1]][q]) for q in values[nets[0]]})
     return [
@@ -162,7 +159,7 @@ def _order_claims(lines: dict[str, Line], other: dict[str, Line], run: Run) -> l
         judged(
             "McRank 6",
             "LambdaRank improves on RankNet by about 1.0 point",
-            None if gain.low < 0.5 < gain.high else bool(gain.mean > 0.5),
+            about(gain.low, gain.high, 0.5, 1.5),
             f"by {gain.mean:+.2f}, 95 % interval {gain.low:+.2f} to {gain.high:+.2f}: {told(*nets)}",
         ),
         judged(
@@ -193,7 +190,8 @@ def _scoring_claims(forests: Comparison) -> list[Claim]:
     by_class = evaluate(classes, test, fair, band=True)
     (name,) = by_class.mean
     low, high = by_class.band[name]
-    expected = float(forests.mean("ndcg@10")[forests.place("classification")])
+    own = forests.per_query("ndcg@10")[forests.place("classification")]
+    expected, better = float(own.mean()), larger_at(own, by_class.per_query[name])
     return [
         judged(
             "McRank 3.1",
@@ -206,9 +204,10 @@ def _scoring_claims(forests: Comparison) -> list[Claim]:
         judged(
             "McRank 3.3",
             "ranking by predicted class is unstable; Expected Relevance is stable and better",
-            bool(expected > by_class.mean[name]),
+            larger(*better),
             f"by class {100 * low:.1f} to {100 * high:.1f} with the worst and the best order of ties, "
-            f"{100 * by_class.mean[name]:.1f} on average; by Expected Relevance {100 * expected:.1f}",
+            f"{100 * by_class.mean[name]:.1f} on average; by Expected Relevance {100 * expected:.1f}, paired "
+            f"one-sided p {p_words(better[0])}",
         ),
     ]
 

@@ -62,7 +62,7 @@ class GradeRanker(TreeRanker, GradedRanker):
     """
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "paper": PAPER | {"init": "zero", "calibrate": False},
+        "paper": PAPER | {"init": "zero", "calibrate": False, "multi_output": "output"},
         "fast": FAST,
         "best": BEST,
     }

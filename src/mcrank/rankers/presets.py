@@ -6,8 +6,20 @@ from typing import Any
 
 from mcrank.options import option
 
+# Trees without what came after the papers, whatever our defaults are.
+PLAIN: dict[str, Any] = {
+    "colsample_node": 1.0,
+    "max_depth": None,
+    "l1": 0.0,
+    "l2": 0.0,
+    "min_sum_hessian": 0.0,
+    "min_gain": 0.0,
+    "extra_trees": False,
+    "goss": False,
+    "dart": False,
+}
 # What the paper says of its trees, or leaves to whoever follows it: none of it hangs on our defaults.
-PAPER = {
+PAPER: dict[str, Any] = {
     "n_estimators": 1000,
     "num_leaves": 10,
     "learning_rate": 0.05,
@@ -18,6 +30,7 @@ PAPER = {
     "subsample": 1.0,
     "colsample": 1.0,
     "max_leaf_value": 1e4,
+    **PLAIN,
 }
 
 
