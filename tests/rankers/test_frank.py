@@ -15,7 +15,7 @@ from mcrank.errors import OptionError
 from mcrank.losses.pairwise import pair_arrays
 from mcrank.rankers.frank import pull_fidelity, sum_separated_pairs, try_fidelity
 from mcrank.rankers.registry import from_bytes, to_bytes
-from mcrank.training.stumps import StumpGround
+from mcrank.training.stumps import BinnedColumns
 from tests.rankers.data import dataset, few_values
 from tests.reference import frank as naive
 from tests.reference.rankboost import good_and_bad, merit, pulls
@@ -95,16 +95,16 @@ def test_weights_of_separated_pairs_are_those_of_explicit_pairs(case, seed, miss
     X = stream.integers(0, 4, (len(y), 3)).astype(np.float32)
     X[stream.random(X.shape) < missing] = np.nan
     data = Dataset(X, y, np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)))
-    ground = StumpGround.of(data, {"n_jobs": 1, "max_bins": 256, "binning": "adaptive"})
-    total = ground.room()
+    binned = BinnedColumns.of(data, {"n_jobs": 1, "max_bins": 256, "binning": "adaptive"})
+    total = binned.room()
     for first, end in ((0, 1), (1, 3)):
-        places = ground.places[first : end + 1]
-        sum_separated_pairs(ground.columns[first:end], layout, weight, up, places, total)
+        places = binned.places[first : end + 1]
+        sum_separated_pairs(binned.columns[first:end], layout, weight, up, places, total)
     weighted = naive.slopes(scores, pairs)
     for f in range(3):
-        for first in range(1 + int(ground.bins.missing[f]), int(ground.bins.counts[f])):
-            good, bad = good_and_bad(weighted, ground.columns[f] >= first)
-            found = total[ground.places[f] + first : ground.places[f + 1]].sum()
+        for first in range(1 + int(binned.bins.missing[f]), int(binned.bins.counts[f])):
+            good, bad = good_and_bad(weighted, binned.columns[f] >= first)
+            found = total[binned.places[f] + first : binned.places[f + 1]].sum()
             assert found == pytest.approx(good + bad, abs=1e-9)
 
 

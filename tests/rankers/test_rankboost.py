@@ -15,7 +15,7 @@ from mcrank.errors import OptionError
 from mcrank.losses.pairwise import pair_arrays
 from mcrank.rankers.rankboost import _levels, pull_rows, sum_separated
 from mcrank.rankers.registry import from_bytes, to_bytes
-from mcrank.training.stumps import NET, ROOTS, SIZE, StumpGround, best_cuts, equal_width_bins, sum_bins
+from mcrank.training.stumps import NET, ROOTS, SIZE, BinnedColumns, best_cuts, equal_width_bins, sum_bins
 from tests.rankers.data import dataset, few_values
 from tests.reference.rankboost import best_merit, good_and_bad, merit, pair_weights, pulls
 
@@ -61,23 +61,23 @@ def test_weights_of_separated_pairs_are_those_of_explicit_pairs(case, seed, miss
     X[stream.random(X.shape) < missing] = np.nan
     queries = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     data = Dataset(X, y, queries)
-    ground = StumpGround.of(data, {"n_jobs": 1, "max_bins": 256, "binning": "adaptive"})
+    binned = BinnedColumns.of(data, {"n_jobs": 1, "max_bins": 256, "binning": "adaptive"})
     layout = pair_arrays(y, offsets)
     factor = layout.factor * query_weight
     _, up, down, out = pull(scores, layout, weight, factor)
-    net, total = ground.room(), ground.room()
+    net, total = binned.room(), binned.room()
     by_bin = np.array(
-        [np.lexsort((-column.astype(int), queries)) for column in ground.columns], dtype=np.int32
+        [np.lexsort((-column.astype(int), queries)) for column in binned.columns], dtype=np.int32
     )
-    sum_bins(ground.columns, out, ground.places, net)
+    sum_bins(binned.columns, out, binned.places, net)
     pairs = layout._replace(factor=factor)
-    sum_separated(ground.columns, by_bin, _levels(layout), pairs, up, down, ground.places, total)
+    sum_separated(binned.columns, by_bin, _levels(layout), pairs, up, down, binned.places, total)
     weighted = pair_weights(scores, y, offsets, weight, query_weight)
     scale = max(1.0, sum(d for _, _, d in weighted))
     for f in range(2):
-        for first in range(1 + int(ground.bins.missing[f]), int(ground.bins.counts[f])):
-            good, bad = good_and_bad(weighted, ground.columns[f] >= first)
-            part = slice(ground.places[f] + first, ground.places[f + 1])
+        for first in range(1 + int(binned.bins.missing[f]), int(binned.bins.counts[f])):
+            good, bad = good_and_bad(weighted, binned.columns[f] >= first)
+            part = slice(binned.places[f] + first, binned.places[f + 1])
             assert net[part].sum() == pytest.approx(good - bad, abs=1e-9 * scale)
             assert total[part].sum() == pytest.approx(good + bad, abs=1e-9 * scale)
 

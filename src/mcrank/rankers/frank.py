@@ -132,7 +132,7 @@ class _Fidelity(StumpBoosting):
     def __init__(self, data: Dataset, options: dict[str, Any]) -> None:
         super().__init__(data, options)
         self.rate, self.candidates = options["learning_rate"], options["candidates"]
-        self.total = self.ground.room()
+        self.total = self.binned.room()
 
     def start(self) -> None:
         """Set the long queries apart: their pairs are never gone through one by one."""
@@ -153,19 +153,19 @@ class _Fidelity(StumpBoosting):
 
     def next(self) -> tuple[Stump, float] | None:
         """Return the stump that lowers the loss most, of the best few, and its value."""
-        ground = self.ground
+        binned = self.binned
 
         def fill(part: slice, places: IntArray) -> None:
-            columns = ground.columns[part]
+            columns = binned.columns[part]
             sum_bins(columns, self.pull, places, self.net)
             sum_separated_pairs(columns, self.pairs, self.weight, self.up, places, self.total)
             for query in self.long:
                 query.add_separated(columns, places, self.total)
 
-        ground.over_features(fill)
+        binned.over_features(fill)
         tried = []
-        for stump in ground.best(self.net, self.total, ROOTS, self.candidates):
-            along, alpha = self._along(ground.above(stump)), _first_alpha(stump)
+        for stump in binned.best(self.net, self.total, ROOTS, self.candidates):
+            along, alpha = self._along(binned.above(stump)), _first_alpha(stump)
             tried.append((along(alpha)[0], stump, along, alpha))
         if not tried:
             return None

@@ -110,15 +110,15 @@ class _Exponential(StumpBoosting):
         super().__init__(data, options)
         self.rule = _RULES[options["criterion"]]
         exact = self.rule == ROOTS
-        self.total = self.ground.room() if exact else np.empty(0)
+        self.total = self.binned.room() if exact else np.empty(0)
         self.by_bin = self._sort_bins(data) if exact else np.empty((0, 0), dtype=np.int32)
         self.levels = _levels(self.pairs) if exact else np.empty(0, dtype=np.int64)
 
     def _sort_bins(self, data: Dataset) -> RowArray:
         """Rows of every query by falling bin, for each feature."""
         queries = np.repeat(np.arange(data.n_queries), data.sizes)
-        out = np.empty(self.ground.columns.shape, dtype=np.int32)
-        for f, column in enumerate(self.ground.columns):
+        out = np.empty(self.binned.columns.shape, dtype=np.int32)
+        for f, column in enumerate(self.binned.columns):
             out[f] = np.argsort((queries << 16) - column.astype(np.int64), kind="stable")
         return out
 
@@ -128,17 +128,17 @@ class _Exponential(StumpBoosting):
 
     def next(self) -> tuple[Stump, float] | None:
         """Return the best stump and its alpha, None when none helps."""
-        ground = self.ground
+        binned = self.binned
 
         def fill(part: slice, places: IntArray) -> None:
-            columns = ground.columns[part]
+            columns = binned.columns[part]
             sum_bins(columns, self.pull, places, self.net)
             if self.rule == ROOTS:
                 by_bin, levels = self.by_bin[part], self.levels
                 sum_separated(columns, by_bin, levels, self.pairs, self.up, self.down, places, self.total)
 
-        ground.over_features(fill)
-        stumps = ground.best(self.net, self.total, self.rule, 1)
+        binned.over_features(fill)
+        stumps = binned.best(self.net, self.total, self.rule, 1)
         if not stumps or stumps[0].merit <= NOTHING * self.loss:
             return None
         return stumps[0], self._alpha(stumps[0])

@@ -67,7 +67,7 @@ def equal_width_bins(X: FeatureArray, count: int) -> Bins:
 
 
 @dataclass(frozen=True, eq=False)
-class StumpGround:
+class BinnedColumns:
     """Binned features, and room for sums over their bins: feature ``f`` owns ``places[f]:places[f + 1]``."""
 
     bins: Bins
@@ -76,7 +76,7 @@ class StumpGround:
     n_jobs: int
 
     @classmethod
-    def of(cls, data: Dataset, options: dict[str, Any], thresholds: int | None = None) -> StumpGround:
+    def of(cls, data: Dataset, options: dict[str, Any], thresholds: int | None = None) -> BinnedColumns:
         """Bin a data set: all ``thresholds`` between bins as the options say, or a few of equal distance."""
         n_jobs = options["n_jobs"]
         if thresholds is None:
@@ -138,8 +138,8 @@ class StumpBoosting(ABC):
     loss: float
 
     def __init__(self, data: Dataset, options: dict[str, Any]) -> None:
-        self.ground = StumpGround.of(data, options, options.get("thresholds"))
-        self.net = self.ground.room()
+        self.binned = BinnedColumns.of(data, options, options.get("thresholds"))
+        self.net = self.binned.room()
         self.scores, self.pull, self.up, self.down = np.zeros((4, data.n_rows))
         self.weight = relative(data.weight, data.n_rows)
         pairs = pair_arrays(data.y, data.offsets, options["pairs"] == "query")
@@ -169,9 +169,9 @@ class StumpBoosting(ABC):
             if found is None:
                 return
             stump, value = found
-            above = self.ground.above(stump)
+            above = self.binned.above(stump)
             self.scores[above] += value
-            self.ground.append(builder, stump, value, int(above.sum()), len(above))
+            self.binned.append(builder, stump, value, int(above.sum()), len(above))
             if valid is not None:
                 held_out[valid.X[:, stump.feature] > np.float32(stump.threshold)] += value
             self.loss = self.weigh()
@@ -195,7 +195,7 @@ def boost_stumps(
     with rounds.until_interrupted():
         boosting.learn(builder, valid, options, rounds)
     builder.keep_first(rounds.best_round)
-    return Boosted(builder.build(), boosting.ground.bins, rounds)
+    return Boosted(builder.build(), boosting.binned.bins, rounds)
 
 
 @kernel("void(uint16[:, ::1], float64[::1], int64[::1], float64[::1])")
