@@ -29,7 +29,9 @@ RANKERS = {
     "map": lambda **o: mcrank.LambdaMART(measure="map", norm=True, **SMALL | o),
     "frank": lambda **o: mcrank.FRank(scorer="trees", **SMALL | o),
     "custom": lambda **o: mcrank.CustomRanker(**SMALL | o),
+    "vector": lambda **o: mcrank.McRank(multi_output="tree", **SMALL | o),
 }
+NOT_TOGETHER = {("abc", "dart"), ("average", "dart"), ("vector", "categories")}
 OPTIONS = {
     "plain": {},
     "newton": {"split": "newton"},
@@ -70,7 +72,7 @@ def check(make, data, parts, valid=None, valid_parts=None, done=0):
 def test_every_ranker_with_every_option_at_one_to_four_places(name, options):
     """With validation data, of which each place has some queries, and early stopping."""
     chosen = OPTIONS.get(options, {})
-    if name in ("abc", "average") and options == "dart":
+    if (name, options) in NOT_TOGETHER:
         pytest.skip("refused on one machine as well")
     stream = np.random.default_rng(3)
     data, valid = made(stream, 30, weighted=options in ("weighted", "sampled", "newton")), made(stream, 9)
@@ -115,10 +117,8 @@ def test_random_data_cut_at_random(
 ):
     stream = np.random.default_rng(seed)
     data = made(stream, queries, features, weighted and options != "goss")
-    data = categorized(data, stream) if categories else data
-    more = dict(OPTIONS[options])
-    if name in ("abc", "average"):
-        more.pop("dart", None)
+    data = categorized(data, stream) if categories and name != "vector" else data
+    more = {} if (name, options) in NOT_TOGETHER else OPTIONS[options]
     pieces = cut(data, stream, parts)
     # Every place has all queries held out, as where there are fewer of them than places.
     valid = data.select(stream.permutation(data.n_queries)[:5]) if watched else None
@@ -210,6 +210,20 @@ def test_queries_of_one_row_and_of_ten_thousand():
     parts = [data.select(np.arange(20)), data.select([20])]
     for name in ("mcrank", "lambdamart"):
         check(RANKERS[name], data, parts)
+
+
+@pytest.mark.parametrize("fewest", [0, 100])
+@pytest.mark.parametrize("options", ["plain", "newton", "sampled"])
+@pytest.mark.parametrize("name", ["mcrank", "lambdamart", "ordinal", "vector"])
+def test_rows_with_numbers_and_lists(name, options, fewest, monkeypatch):
+    """As at places of many rows, or at a large place beside small ones, whose rows are listed."""
+    stream = np.random.default_rng(12)
+    data = made(stream, 90)
+    parts = [data.select(np.arange(*span)) for span in ((0, 70), (70, 75), (75, 90))]
+    assert parts[0].n_rows > 100 > parts[1].n_rows
+    monkeypatch.setattr("mcrank.boosting.rows.NUMBERED_ROWS", fewest)
+    large = {"num_leaves": 60, "min_samples_leaf": 1}  # the last leaves are small enough to be listed
+    check(lambda: RANKERS[name](**large | OPTIONS[options]), data, parts)
 
 
 @pytest.mark.parametrize("name", ["mcrank", "lambdamart", "ordinal"])

@@ -264,8 +264,9 @@ class Booster:
             self.rows = DiskRows(self.binned, self.rules, self.gradients, trees)
         elif sums.size > 1 or options.together:
             self.rows = MemoryRows(
-                self.binned, self.rules, self.gradients, trees, n_jobs=options.n_jobs, shared=self.roots
-            )
+                self.binned, self.rules, self.gradients, trees, n_jobs=options.n_jobs, shared=self.roots,
+                share=data.n_rows / max(1, everyones),
+            )  # fmt: skip
         if self.rows is not None:
             growth = _vector_growth(data) if options.together else Growth
             self.growth, self.roots = growth(self.binned, self.rules, sums), None

@@ -29,9 +29,24 @@ from mcrank.kernels.memory import aligned
 from mcrank.sums import Sums
 
 
-class GrowingTree(NamedTuple):
-    """A tree under way: the same at every place."""
+class GrowingTrees(NamedTuple):
+    """Trees under way that have features and limits in common: the same at every place.
 
+    Attributes
+    ----------
+    first : int
+        Number of the first one.
+    nodes : NODE[trees, nodes]
+        Their nodes.
+    hists : int64[trees, slots, counters]
+        Histograms, as far as this place searches.
+    features : int32[]
+        What may split them.
+    limits : Limits
+        What rules their splits.
+    """
+
+    first: Any
     nodes: npt.NDArray[Any]
     hists: IntArray
     features: npt.NDArray[np.int32]
@@ -55,7 +70,8 @@ class Growth:
         self._binned, self._rules, self._sums = binned, rules, sums
         self._scratch = Scratch.allocate(binned, rules.packing)
         lanes = rules.packing.lanes
-        self._hists: list[IntArray] = []  # by tree, for all rounds: new pages cost more than the counters
+        self._nodes = np.zeros((0, 0), dtype=NODE)
+        self._hists = aligned(0, 0, 0)  # for all rounds: new pages cost more than the counters
         features = len(binned.n_bins)
         # Everybody searches a run of the features; the first runs of more places than features are not empty.
         self._owned = [min(features, -(-features * r // sums.size)) for r in range(sums.size + 1)]
@@ -68,25 +84,45 @@ class Growth:
 
         ``rows`` must have begun.
         """
-        trees = [self._start(t, *own) for t, own in enumerate(zip(features, limits, strict=True))]
+        self._begin(len(features))
+        trees = self._alike(features, limits)
         roots = rows.roots()
-        for tree, hist in zip(trees, self._sums.add(self._root_sums(roots)), strict=True):
-            start_root_node(tree, *hist.tolist())
-        self._settle(trees, [(t, 0, 0) for t in range(len(trees))], roots)
-        sizes = [1] * len(trees)
-        while jobs := self._next(trees, sizes):
-            counted = rows.divide(jobs, [tree.nodes for tree in trees])
-            found = [(job.tree, job.small, 2 * job.left + 1 - job.small) for job in jobs if job.small >= 0]
-            if found:
-                self._settle(trees, found, counted)
-        return [tree.nodes[:size].copy() for tree, size in zip(trees, sizes, strict=True)]
+        totals = self._sums.add(self._root_sums(roots))
+        for some in trees:
+            start_roots(some, totals)
+        count = len(features)
+        self._settle(trees, np.array([(t, 0, 0) for t in range(count)], dtype=np.int64), roots)
+        sizes = np.ones(count, dtype=np.int64)
+        while len(jobs := self._next(trees, sizes)):
+            counted = rows.divide([Job(*job) for job in jobs.tolist()], list(self._nodes))
+            found = jobs[jobs[:, 3] >= 0]
+            if len(found):
+                small = found[:, 3]
+                self._settle(trees, np.stack([found[:, 0], small, 2 * found[:, 2] + 1 - small], 1), counted)
+        return [nodes[:size].copy() for nodes, size in zip(self._nodes, sizes.tolist(), strict=True)]
 
-    def _start(self, tree: int, features: npt.NDArray[np.int32], limits: Limits) -> GrowingTree:
+    def _begin(self, count: int) -> None:
+        """Make room for so many trees."""
         leaves = self._rules.num_leaves
         counters = self._binned.counters * self._rules.packing.lanes
-        if tree == len(self._hists):
-            self._hists.append(aligned(max(1, leaves - 1), counters))
-        return GrowingTree(np.zeros(2 * leaves - 1, dtype=NODE), self._hists[tree], features, limits)
+        self._nodes = np.zeros((count, 2 * leaves - 1), dtype=NODE)
+        if count > len(self._hists):
+            self._hists = aligned(count, max(1, leaves - 1), counters)
+
+    def _alike(
+        self, features: Sequence[npt.NDArray[np.int32]], limits: Sequence[Limits]
+    ) -> list[GrowingTrees]:
+        """Trees by features and limits: all of them together, as long as nothing is drawn or ruled for each.
+
+        A kernel then takes a step of all: on small nodes, calls cost more than what they do.
+        """
+        own = list(zip(features, limits, strict=True))
+        if all(some is own[0][0] and rule is own[0][1] for some, rule in own):
+            return [GrowingTrees(0, self._nodes, self._hists, *own[0])]
+        return [
+            GrowingTrees(t, self._nodes[t : t + 1], self._hists[t : t + 1], *each)
+            for t, each in enumerate(own)
+        ]
 
     def _root_sums(self, hists: IntArray) -> IntArray:
         out = np.zeros((len(hists), 3), dtype=np.int64)
@@ -94,45 +130,38 @@ class Growth:
             root_sums(self._binned, self._rules, hist, sums)
         return out
 
-    def _next(self, trees: Sequence[GrowingTree], sizes: list[int]) -> list[Job]:
+    def _next(self, trees: Sequence[GrowingTrees], sizes: IntArray) -> IntArray:
         """Choose the best leaf of each tree that is not done, and begin the records of its two sides."""
-        jobs = []
-        for t, tree in enumerate(trees):
-            if sizes[t] >= 2 * self._rules.num_leaves - 1:
-                continue
-            at = int(next_leaf(tree.nodes, sizes[t]))
-            if at < 0:
-                continue
-            left = sizes[t]
-            small, worth = split_records(self._rules, tree, at, left)
-            sizes[t] += 2
-            jobs.append(Job(t, at, left, small if worth else -1))
-        return jobs
+        jobs = np.empty((len(sizes), 4), dtype=np.int64)
+        found = 0
+        for some in trees:
+            found = split_best(self._rules, some, sizes, found, jobs)
+        return jobs[:found]
 
-    def _settle(
-        self, trees: Sequence[GrowingTree], jobs: Sequence[tuple[int, int, int]], counted: IntArray
-    ) -> None:
-        """Add up histograms of small sides, search both sides (or the root), and agree on the best splits."""
+    def _settle(self, trees: Sequence[GrowingTrees], jobs: IntArray, counted: IntArray) -> None:
+        """Add up histograms of small sides, search both sides (or the root), and agree on the best splits.
+
+        ``jobs`` are trees with the numbers of both sides, the smaller one first.
+        """
         totals = self._sums.scatter(counted, self._cuts)
         found = self._search(trees, jobs, totals)
         agreed = self._sums.agree(found.reshape(-1)).reshape(found.shape)
-        for (t, small, large), records in zip(jobs, agreed, strict=True):
-            for node, record in zip((small, large) if small != large else (small,), records, strict=False):
-                trees[t].nodes[node] = record
+        for (t, small, large), records in zip(jobs.tolist(), agreed, strict=True):
+            self._nodes[t, small] = records[0]
+            if small != large:
+                self._nodes[t, large] = records[1]
 
-    def _search(
-        self, trees: Sequence[GrowingTree], jobs: Sequence[tuple[int, int, int]], totals: IntArray
-    ) -> npt.NDArray[Any]:
+    def _search(self, trees: Sequence[GrowingTrees], jobs: IntArray, totals: IntArray) -> npt.NDArray[Any]:
         """Records of both sides, with the best splits by the features that are this place's own."""
         found = np.zeros((len(jobs), 2), dtype=NODE)
         rank = self._sums.rank
         part = (self._owned[rank], self._owned[rank + 1])
-        for (t, small, large), hist, records in zip(jobs, totals, found, strict=True):
-            tree = trees[t]
-            first, last = np.searchsorted(tree.features, part).tolist()
+        for some in trees:
+            own = slice(*np.searchsorted(jobs[:, 0], (some.first, some.first + len(some.nodes))).tolist())
+            first, last = np.searchsorted(some.features, part).tolist()
             search_owned(
-                self._binned, self._rules, (*part, first, last), hist, (small, large), tree,
-                self._scratch, records,
+                self._binned, self._rules, (*part, first, last), totals[own], jobs[own], some,
+                self._scratch, found[own],
             )  # fmt: skip
         return found
 
@@ -147,48 +176,62 @@ def root_sums(binned, rules, hist, out):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def start_root_node(tree, total, weight, count):  # type: ignore[no-untyped-def]
-    """Begin the record of a root."""
-    # IN: total, weight, count  OUT: tree
-    start_node(tree.nodes, np.int64(0), total, weight, count, np.int64(0))
-    begin_root(tree.limits, tree.features)
+def start_roots(trees, totals):  # type: ignore[no-untyped-def]
+    """Begin the records of roots, from sums of gradients, second lane and rows."""
+    # IN: totals (of all trees)  OUT: trees
+    for t in range(len(trees.nodes)):
+        total = totals[trees.first + t]
+        start_node(trees.nodes[t], np.int64(0), total[0], total[1], total[2], np.int64(0))
+    begin_root(trees.limits, trees.features)
 
 
 @kernel()
-def next_leaf(nodes, n_nodes):  # type: ignore[no-untyped-def]
-    """The leaf to divide next, or -1."""
-    # IN: nodes, n_nodes
-    return best_leaf(nodes, n_nodes)
+def split_best(rules, trees, sizes, found, jobs):  # type: ignore[no-untyped-def]
+    """Begin the records of the two sides of the leaf to divide next, of each tree that is not done.
+
+    Jobs, from ``found`` on, are a tree, the leaf, its left side, and the smaller side (-1: not to be
+    searched); return how many there are then.
+    """
+    # IN: rules, found  OUT: trees, sizes, jobs
+    for t in range(len(trees.nodes)):
+        nodes, n_nodes = trees.nodes[t], sizes[trees.first + t]
+        if n_nodes >= 2 * rules.num_leaves - 1:
+            continue
+        at = best_leaf(nodes, n_nodes)
+        if at < 0:
+            continue
+        small = start_children(nodes, at, n_nodes)
+        worth = worth_searching(rules, trees.limits, n_nodes + 2, nodes[2 * n_nodes + 1 - small])
+        if worth:
+            begin_children(trees.limits, trees.features, rules.packing, nodes[at])
+        jobs[found, 0], jobs[found, 1], jobs[found, 2] = trees.first + t, at, n_nodes
+        jobs[found, 3] = small if worth else -1
+        sizes[trees.first + t] = n_nodes + 2
+        found += 1
+    return found
 
 
 @kernel()
-def split_records(rules, tree, at, n_nodes):  # type: ignore[no-untyped-def]
-    """Begin the records of the two sides of a leaf; return the smaller, and whether to search them."""
-    # IN: rules, at, n_nodes  OUT: tree
-    small = start_children(tree.nodes, at, n_nodes)
-    worth = worth_searching(rules, tree.limits, n_nodes + 2, tree.nodes[2 * n_nodes + 1 - small])
-    if worth:
-        begin_children(tree.limits, tree.features, rules.packing, tree.nodes[at])
-    return small, worth
-
-
-@kernel()
-def search_owned(binned, rules, part, hist, pair, tree, scratch, found):  # type: ignore[no-untyped-def]
-    """Histograms of two sides (or of a root) from that of the smaller, and their best splits."""
-    # IN: binned, rules, part (low, high, first, last), hist, pair
-    # OUT: tree (histograms), scratch, found
+def search_owned(binned, rules, part, hists, jobs, trees, scratch, found):  # type: ignore[no-untyped-def]
+    """Histograms of two sides (or of a root) from that of the smaller, and their best splits, for each job: a
+    tree and both sides.
+    """
+    # IN: binned, rules, part (low, high, first, last), hists, jobs
+    # OUT: trees (histograms), scratch, found (jobs x 2)
     low, high, first, last = part
-    small, large = pair
     lanes = rules.packing.lanes
     begin, end = binned.bin_start[low] * lanes, binned.bin_start[high] * lanes
-    own = tree.hists[tree.nodes[small].slot]
-    for i in range(begin, end):
-        own[i] = hist[i]
-    if small != large:
-        subtract(tree.hists[tree.nodes[large].slot], hist, begin, end)
-    for i in range(1 if small == large else 2):
-        child = small if i == 0 else large
-        found[i] = tree.nodes[child]
-        own = tree.hists[tree.nodes[child].slot]
-        best_split(own, binned, tree.features, (first, last), rules, tree.limits, scratch, found[i])
-        finish_split(own, binned, rules.packing, found[i])
+    for k in range(len(jobs)):
+        t, small, large = jobs[k, 0] - trees.first, jobs[k, 1], jobs[k, 2]
+        nodes, hist = trees.nodes[t], hists[k]
+        own = trees.hists[t, nodes[small].slot]
+        for i in range(begin, end):
+            own[i] = hist[i]
+        if small != large:
+            subtract(trees.hists[t, nodes[large].slot], hist, begin, end)
+        for i in range(1 if small == large else 2):
+            child = small if i == 0 else large
+            found[k, i] = nodes[child]
+            record, own = found[k, i], trees.hists[t, nodes[child].slot]
+            best_split(own, binned, trees.features, (first, last), rules, trees.limits, scratch, record)
+            finish_split(own, binned, rules.packing, record)

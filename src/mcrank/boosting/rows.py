@@ -27,7 +27,7 @@ from mcrank.boosting.partition import (
 from mcrank.boosting.roots import SharedRoots
 from mcrank.boosting.split import fill_left_table
 from mcrank.boosting.workspace import BinnedArrays, Rules, Scratch
-from mcrank.kernels import kernel
+from mcrank.kernels import kernel, step
 from mcrank.kernels.memory import aligned
 from mcrank.losses.quantize import Gradients
 from mcrank.threads import run_all
@@ -83,6 +83,8 @@ class MemoryRows:
         Counts the roots of all trees at once, where they have all rows.
     spare : list of Bench, optional
         What threads work with and others may use too.
+    share : float
+        Part of everybody's rows that is here: of a node's rows, about so many are.
     """
 
     def __init__(
@@ -96,8 +98,9 @@ class MemoryRows:
         n_jobs: int = 1,
         shared: SharedRoots | None = None,
         spare: list[Bench] | None = None,
+        share: float = 1.0,
     ) -> None:
-        self._binned, self._rules, self._gradients = binned, rules, gradients
+        self._binned, self._rules, self._gradients, self._share = binned, rules, gradients, share
         self._rows = gradients.q.shape[1] if rows is None else rows
         listed = binned.wide or rows is not None or self._rows < NUMBERED_ROWS
         self._where = [LeafRows.allocate(rules.num_leaves, self._rows, listed) for _ in range(trees)]
@@ -142,10 +145,17 @@ class MemoryRows:
 
         def divide(k: int, bench: Bench, threads: int) -> None:
             job = jobs[k]
-            tree = (nodes[job.tree], self._where[job.tree], self._held(job.tree))
-            divide_node(self._binned, *tree, (job.node, job.left), bench.table)
-            if job.small >= 0:
-                self._count(job.tree, job.small, out[at[k]], bench, threads)
+            own = (nodes[job.tree], self._where[job.tree], self._held(job.tree))
+            pair = (job.node, job.left)
+            if job.small < 0 or threads > 1:
+                divide_node(self._binned, *own, pair, self._share, bench.table)
+                if job.small >= 0:
+                    self._count(job.tree, job.small, out[at[k]], bench, threads)
+                return
+            # One call: of small nodes, to make it costs as much as what it does.
+            tree = (*own, self._gradients.weights_of(self._outputs[job.tree]))
+            about = (*pair, job.small, self._share)
+            divide_and_count(self._binned, self._rules, tree, about, bench, out[at[k]])
 
         self._each([partial(divide, k) for k in range(len(jobs))])
         return out
@@ -221,13 +231,37 @@ def begin_tree(where, gradients, weights, drawn, n, packing, rounded):  # type: 
 
 
 @kernel()
-def divide_node(binned, nodes, where, held, pair, table):  # type: ignore[no-untyped-def]
+def divide_and_count(binned, rules, tree, job, bench, hist):  # type: ignore[no-untyped-def]
+    """Send the rows of a leaf to its two sides, and count those of the smaller; ``job`` is the leaf, the left
+    side, the smaller one, and the part of all rows that is here.
+    """
+    # IN: binned, rules, tree (nodes, held, weights), job  OUT: tree (where), bench, hist
+    nodes, where, held, weights = tree
+    at, left, small, share = job
+    send_rows(binned, nodes, where, held, (at, left), share, bench.table)
+    begin, end, number = rows_of_node(where, small)
+    run = RowRun(begin, end, where.entries, number, where.numbers, held, weights, bench.packs)
+    if binned.wide_columns.shape[0] > 0:
+        fill_packs(run.entries, begin, end, rules.packing, weights, run.packs)
+    features = np.int64(len(binned.n_bins))
+    node_histogram(binned, np.int64(0), features, run, rules.packing, bench.scratch, False, hist)
+
+
+@kernel()
+def divide_node(binned, nodes, where, held, pair, share, table):  # type: ignore[no-untyped-def]
     """Send the rows of a leaf to its two sides; ``pair`` is the leaf and the left side."""
-    # IN: binned, nodes, held, pair  OUT: where, table
+    # IN: binned, nodes, held, pair, share  OUT: where, table
+    send_rows(binned, nodes, where, held, pair, share, table)
+
+
+@step()
+def send_rows(binned, nodes, where, held, pair, share, table):  # type: ignore[no-untyped-def]
+    """`divide_node`, for kernels."""
+    # IN: binned, nodes, held, pair, share  OUT: where, table
     at, left = pair
     node, places, entries = nodes[at], where.places, where.entries
     fill_left_table(binned, node, table)
-    if not list_small(where, at, node.count, held):
+    if not list_small(where, at, np.int64(node.count * share), held):
         change = number_children(where, at, left)
         renumber(binned.columns[node.feature], table, where.numbers, (0, len(where.numbers)), change)
         return

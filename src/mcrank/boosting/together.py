@@ -15,15 +15,16 @@ import numpy.typing as npt
 from numba import int64, njit
 
 from mcrank.arrays import FloatArray, IntArray
-from mcrank.boosting.growth import GrowingTree, Growth
+from mcrank.boosting.growth import GrowingTrees, Growth
 from mcrank.boosting.histogram import subtract
 from mcrank.boosting.limits import NOISE, Limits, best_ruled, fill_ruled_gains, own_terms
 from mcrank.boosting.nodes import NODE
 from mcrank.boosting.packing import bin_sums
 from mcrank.boosting.rows import Rows
 from mcrank.boosting.split import fill_gains, finish_split, largest, prefix, rows_at
+from mcrank.boosting.workspace import BinnedArrays, Rules
 from mcrank.kernels import kernel, step
-from mcrank.kernels.memory import aligned
+from mcrank.sums import Sums
 
 
 class Together(NamedTuple):
@@ -39,39 +40,28 @@ class Together(NamedTuple):
 class VectorGrowth(Growth):
     """`Growth` of trees that share their splits: those of the first tree's features and limits."""
 
-    _together: Together
+    def __init__(self, binned: BinnedArrays, rules: Rules, sums: Sums) -> None:
+        super().__init__(binned, rules, sums)
+        self._terms = np.empty(-(-binned.most_bins // 8) * 8)
 
     def trees(
         self, rows: Rows, features: Sequence[npt.NDArray[np.int32]], limits: Sequence[Limits]
     ) -> list[npt.NDArray[Any]]:
         """Grow a tree for each output; return their nodes."""
-        outputs, leaves = len(features), self._rules.num_leaves
-        counters = self._binned.counters * self._rules.packing.lanes
-        self._together = Together(
-            np.zeros((outputs, 2 * leaves - 1), dtype=NODE),
-            aligned(outputs, max(1, leaves - 1), counters),
-            features[0],
-            limits[0],
-            np.empty(-(-self._binned.most_bins // 8) * 8),
-        )
+        outputs = len(features)
         grown = super().trees(rows, [features[0]] * outputs, [limits[0]] * outputs)
         for nodes in grown:
             nodes["gain"] /= outputs
         return grown
 
-    def _start(self, output: int, features: npt.NDArray[np.int32], limits: Limits) -> GrowingTree:
-        trees = self._together
-        return GrowingTree(trees.nodes[output], trees.hists[output], features, limits)
-
-    def _search(
-        self, trees: Sequence[GrowingTree], jobs: Sequence[tuple[int, int, int]], totals: IntArray
-    ) -> npt.NDArray[Any]:
+    def _search(self, trees: Sequence[GrowingTrees], jobs: IntArray, totals: IntArray) -> npt.NDArray[Any]:
         found = np.zeros((len(jobs), 2), dtype=NODE)
-        rank, (_, small, large) = self._sums.rank, jobs[0]
-        part = (self._owned[rank], self._owned[rank + 1])
-        first, last = np.searchsorted(self._together.features, part).tolist()
+        rank, (_, small, large) = self._sums.rank, jobs[0].tolist()
+        part, shared = (self._owned[rank], self._owned[rank + 1]), trees[0]
+        first, last = np.searchsorted(shared.features, part).tolist()
+        together = Together(shared.nodes, shared.hists, shared.features, shared.limits, self._terms)
         search_together(
-            self._binned, self._rules, (*part, first, last), totals, (small, large), self._together,
+            self._binned, self._rules, (*part, first, last), totals, (small, large), together,
             self._scratch, found,
         )  # fmt: skip
         return found
