@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -130,6 +131,56 @@ def test_an_error_in_the_engine_is_told_after_the_second_time(client):
     finally:
         (pid,) = client.run(os.getpid, workers=workers[:1]).values()
         kill(client, workers[0], pid)
+
+
+def lie(times):
+    """At a worker: give frames the wrong turn, so many times from the thirtieth on."""
+    from mcrank.scale import mesh
+
+    real, made = mesh.frame, [0]
+
+    def frame(kind, sender, turn, array):
+        made[0] += 1
+        return real(kind, sender, turn + (30 <= made[0] < 30 + times), array)
+
+    mesh.frame = frame
+
+
+def forget_the_token():
+    """At a worker: prove nothing."""
+    from mcrank.scale import sockets
+
+    sockets._proof = lambda *of: bytes(32)
+
+
+@contextmanager
+def spoilt(client, *what):
+    """Have a worker do what spoils it; afterwards it is gone."""
+    worker = addresses(client)[1]
+    (pid,) = client.run(os.getpid, workers=[worker]).values()
+    client.run(*what, workers=[worker])
+    try:
+        yield worker
+    finally:
+        kill(client, worker, pid)
+
+
+def test_a_worker_that_sends_a_wrong_frame_once(client, alone):
+    with spoilt(client, lie, 1):
+        found = ranker().fit(DATA, valid=VALID, cluster=Cluster(client, limit=20))
+    assert to_bytes(found) == alone
+
+
+def test_a_worker_that_goes_on_sending_wrong_frames(client):
+    with spoilt(client, lie, 10**9), pytest.raises(ClusterError, match=r"sent a frame .* was due"):
+        ranker().fit(DATA, valid=VALID, cluster=Cluster(client, limit=20))
+
+
+def test_a_worker_that_does_not_know_the_token(client, alone):
+    """Nobody lets it join: all goes over Dask's connections, which it is part of."""
+    with spoilt(client, forget_the_token), pytest.warns(UserWarning, match="cannot connect with each other"):
+        found = ranker().fit(DATA, valid=VALID, cluster=Cluster(client, limit=20))
+    assert to_bytes(found) == alone
 
 
 def test_a_worker_with_another_version_is_named(client):
