@@ -2,7 +2,8 @@
 
 A round's cost is the difference of two trainings of different lengths, so that start-up, reading and binning
 fall out; all run on the same Dask cluster of two worker processes of one thread. mcrank tells apart the wall
-and CPU seconds it spent in exchanges. Last, the same in one process.
+and CPU seconds it spent in exchanges. Last, what two processes take that share nothing, each training on its
+half alone at the same time (what they take more than one process is the machine's part), and one process.
 
     python benchmarks/scale.py --out docs/results/scale            # all shapes
     python benchmarks/scale.py --rows 500000 --features 50 --leaves 10
@@ -43,7 +44,7 @@ class Shape(NamedTuple):
 
 
 SHAPES = [Shape(500_000, features, leaves) for features in (50, 136) for leaves in (10, 31)]
-SHAPES.append(Shape(1_000_000, 50, 10, peers=False))
+SHAPES += [Shape(1_000_000, 50, leaves, peers=False) for leaves in (10, 31)]
 
 
 def made(rows: int, features: int) -> tuple[Any, Any, Any]:
@@ -101,6 +102,30 @@ class Ours:
         return min(wall for wall, _ in found), min(cpu for _, cpu in found)
 
 
+def alone(data: Any, rounds: int, options: dict[str, Any]) -> None:
+    """At a worker: train on what it has, with nobody."""
+    import mcrank
+
+    mcrank.McRank(n_estimators=rounds, n_jobs=1, **options).fit(data)
+
+
+class Apart:
+    """Both workers at the same time, each on half of the queries, without a word to the other."""
+
+    def __init__(self, client: Any, data: Any, options: dict[str, Any]) -> None:
+        self._client, self._options = client, options
+        halves = np.array_split(np.arange(data.n_queries), 2)
+        self._parts = [
+            (worker, client.scatter(data.select(half), workers=[worker]))
+            for worker, half in zip(sorted(client.nthreads()), halves, strict=True)
+        ]
+
+    def __call__(self, rounds: int) -> None:
+        submit, options = self._client.submit, self._options
+        tasks = [submit(alone, part, rounds, options, workers=[w], pure=False) for w, part in self._parts]
+        self._client.gather(tasks)
+
+
 def here(data: Any, options: dict[str, Any]) -> dict[str, float]:
     """The same in one process."""
     import mcrank
@@ -136,6 +161,7 @@ def compare(shape: Shape) -> list[dict[str, Any]]:
         found: dict[str, dict[str, Any]] = {"mcrank": cost(client, ours)}
         wall, cpu = ours.a_round()
         found["mcrank"] |= {"exchange wall": wall, "exchange cpu": cpu}
+        found["mcrank, two apart"] = cost(client, Apart(client, data, options))
         if shape.peers:
             cut = shape.rows // 2 // 100 * 100
             chunks = (cut, shape.rows - cut)
@@ -151,10 +177,12 @@ def verdicts(rows: list[dict[str, Any]]) -> list[str]:
     said = []
     for shape in dict.fromkeys(row["data"] for row in rows):
         by = {row["system"]: row for row in rows if row["data"] == shape}
-        ours, alone = by["mcrank"], by["mcrank, one process"]
+        ours, one, apart = by["mcrank"], by["mcrank, one process"], by["mcrank, two apart"]
         share = ours["exchange cpu"] / ours["busier"], ours["exchange wall"] / ours["wall"]
         words = f"{shape}: exchanges {share[0]:.1%} of the busier worker's CPU, {share[1]:.1%} of the wall"
-        words += f"; one process takes {alone['wall'] / ours['wall']:.2f} times the wall time of two"
+        words += f"; one process takes {one['wall'] / ours['wall']:.2f} times the wall time of two"
+        more = ours["cpu"] / one["cpu"], apart["cpu"] / one["cpu"]
+        words += f", which take {more[0]:.2f} times its CPU time ({more[1]:.2f} where they share nothing)"
         others = [row for name, row in by.items() if not name.startswith("mcrank")]
         for key, what in (("cpu", "CPU"), ("wall", "wall")) if others else ():
             best = min(others, key=lambda row: row[key])
