@@ -215,7 +215,9 @@ def updated(earlier: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     if missing:
         raise SystemExit(f"These were compared before and are not now: {'; '.join(missing)}.")
     pairs = [f"{pair}: {words}" for pair, words in (said | fresh).items() if " - " in pair]
-    return {"machine": new["machine"], "rows": ordered, "verdicts": [*pairs, *NOTES]}
+    later = f"run later than the rest, on {new['machine']['cpu']}: {'; '.join(sorted(again))}"
+    later += f" ({PEER} was the same there, to the last digit)"
+    return {"machine": earlier["machine"], "rows": ordered, "verdicts": [*pairs, *NOTES, later]}
 
 
 NOTES = (
