@@ -35,6 +35,7 @@ VARIANTS: list[dict[str, Any]] = [
     {"truncation": 30, "norm": True},
     {"truncation": 30, "norm": False, "learning_rate": 0.05},
     {"truncation": 30, "norm": False, "num_leaves": 31},
+    {"truncation": 30, "norm": True, "num_leaves": 31},
 ]
 
 

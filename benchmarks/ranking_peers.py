@@ -145,7 +145,8 @@ def mcrank(job: RankingJob, **extra: Any) -> Run:
     queries = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     data = Dataset(np.asarray(load(job, "train_X")), np.asarray(load(job, "train_y")), queries)
     # As many bins as the others have; regression also as they lay them.
-    own = {"binning": "quantile"} if job.squares else {"binning": "adaptive-refined"}
+    lambdas = {"binning": "adaptive-refined", "truncation": job.cut, "norm": False}  # as the others
+    own = {"binning": "quantile"} if job.squares else lambdas
 
     def run(rounds: int, predict: bool) -> tuple[float, Any]:
         ranker = (RegressionRanker if job.squares else LambdaMART)(

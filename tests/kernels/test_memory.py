@@ -12,6 +12,7 @@ from numba import njit, uint64
 
 import mcrank
 from mcrank.kernels import memory
+from mcrank.kernels.lambda_block import LAMBDA_LANES, lambda_block, lambda_block_norm
 from mcrank.kernels.memory import (
     aligned,
     bits_to_float,
@@ -27,9 +28,7 @@ from mcrank.kernels.memory import (
     trailing_zeros,
 )
 from mcrank.kernels.vectors import (
-    LAMBDA_LANES,
     count_below,
-    lambda_block,
     match_any,
     match_byte,
     match_range,
@@ -310,37 +309,46 @@ def test_one_of_four_leaves():
 
 @njit
 def block(rows, own, at, sums):
-    lambda_block(rows, own, uint64(at), sums)
+    if len(own) == 3:
+        lambda_block(rows, own, uint64(at), sums)
+    else:
+        lambda_block_norm(rows, own, uint64(at), sums)
 
 
+@pytest.mark.parametrize("norm", [False, True])
 @pytest.mark.parametrize("at", [0, 3, 11])
-def test_pairs_of_a_row_with_eight_others(at):
+def test_pairs_of_a_row_with_eight_others(at, norm):
     stream = np.random.default_rng(at)
     worth = stream.integers(0, 3, 24).astype(float)
     discount = np.r_[stream.choice([0.0, 0.25, 0.5, 0.75, 1.0], 22), np.inf, np.inf]
     power = stream.uniform(1e-300, 1, 24)
-    slope, curve, sums = stream.normal(size=(3, 24))
-    own = (1.0, 0.5, 0.3)
+    slope, curve, sums, score = stream.normal(size=(4, 24))
+    own = (1.0, 0.5, 0.3, 0.2, 0.01) if norm else (1.0, 0.5, 0.3)
     expected = [slope.copy(), curve.copy(), sums.copy()]
     for lane, j in enumerate(range(at, at + LAMBDA_LANES)):
-        change = (own[0] - worth[j]) * max(own[1] - discount[j], 0.0)
+        lower = max(own[1] - discount[j], 0.0)
         share = 1.0 / (own[2] + power[j])
+        if norm:
+            far = own[4] + abs(own[3] - score[j])
+            inverse = 1.0 / ((own[2] + power[j]) * far)
+            share, lower = inverse * far, lower * (inverse * (own[2] + power[j]))
         mine, its = own[2] * share, power[j] * share
-        pair = change * (its if own[0] > worth[j] else mine)
+        pair = (own[0] - worth[j]) * lower * (its if own[0] > worth[j] else mine)
         bend = abs(pair) * (mine if own[0] > worth[j] else its)
         expected[0][j] -= pair
         expected[1][j] += bend
         expected[2][lane] += pair
         expected[2][LAMBDA_LANES + lane] += bend
-    block((worth, discount, power, slope, curve), own, at, sums)
+        expected[2][2 * LAMBDA_LANES + lane] += abs(pair) if norm else 0.0
+    block((worth, discount, power, slope, curve, *([score] if norm else [])), own, at, sums)
     for found, wanted in zip((slope, curve, sums), expected, strict=True):
         assert found.tobytes() == wanted.tobytes()  # every step is rounded as written, on any machine
 
 
-def test_llvm_is_written_in_three_files():
+def test_llvm_is_written_in_four_files():
     texts = {path.name: path.read_text() for path in Path(mcrank.__file__).parent.rglob("*.py")}
     written = [name for name, text in texts.items() if "from llvmlite" in text or "import intrinsic" in text]
-    assert sorted(written) == ["memory.py", "search.py", "vectors.py"]
+    assert sorted(written) == ["lambda_block.py", "memory.py", "search.py", "vectors.py"]
 
 
 @njit

@@ -57,7 +57,7 @@ def test_yahoo_and_standard_train_the_same_forest(split):
     assert not same_forest(one, letor)
 
 
-@pytest.mark.parametrize("truncation", [None, 30])
+@pytest.mark.parametrize("truncation", [10, None])
 def test_short_queries_teach_nothing_under_letor(truncation):
     sizes = np.r_[np.full(20, 9), np.full(20, 10)]
     qid = np.repeat(np.arange(40), sizes)
@@ -95,9 +95,8 @@ def test_it_trains_on_every_measure(name):
 
 
 def test_training_on_a_measure_is_not_training_on_another():
-    forests = [
-        LambdaMART(measure=m, **QUICK).fit(DATA.train) for m in ("ndcg@10", "ndcg@3", "map", "err@10", "mrr")
-    ]
+    measures = (("ndcg@10", 10), ("ndcg@3", 3), ("map", None), ("err@10", None), ("mrr", None))
+    forests = [LambdaMART(measure=m, truncation=ranks, **QUICK).fit(DATA.train) for m, ranks in measures]
     assert not any(same_forest(a, b) for i, a in enumerate(forests) for b in forests[:i])
 
 
@@ -151,23 +150,30 @@ def test_missing_and_constant_features():
     assert ranker.feature_importances_[3:].tolist() == [0.0, 0.0]
 
 
-def test_truncation_keeps_pairs_of_the_first_ranks_only():
-    full, same, less = (
-        LambdaMART(**QUICK, measure="ndcg@10", truncation=t).fit(DATA.train) for t in (None, 10, 2)
-    )
-    assert same_forest(full, same)
+@pytest.mark.parametrize("measure", ["ndcg@10", "dcg@10", "map@10", "precision@10"])
+def test_truncation_keeps_pairs_of_the_first_ranks_only(measure):
+    full, less = (LambdaMART(**QUICK, measure=measure, truncation=t).fit(DATA.train) for t in (10, 2))
     assert not same_forest(full, less)
 
 
-def test_lambdas_of_ndcg_may_look_beyond_its_cut_off():
-    wide, of_30, of_10 = (
+def test_lambdas_of_ndcg_look_beyond_its_cut_off_unless_told_otherwise():
+    default, as_told, of_30, of_10, of_40, told_40 = (
         LambdaMART(**QUICK, measure=measure, truncation=truncation).fit(DATA.train)
-        for measure, truncation in (("ndcg@10", 30), ("ndcg@30", None), ("ndcg@10", None))
+        for measure, truncation in (
+            ("ndcg@10", None),
+            ("ndcg@10", 30),
+            ("ndcg@30", None),
+            ("ndcg@10", 10),
+            ("ndcg@40", None),
+            ("ndcg@10", 40),
+        )
     )
-    assert same_forest(wide, of_30)
-    assert not same_forest(wide, of_10)
+    assert same_forest(default, as_told)
+    assert same_forest(default, of_30)
+    assert not same_forest(default, of_10)
+    assert same_forest(of_40, told_40)
     # Rounds are chosen by the measure itself.
-    assert wide.options_["measure"] == "ndcg@10"
+    assert default.options_["measure"] == "ndcg@10"
 
 
 @pytest.mark.parametrize("measure", ["map@10", "precision@10", "err@10", "ndcg"])

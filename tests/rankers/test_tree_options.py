@@ -173,7 +173,7 @@ def test_flags_of_the_command_line(name, tmp_path, monkeypatch, capsys):
     assert Path("m").read_bytes() == to_bytes(made(name).fit(mcrank.read("train.txt")))
 
 
-@pytest.mark.parametrize("name", [*OPTIONS, *ELSEWHERE])
+@pytest.mark.parametrize("name", [*OPTIONS, *sorted(ELSEWHERE)])
 def test_the_documentation_has_it_in_words_and_in_code(name):
     pages = [page.read_text() for page in sorted((ROOT / "docs").rglob("*.md"))]
     blocks = [block for page in pages for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL)]

@@ -1,7 +1,7 @@
 """Operations on vectors of fixed width, where LLVM does not find them by itself; see `mcrank.kernels.memory`.
 
 `vector_add2`, `vector_add4`, `select_greater`, `one_of_four`, `product_of_chosen`, `count_below`,
-`rank_lanes`, `lambda_block`, and `match_any`, `match_range` and `match_byte` for characters.
+`rank_lanes`, and `match_any`, `match_range` and `match_byte` for characters.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from mcrank.kernels.memory import BYTE, LONG, WORD, load_at, place_of
-
-LAMBDA_LANES = 8  # of `lambda_block`: the sums over a query's pairs are the same for any vector unit
 
 
 def splat(builder: Any, number: Any, vector: Any) -> Any:
@@ -269,52 +267,6 @@ def rank_lanes(lanes: int, buckets: int) -> Any:
     return rank
 
 
-@intrinsic
-def _lambda_block(typing_context: Any, rows: Any, own: Any, at: Any, sums: Any) -> Any:
-    """``lambda_block(rows, own, at, sums)``: weigh the pairs of one row with eight rows from ``at`` on.
-
-    ``rows`` are float64 arrays (worth, discount, power, slope, curve), ``own`` has the one row's first three.
-    Of each pair whose other row has the lower discount, with change = (difference of worths) (difference of
-    discounts) and P = power / (sum of both powers):
-
-    * pair = change P(worse) is taken from its slope and added to ``sums[:8]``, in its lane;
-    * bend = |change| P(worse) P(better) is added to its curve and to ``sums[8:16]``.
-    """
-    vector = ir.VectorType(ir.DoubleType(), LAMBDA_LANES)
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        rows, own, at, sums = args
-        kind = signature.args[0].dtype
-
-        def add(array: Any, kind: Any, index: Any, terms: Any) -> None:
-            pointer, old = load_at(builder, place_of(context, builder, kind, array, index), vector, align=8)
-            builder.store(builder.fadd(old, terms), pointer).align = 8
-
-        places = [place_of(context, builder, kind, builder.extract_value(rows, k), at) for k in range(3)]
-        worth, discount, power = (load_at(builder, place, vector, align=8)[1] for place in places)
-        own_worth, own_discount, own_power = (
-            splat(builder, builder.extract_value(own, k), vector) for k in range(3)
-        )
-        zero, one = constants(worth, 0.0), constants(worth, 1.0)
-        lower = builder.fsub(own_discount, discount)
-        lower = builder.select(builder.fcmp_ordered(">", lower, zero), lower, zero)
-        ahead = builder.fsub(own_worth, worth)
-        better = builder.fcmp_ordered(">", ahead, zero)
-        share = builder.fdiv(one, builder.fadd(own_power, power))
-        own_share, other_share = builder.fmul(own_power, share), builder.fmul(power, share)
-        # Where both are worth the same, nothing is changed and it does not matter which is taken as better.
-        pair = builder.fmul(builder.fmul(ahead, lower), builder.select(better, other_share, own_share))
-        bend = builder.fmul(pair, builder.select(better, own_share, other_share))
-        bend = builder.select(better, bend, builder.fsub(zero, bend))
-        add(builder.extract_value(rows, 3), kind, at, builder.fsub(zero, pair))
-        add(builder.extract_value(rows, 4), kind, at, bend)
-        add(sums, signature.args[3], LONG(0), pair)
-        add(sums, signature.args[3], LONG(LAMBDA_LANES), bend)
-        return context.get_dummy_value()
-
-    return types.void(rows, own, types.uint64, sums), generate
-
-
 def match_any(size: int, characters: bytes) -> Any:
     """Make ``match(text, at)``: which of ``size`` bytes from ``at`` on are one of a few, a bit for each."""
 
@@ -374,6 +326,5 @@ def constants(vector: Any, number: float) -> Any:
 
 
 # Kernels call these without the typing context; Any says so.
-lambda_block: Any = _lambda_block
 vector_add2: Any = _vector_add(2)
 vector_add4: Any = _vector_add(4)

@@ -4,7 +4,7 @@ Every row gets the discount of its rank, 0 beyond the depth of the measure. For 
 and any other row j of the query, (worth_i - worth_j) max(discount_i - discount_j, 0) is then the change of
 the measure when the two swap, with its sign, and 0 where j stands above i: going through all rows j for each
 row i of the first ranks meets every pair once, and nothing has to be sorted, gathered or put back. Pairs are
-weighed eight at a time (`mcrank.kernels.vectors.lambda_block`) and summed in a fixed order.
+weighed eight at a time (`mcrank.kernels.lambda_block.lambda_block`) and summed in a fixed order.
 """
 
 from __future__ import annotations
@@ -14,17 +14,19 @@ from numba import njit, uint64
 
 from mcrank.kernels import kernel
 from mcrank.kernels.exp import exp_negative
-from mcrank.kernels.vectors import LAMBDA_LANES, lambda_block
+from mcrank.kernels.lambda_block import LAMBDA_LANES, lambda_block, lambda_block_norm
 from mcrank.losses.pairs import WIDEST, first_ranks
+
+NEAR = 0.01  # added to the distance of two scores by which ``norm`` divides, as LightGBM does
 
 
 @kernel()
-def fill_discounted(measure, scores, queries, sigma, space, slopes, curves):  # type: ignore[no-untyped-def]
+def fill_discounted(measure, scores, queries, sigma, norm, space, slopes, curves):  # type: ignore[no-untyped-def]
     """Lambdas and their curvatures of some queries, as `lambda_query` has them but for rounding.
 
     Discounts must not rise. Returns the queries left out because their scores lie too far apart for powers.
     """
-    # IN: measure, scores, queries, sigma  OUT: space, slopes, curves
+    # IN: measure, scores, queries, sigma, norm  OUT: space, slopes, curves
     far = np.empty(len(queries), np.int64)
     found = 0
     for q in queries:
@@ -38,14 +40,18 @@ def fill_discounted(measure, scores, queries, sigma, space, slopes, curves):  # 
             far[found] = q
             found += 1
         elif measure.norm[q] != 0.0 and measure.ends[q] - measure.starts[q] > 1:
-            discounted_query(measure, q, scores, high, sigma, space, slopes, curves)
+            near = 0.0 if not norm else NEAR if high > low else 1.0
+            discounted_query(measure, q, scores, (high, sigma, near), space, slopes, curves)
     return far[:found]
 
 
 @njit(inline="always")
-def discounted_query(measure, q, scores, high, sigma, space, slopes, curves):  # type: ignore[no-untyped-def]
-    """Lambdas and their curvatures of one query, whose highest score is ``high``."""
-    # IN: measure, q, scores, high, sigma  OUT: space, slopes, curves
+def discounted_query(measure, q, scores, given, space, slopes, curves):  # type: ignore[no-untyped-def]
+    """Lambdas and their curvatures of one query; given are its highest score, sigma, and what ``norm`` adds
+    to distances: 0 for no ``norm``, 1 where all distances are 0 and nothing is to be divided.
+    """
+    # IN: measure, q, scores, given  OUT: space, slopes, curves
+    high, sigma, near = given
     start, n = uint64(measure.starts[q]), uint64(measure.ends[q] - measure.starts[q])
     scores = scores[start : start + n]
     used = space.used[:n]
@@ -55,17 +61,26 @@ def discounted_query(measure, q, scores, high, sigma, space, slopes, curves):  #
     first_ranks(used, base, min(measure.depth, np.int64(n)), space)
     lay_out(measure, start, scores, high, sigma, space)
     rows = (space.worth, space.change, space.power, space.slope, space.curve)
-    lane = space.lane
+    scored = (space.worth, space.change, space.power, space.slope, space.curve, space.score)
+    lane, total = space.lane, 0.0
     for r in range(min(measure.top, np.int64(n) - 1)):
         i = uint64(space.order[r])
         own = (space.worth[i], space.change[i], space.power[i])
-        for k in range(2 * LAMBDA_LANES):
+        for k in range(3 * LAMBDA_LANES):
             lane[k] = 0.0
-        for at in range(uint64(0), n, uint64(LAMBDA_LANES)):
-            lambda_block(rows, own, at, lane)
+        if near > 0.0:
+            both = (space.worth[i], space.change[i], space.power[i], space.score[i], near)
+            for at in range(uint64(0), n, uint64(LAMBDA_LANES)):
+                lambda_block_norm(scored, both, at, lane)
+            total += fold(lane, 2 * LAMBDA_LANES)
+        else:
+            for at in range(uint64(0), n, uint64(LAMBDA_LANES)):
+                lambda_block(rows, own, at, lane)
         space.slope[i] += fold(lane, 0)
         space.curve[i] += fold(lane, LAMBDA_LANES)
     factor = measure.norm[q] * sigma
+    total *= 2.0 * factor
+    factor *= np.log2(1.0 + total) / total if total > 0.0 else 1.0
     for i in range(n):
         slopes[start + i] = factor * space.slope[i]
     for i in range(n):
@@ -79,8 +94,8 @@ def lay_out(measure, start, scores, high, sigma, space):  # type: ignore[no-unty
     Rows that fill up the last vector have an endless discount: they stand above everyone.
     """
     # IN: measure, start, scores (of the query), high, sigma, space.order
-    # OUT: space.worth, change (discounts), power, slope, curve
-    worth, discount, power = space.worth, space.change, space.power
+    # OUT: space.worth, change (discounts), power, score, slope, curve
+    worth, discount, power, score = space.worth, space.change, space.power, space.score
     n = uint64(len(scores))
     for i in range(n):
         worth[i] = measure.worth[start + i]
@@ -88,11 +103,13 @@ def lay_out(measure, start, scores, high, sigma, space):  # type: ignore[no-unty
         power[i] = exp_negative(sigma * (scores[i] - high))
     for i in range(n):
         discount[i] = 0.0
+        score[i] = scores[i]
     whole = (n + uint64(LAMBDA_LANES - 1)) // uint64(LAMBDA_LANES) * uint64(LAMBDA_LANES)
     for i in range(n, whole):
         worth[i] = 0.0
         discount[i] = np.inf
         power[i] = 1.0
+        score[i] = 0.0
     for r in range(min(measure.depth, np.int64(n))):
         discount[uint64(space.order[r])] = measure.discount[r]
     for i in range(whole):

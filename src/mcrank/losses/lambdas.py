@@ -20,7 +20,7 @@ from numba import njit
 from mcrank.arrays import FloatArray, IntArray, RowArray
 from mcrank.errors import MeasureError
 from mcrank.kernels import kernel
-from mcrank.losses.discounted import fill_discounted
+from mcrank.losses.discounted import NEAR, fill_discounted
 from mcrank.losses.pair_limit import refuse_pairs
 from mcrank.losses.pairs import (
     Space,
@@ -61,7 +61,6 @@ _FORMS: dict[type[Any], int] = {
 _DISCOUNTED, _PRECISION, _CASCADE, _BEST, _KENDALL = range(5)
 MOST_PAIRS = 100_000_000  # of one query that rankers take on unless told otherwise: about a second a round
 _DISCOUNT_STEPS = 2.0**32  # to which the leading digits of a discount are rounded
-_NEAR = 0.01  # added to the distance of two scores by which ``norm`` divides, as LightGBM does
 
 
 class MeasureArrays(NamedTuple):
@@ -234,7 +233,7 @@ def lambda_query(measure, q, scores, sigma, norm, space, slopes, curves):  # typ
         if divide:
             own, others, change = score[i], score[i + 1 :], space.change[i + 1 : n]
             for j in range(len(change)):
-                change[j] /= _NEAR + abs(own - others[j])
+                change[j] /= NEAR + abs(own - others[j])
         weigh_pairs(i, i + 1, n, far, sigma, space)
         add_pairs(i, i + 1, n, space)
         if norm:
@@ -266,11 +265,11 @@ def fill_lambdas(
     slopes: FloatArray,
     curves: FloatArray,
 ) -> None:
-    """Write the lambdas and curvatures of some queries: of falling sums without ``norm`` the quick way, of
-    all others, and of queries whose scores lie far apart, the general one. Who needs one compiles only that.
+    """Write the lambdas and curvatures of some queries: of falling sums the quick way, of all others, and of
+    queries whose scores lie far apart, the general one. Who needs one compiles only that.
     """
-    if measure.falling and not norm:
-        queries = fill_discounted(measure, scores, queries, sigma, space, slopes, curves)
+    if measure.falling:
+        queries = fill_discounted(measure, scores, queries, sigma, norm, space, slopes, curves)
     if len(queries):
         fill_general(measure, scores, queries, sigma, norm, space, slopes, curves)
 

@@ -16,9 +16,9 @@ from numba import njit
 from mcrank.arrays import FloatArray, RowArray
 from mcrank.kernels import step
 from mcrank.kernels.exp import exp_negative
+from mcrank.kernels.lambda_block import LAMBDA_LANES
 from mcrank.kernels.memory import aligned
 from mcrank.kernels.sort import merge_rows
-from mcrank.kernels.vectors import LAMBDA_LANES
 
 _LANES = 16  # partial sums of a sum in fixed order: enough for any vector unit
 _FEW = 32  # ranks up to which picking them out is quicker than sorting
@@ -56,7 +56,7 @@ def make_space(longest: int) -> Space:
     """
     n = -(-max(longest, 1) // LAMBDA_LANES) * LAMBDA_LANES
     reals, rows = aligned(11, n, dtype=np.float64), np.zeros((3, n), dtype=np.int32)
-    return Space._make([*reals, np.zeros(_LANES), *rows])
+    return Space._make([*reals, np.zeros(max(_LANES, 3 * LAMBDA_LANES)), *rows])
 
 
 @njit(nogil=True)

@@ -13,6 +13,25 @@ from mcrank.metrics.dcg import DCG, NDCG
 from mcrank.metrics.measure import Measure
 from mcrank.metrics.prepared import PreparedMeasure
 
+WIDE = 30  # ranks that LambdaMART looks at by default
+
+
+def wide_enough(measure: Measure, truncation: int | None) -> int | None:
+    """Return the truncation as given, or by default `WIDE` for ``dcg@k`` and ``ndcg@k`` with a smaller k.
+
+    Examples
+    --------
+    >>> from mcrank import MAP, NDCG
+    >>> from mcrank.losses.widened import wide_enough
+    >>> [wide_enough(measure, None) for measure in (NDCG(k=10), NDCG(k=50), NDCG(), MAP(k=10))]
+    [30, 50, None, None]
+    >>> wide_enough(NDCG(k=10), 10)
+    10
+    """
+    if truncation is None and measure.k is not None and _goes_on(measure):
+        return max(WIDE, measure.k)
+    return truncation
+
 
 def widened(prepared: PreparedMeasure, truncation: int | None) -> PreparedMeasure:
     """Return the measure whose swaps are weighed: of ``dcg@k`` and ``ndcg@k`` with k below the truncation,

@@ -52,7 +52,7 @@ LAMBDAMART: dict[str, Any] = {
     "colsample": 1.0,
     "max_leaf_value": 1e4,
     "sigma": 1.0,
-    "truncation": None,
+    "truncation": 10,  # the measure itself, which the paper is about: no ranks beyond it
     "norm": False,
 }
 PUBLISHED = "adarank-published"  # AdaRank with the update of its own paper rather than RankLib's
