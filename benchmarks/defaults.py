@@ -6,7 +6,7 @@ is none of the variant's doing, so its choice adds no noise. Sets of the directo
 validation files only: nothing is chosen on a test part. The unit of the tests is the set, as defaults are for
 sets nobody has seen: paired t tests over sets, corrected by Holm's rule over the variants of a ranker.
 
-    python benchmarks/defaults.py --data ../shared/data --only 'mcrank;ordinal' --out docs/results/defaults
+    python benchmarks/defaults.py --data DATA --only 'mcrank;ordinal' --out docs/results/defaults
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ files of the directory's sets cut at random: no test file is looked at, so that 
 `defaults.py` asks the same at the best common round of four folds, where no round is chosen by few queries.
 The unit of the tests is the set; p-values are corrected by Holm's rule.
 
-    python benchmarks/lambdas.py --data ../shared/data --out docs/results/lambdas
+    python benchmarks/lambdas.py --data DATA --out docs/results/lambdas
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ is the mean over sets of the mean over queries, by a paired test whose error is 
 set; p-values are corrected by Holm's rule over all systems. Results are kept in the folder WORK, so that a
 run can be stopped and taken up again.
 
-    python benchmarks/quality.py --data ../shared/data --out docs/results/quality
+    python benchmarks/quality.py --data DATA --out docs/results/quality
 """
 
 from __future__ import annotations

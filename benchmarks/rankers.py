@@ -10,7 +10,7 @@
 - coordinate-ascent: 30 restarts on a fold of MQ2008.
 - nets: an epoch of RankNet and LambdaRank over MSLR-mini, 32 hidden units.
 
-    python benchmarks/rankers.py --data ../shared/data --out docs/results/rankers
+    python benchmarks/rankers.py --data DATA --out docs/results/rankers
     python benchmarks/rankers.py --only regression lambdamart --leaves 31 255 --turns 5
 """
 

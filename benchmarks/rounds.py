@@ -7,7 +7,7 @@ the round that the validation part chooses. Sets are artificial ones and parts o
 directory's sets: no test file is looked at. The unit of the tests is the set; p-values are corrected by
 Holm's rule.
 
-    python benchmarks/rounds.py --data ../shared/data --out docs/results/rounds
+    python benchmarks/rounds.py --data DATA --out docs/results/rounds
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Both search on the same queries, cut into the same folds, with the same sampler,
 best common round of the mean over all held-out queries, averaged over eleven neighbouring rounds. The peer's
 trials stop as ours do. Queries that took no part in either search are measured once, by what was found.
 
-    python benchmarks/tune.py --data ../shared/data/MSLR-mini --minutes 5 --out docs/results/tune
+    python benchmarks/tune.py --data DATA/MSLR-mini --minutes 5 --out docs/results/tune
 """
 
 from __future__ import annotations

@@ -43,6 +43,7 @@ def test_the_t_test_finds_it_in_four_of_five_cases(alternative, n):
     assert found.mean() == pytest.approx(0.8, abs=0.03)
 
 
+@pytest.mark.slow
 def test_wilcoxon_finds_it_in_four_of_five_cases():
     rng = np.random.default_rng(1)
     skew = skewed(rng, (400, 120))

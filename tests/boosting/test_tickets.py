@@ -99,6 +99,7 @@ def lead_the_rest(board, items):
     return give_out(board, 1)
 
 
+@pytest.mark.slow
 def test_helpers_that_do_not_pay_are_sent_home():
     """One that is off its core for as long as many items take: the leader goes on alone."""
     board, warm = tickets.new_board(), tickets.new_board()

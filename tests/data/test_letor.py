@@ -96,6 +96,7 @@ def test_equals_the_naive_twin(tmp_path, lines, final_newline):
     compare(mcrank.read(path), expected)
 
 
+@pytest.mark.slow
 @FILES
 @given(st.lists(good_lines(sorted_features=True), min_size=1, max_size=12), st.booleans())
 def test_equals_scikit_learn(lines, final_newline):
@@ -124,6 +125,7 @@ def test_equals_scikit_learn(lines, final_newline):
     assert parsed.largest <= X.shape[1]
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(
     st.lists(

@@ -108,6 +108,7 @@ def test_again_changes_nothing_and_trains_nothing(found, letor):
     assert again.timings == comparison.timings
 
 
+@pytest.mark.slow
 def test_processes_change_nothing(found, letor, tmp_path):
     _, out = found
     told = []
@@ -175,6 +176,7 @@ def test_train_dialects(letor):
     assert found.measures == ("ndcg@10",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_data_in_memory_and_a_dialect_of_ones_own(n_jobs):
     mcrank.define_dialect(mcrank.Dialect("halves", gain=(0, 0.5, 1, 2, 4)))
@@ -230,6 +232,7 @@ def test_a_measure_that_cannot_be_taken_is_refused_before_training(tmp_path):
     assert not list((tmp_path / "run" / "trials").iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_failing_ranker_is_named(letor, n_jobs, tmp_path):
     # The tool refuses grades above 1, which only training finds out.

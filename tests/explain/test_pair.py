@@ -123,6 +123,7 @@ def test_a_feature_without_a_change_cannot_swap_the_pair(name):
                 assert (np.sign(scores[:, 0] - scores[:, 1]) != -np.sign(why.difference)).all()
 
 
+@pytest.mark.slow
 def test_a_blend_of_forests_is_exact_too():
     ranker = fitted("blend", members="mcrank,regression")
     why = ranker.explain_pair(TEST.X[0], TEST.X[1])
@@ -130,6 +131,7 @@ def test_a_blend_of_forests_is_exact_too():
     assert all(change.exact for change in why.changes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("members", ["mcrank,ranksvm", "mcrank,regression"])
 def test_changes_in_a_query_swap_its_rows_on_the_scale_they_make(members):
     ranker, query = fitted("blend", standard="query", members=members), TEST.select([0])
@@ -149,6 +151,7 @@ def column_of(ranker, change):
     return list(ranker.feature_names_).index(change.feature)
 
 
+@pytest.mark.slow
 def test_a_blend_standardised_in_each_query_is_explained_within_it():
     ranker = fitted("blend", standard="query")
     query = TEST.select([0]) if not hasattr(TEST, "query") else TEST.query(0)
@@ -170,6 +173,7 @@ def test_ties_and_missing_values_are_named():
     assert any("missing against 0)" in text or "(0 against missing" in text for text in texts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mcrank", "lambdamart", "ranksvm", "ranknet", "blend"])
 def test_the_value_a_sentence_says_swaps_the_pair_and_is_hardly_further(name):
     ranker = fitted(name)

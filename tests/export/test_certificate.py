@@ -261,6 +261,7 @@ def test_a_consumer_that_is_not_there_is_said(files, monkeypatch, capsys):
     assert "not installed" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_model_is_distilled_on_the_way(files, capsys):
     line = ["export", "g.mcrank", "--to", "elasticsearch", "--out", "es"]
     assert main(line) == exits.USAGE

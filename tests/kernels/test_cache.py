@@ -117,6 +117,7 @@ def test_a_folder_that_cannot_be_written_is_read_and_the_next_one_written(sample
     assert len(os.listdir(full.path)) == len(os.listdir(other.path)) == 1
 
 
+@pytest.mark.slow
 def test_the_latest_versions_of_a_kernel_are_kept(sample):
     for version in range(1, cache.VERSIONS_KEPT + 4):
         assert sample.call() == (VALUE + (version - 1) * 10, False)

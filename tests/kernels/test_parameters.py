@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 import mcrank
 
 SOURCE = Path(mcrank.__file__).parent
@@ -25,6 +27,7 @@ def compiled_functions():
                 yield f"{path.relative_to(SOURCE)}:{node.name}", len(listed)
 
 
+@pytest.mark.slow
 def test_kernels_and_steps_take_at_most_eight_parameters():
     found = dict(compiled_functions())
     assert len(found) > 100

@@ -27,6 +27,7 @@ def test_columns_are_sorted(n, lanes, top):
     assert flat.reshape(n, lanes).tolist() == np.sort(table, axis=0).tolist()
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(scores=SCORES, before=st.integers(0, 3), seed=st.none() | st.integers(0, 99))
 def test_rows_are_merged_in_base_order(scores, before, seed):

@@ -155,6 +155,7 @@ def test_without_pairs_there_is_nothing_to_learn(kind):
     assert not gradients.curvature.any()
 
 
+@pytest.mark.slow
 def test_pairs_of_a_query_by_its_own_arrays():
     grades, scores, offsets = some_rows(5, 12, 3)
     pairs = pair_arrays(grades, offsets, per_query=True)

@@ -25,6 +25,7 @@ def one_by_one(chances: np.ndarray) -> np.ndarray:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("satisfied", "shares"),
     [

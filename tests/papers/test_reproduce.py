@@ -358,6 +358,7 @@ def test_the_command(tmp_path, tiny, capsys, made, out):
     assert main(["reproduce", "table1", "--out", str(tmp_path), "--units", "10"]) == 2
 
 
+@pytest.mark.slow
 def test_the_command_takes_a_table(tmp_path, tiny, capsys):
     """One file is cut into five folds; rows without a grade are refused, or have grade 0 as in Web-2."""
     stream = np.random.default_rng(2)

@@ -195,6 +195,7 @@ def killed_after(rounds):
     return callback
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [mcrank.McRank, mcrank.LambdaMART, mcrank.OrdinalMcRank])
 def test_killed_and_resumed_is_one_fit(kind, tmp_path, monkeypatch):
     from mcrank.boosting.boost import Booster

@@ -119,6 +119,7 @@ def test_the_gradient_of_lambdarank_is_that_of_its_lambdas(measure):
     np.testing.assert_allclose(found_gradient(descent), wanted, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.data())
 def test_an_epoch_is_that_of_the_naive_loop(data):

@@ -37,6 +37,7 @@ def settings(case):
     return ours, theirs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_class_probabilities(case):
     X, y, qid, unseen = split_rows(case)
@@ -59,6 +60,7 @@ def test_class_probabilities_by_round():
             assert np.abs(ranker.predict_proba(X) - wanted).max() < 1e-7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES[:3])
 def test_ordinal_boundaries_are_binary_problems(case):
     X, y, qid, unseen = split_rows(case)
@@ -87,6 +89,7 @@ def test_regression(case, target):
     assert np.abs(ranker.predict(unseen) - twin.predict(unseen)).max() < 1e-5
 
 
+@pytest.mark.slow
 def test_weighted_regression_and_classification():
     case = CASES[0]
     X, y, qid, _ = split_rows(case)

@@ -61,6 +61,7 @@ def test_xgboost_grows_the_same_vector_trees(seed):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [mcrank.McRank, mcrank.OrdinalMcRank])
 @pytest.mark.parametrize(
     "options",
