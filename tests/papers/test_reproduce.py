@@ -15,7 +15,7 @@ from mcrank.cli import reproduce as reproduce_command
 from mcrank.cli.main import main
 from mcrank.errors import OptionError
 from mcrank.experiments.schedule import Progress
-from mcrank.papers import figure2, figure3
+from mcrank.papers import figure3
 from mcrank.papers import run as runs
 from mcrank.papers.grounds import Artificial, staged
 from mcrank.papers.outcome import NO_VERDICT, VERDICTS, Claim, Reproduction, judged, larger, larger_by
@@ -221,24 +221,6 @@ def test_figure2_counts_bins_that_a_grid_would_waste(own):
     for row in rows(own[1]["figure2"], "bins"):
         assert row["adaptive bins"] <= 16
         assert row["bins of that length that cover the range"] >= row["adaptive bins"] - 1
-
-
-def test_figure2_splits_are_those_a_tree_of_two_leaves_finds(own, short_and_empty):
-    """The best split of one feature is what scikit-learn's regression stump takes away."""
-    tree_module = pytest.importorskip("sklearn.tree")
-    train = mcrank.read_folds(short_and_empty)[0].train
-    for feature in range(train.n_features):
-        order = np.argsort(train.X[:, feature], kind="stable")
-        values, grades = train.X[order, feature].astype(float), train.y[order]
-        points, reduced = figure2.splits_of(values, grades)
-        stump = tree_module.DecisionTreeRegressor(max_depth=1).fit(values[:, None], grades)
-        best = points[np.argmax(reduced)]
-        assert best <= stump.tree_.threshold[0] < values[np.searchsorted(values, best, side="right")]
-        assert reduced.max() / len(values) == pytest.approx(
-            stump.tree_.impurity[0]
-            - stump.tree_.weighted_n_node_samples[1:] @ stump.tree_.impurity[1:] / len(values)
-        )
-    for row in rows(own[1]["figure2"], "bins"):
         assert 0 < row["best split at an edge of 16 bins, % of the best of all"] <= row["of 256 bins"] + 1e-9
         assert row["of 256 bins"] == pytest.approx(100.0)  # every value has its bin here
 
