@@ -24,8 +24,8 @@ MINUTES ?= 10
 TARGET ?=
 SEED ?= 0
 CODE := src tests benchmarks tools
-# Tests that need more than the extra `dev`: a browser, the libraries whose models are imported, what builds the site, Dask.
-ELSEWHERE := --ignore tests/browser --ignore tests/imports --ignore tests/docs --ignore tests/cluster
+# Tests that need more than the extra `dev`: a browser, the libraries whose models are imported, what builds the site, Dask, the service.
+ELSEWHERE := --ignore tests/browser --ignore tests/imports --ignore tests/docs --ignore tests/cluster --ignore tests/serve
 BENCHMARKS ?= train rankers predict scaling read evaluate
 # Byte code is written for the modules that are used, when they are: compiling all of it takes longer than installing.
 LOCK := requirements/lock.txt

@@ -10,6 +10,8 @@ from mcrank.papers import apples
 from mcrank.papers.apples import SCORED, TITLES, TRAINED
 from mcrank.papers.outcome import NO_VERDICT
 
+pytestmark = pytest.mark.slow  # six rankers under every dialect are trained first
+
 
 def rows(reproduction, key):
     return reproduction.to_dict()["tables"][key]
