@@ -36,7 +36,7 @@ PAPER: dict[str, Any] = {
 
 # A first look: few rounds of large steps, coarse bins.
 FAST = {"n_estimators": 100, "learning_rate": 0.2, "max_bins": 64, "early_stopping_rounds": 20}
-# Many small steps. Half of the features for each, which it had too, left every ranker behind its defaults.
+# Many small steps. Half of the features for each, which it had too, left LambdaMART behind its defaults.
 BEST = {"n_estimators": 2000, "learning_rate": 0.03, "early_stopping_rounds": 200}
 _WORDS = {
     "paper": "the settings of the McRank paper (M 1000, J 10, nu 0.05, 256 adaptive bins, least-squares "
