@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from numba import njit
 from numba.core import event
+from numba.core.errors import NumbaError
 
 from mcrank.kernels import kernel, step
 from mcrank.kernels.linked import LinkedLibrary
@@ -89,3 +91,28 @@ def test_a_shared_step_is_compiled_once_for_kernels_and_steps_and_has_no_machine
         (made,) = share._mcrank_dispatcher.overloads.values()
         assert isinstance(made.library, LinkedLibrary)
     assert share(values, 1) == 1
+
+
+def test_a_kernel_that_makes_arrays_without_saying_so_is_refused():
+    def reversed_copy(values):
+        found = np.empty_like(values)
+        for i in range(len(values)):
+            found[i] = values[len(values) - 1 - i]
+        return found
+
+    with pytest.raises(NumbaError, match="NRT required|returning of array"):
+        kernel()(reversed_copy)(np.arange(3.0))
+    told = kernel(allocates=True)(reversed_copy)
+    np.testing.assert_array_equal(told(np.arange(3.0)), [2.0, 1.0, 0.0])
+
+
+def test_a_kernel_counts_no_references_unless_it_makes_arrays():
+    def first_of(pair):
+        values, others = pair
+        return values[0] + others[0]
+
+    for allocates in (False, True):
+        counting = kernel(allocates=allocates)(first_of)
+        counting((np.ones(2), np.ones(2)))
+        (text,) = counting.inspect_llvm().values()
+        assert ("NRT_incref" in text or "NRT_decref" in text) == allocates

@@ -216,7 +216,7 @@ def cover(values, length, starts):  # type: ignore[no-untyped-def]
     return count
 
 
-@kernel("int64[::1](int64[::1], int64)")
+@kernel("int64[::1](int64[::1], int64)", allocates=True)
 def quantile_starts(counts, max_bins):  # type: ignore[no-untyped-def]
     """Starts of at most ``max_bins`` bins of about equal row counts over distinct values.
 

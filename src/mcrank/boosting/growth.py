@@ -166,7 +166,7 @@ class Growth:
         return found
 
 
-@kernel()
+@kernel(allocates=True)
 def root_sums(binned, rules, hist, out):  # type: ignore[no-untyped-def]
     """Sums of gradients, second lane and rows of a root, from the bins of its first feature."""
     # IN: binned, rules, hist  OUT: out

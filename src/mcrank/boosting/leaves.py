@@ -149,6 +149,7 @@ def _moved(scale, q, curvature, row, step):  # type: ignore[no-untyped-def]
         types.int64[::1], _WHERE, _SCALE, types.int32[::1], READ_ONLY, types.float64, types.int64[:, ::1]
     ),
     error_model="numpy",
+    allocates=True,
 )
 def leaf_sums(leaves, where, scale, gradients, curvature, step, out):  # type: ignore[no-untyped-def]
     """Sums of gradients and curvatures of every leaf, in integers: the same for every order of its rows."""
@@ -179,7 +180,7 @@ def leaf_sums(leaves, where, scale, gradients, curvature, step, out):  # type: i
         out[leaf, 1] = heap
 
 
-@kernel(types.void(types.int64[::1], _WHERE, types.float64[::1], types.float64[::1]))
+@kernel(types.void(types.int64[::1], _WHERE, types.float64[::1], types.float64[::1]), allocates=True)
 def move_rows(left, where, values, scores):  # type: ignore[no-untyped-def]
     """Add to each row's score the value of the leaf that holds it."""
     # IN: left, where, values  OUT: scores

@@ -93,7 +93,7 @@ def root_counts(columns, counts):  # type: ignore[no-untyped-def]
             counts[f, uint64(column[i])] += 1
 
 
-@kernel()
+@kernel(allocates=True)
 def root_histograms(arrays, part, q, packing, balanced):  # type: ignore[no-untyped-def]
     """Root histograms of all outputs, for features ``part[0]`` up to ``part[1]``.
 

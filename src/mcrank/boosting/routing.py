@@ -124,7 +124,7 @@ def _fill_sides(rows, f, tree, at, sides):  # type: ignore[no-untyped-def]
     return True
 
 
-@kernel()
+@kernel(allocates=True)
 def route(rows, tree, start, leaf, scores):  # type: ignore[no-untyped-def]
     """Add to the scores of rows from ``start`` on the values of the leaves they fall into.
 

@@ -144,7 +144,7 @@ def descend(trees: TreeArrays, share: Array, depth: Array, reach: Array) -> None
                     depth[child], reach[child] = depth[n] + 1, reach[n] * share[child]
 
 
-@kernel()
+@kernel(allocates=True)
 def cut_trees(order: Array, tests: int, trees: TreeArrays, scratch: TreeScratch, out: Pieces) -> None:
     """Cut trees. IN: their order, most tests of a tabled piece, the trees. OUT: scratch, ``out``."""
     ends = scratch.ends
@@ -176,7 +176,7 @@ def cut_trees(order: Array, tests: int, trees: TreeArrays, scratch: TreeScratch,
                 _emit(piece, t, size, trees, scratch, out)
 
 
-@step(shared=True)
+@step(shared=True, allocates=True)
 def _survey(first: int, size: int, trees: TreeArrays, scratch: TreeScratch) -> None:
     """Find parents and depths of a tree, and its nodes from left to right, each before its children."""
     parent, depth, preorder = scratch.parent, scratch.depth, scratch.preorder
@@ -209,7 +209,7 @@ def _unmarked(n: int, piece: int, scratch: TreeScratch) -> int:
     return count
 
 
-@step(shared=True)
+@step(shared=True, allocates=True)
 def _emit(piece: int, t: int, size: int, trees: TreeArrays, scratch: TreeScratch, out: Pieces) -> None:
     """Write the edges of the nodes that are marked as members of a piece."""
     first = trees.tree_offsets[t]

@@ -8,6 +8,10 @@ time. Nothing here is called from C, and steps are not called from Python, so th
 (`mcrank.kernels.cache`). What a kernel calls is compiled into it, so a step has no place on disk of its own,
 and no machine code (`mcrank.kernels.linked`). A step with one caller is better declared with
 ``njit(inline="always")``: Numba then writes it into its caller.
+
+Nor are references counted. Numba counts those to every array that is handed on or taken out of a tuple, and
+then spends half of its time on finding out which counts cancel; but arrays that Python passes to a kernel are
+Python's as long as it runs. Only kernels that make arrays (``allocates=True``) need to count.
 """
 
 from __future__ import annotations
@@ -36,10 +40,11 @@ if getattr(numba_config, "DISABLE_JIT", False):
     )
 
 
-def kernel(*signature: Any, **options: Any) -> Any:
+def kernel(*signature: Any, allocates: bool = False, **options: Any) -> Any:
     """Declare a function that Python calls; options are those of `numba.njit`.
 
-    With a signature, or a list of them, it is compiled (or found on disk) when it is declared.
+    With a signature, or a list of them, it is compiled (or found on disk) when it is declared. One that makes
+    arrays, itself or in a step, must say so by ``allocates``; else Numba refuses to compile it.
 
     Examples
     --------
@@ -54,7 +59,7 @@ def kernel(*signature: Any, **options: Any) -> Any:
 
     def declare(function: Callable[..., Any]) -> Any:
         compiled: Any = njit
-        dispatcher = compiled(nogil=True, no_cfunc_wrapper=True, **options)(function)
+        dispatcher = compiled(nogil=True, no_cfunc_wrapper=True, _nrt=allocates, **options)(function)
         # Not njit's cache=True: that one looks at the function's own file only.
         dispatcher._cache = KernelCache(dispatcher)
         with typeinfer.register_dispatcher(dispatcher):
@@ -67,7 +72,7 @@ def kernel(*signature: Any, **options: Any) -> Any:
     return declare
 
 
-def step(*, shared: bool = False, outer: bool = False, **options: Any) -> Any:
+def step(*, shared: bool = False, outer: bool = False, allocates: bool = False, **options: Any) -> Any:
     """Declare a function that kernels call.
 
     It stays a Python function, which is what runs when Python calls it: slow, but safe. (A function without
@@ -76,7 +81,8 @@ def step(*, shared: bool = False, outer: bool = False, **options: Any) -> Any:
 
     Numba compiles it once for each kind of caller (kernels, steps, those with another ``error_model``).
     With ``shared`` it does so once for all: for large ones with several callers. The number 0 then counts as
-    a type of its own, so typed numbers are to be passed, and an ``error_model`` of callers does not count.
+    a type of its own, so typed numbers are to be passed, and an ``error_model`` of callers does not count;
+    if it makes arrays it must say so by ``allocates``, and so must the kernels.
     With ``outer`` what it calls is not optimised with it, only with the kernel (`mcrank.kernels.linked`).
 
     Examples
@@ -89,7 +95,7 @@ def step(*, shared: bool = False, outer: bool = False, **options: Any) -> Any:
     2
     """
     compiler = OuterCompiler if outer else StepCompiler
-    own = {"no_cpython_wrapper": True, "error_model": "python"} if shared else {}
+    own = {"no_cpython_wrapper": True, "error_model": "python", "_nrt": allocates} if shared else {}
     all_options = {"nogil": True, "no_cfunc_wrapper": True, **own, **options}
 
     def declare(function: Callable[..., Any]) -> Any:

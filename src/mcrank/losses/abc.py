@@ -47,7 +47,7 @@ _RESIDUALS = types.void(
 )  # fmt: skip
 
 
-@kernel(_RESIDUALS, error_model="numpy")
+@kernel(_RESIDUALS, error_model="numpy", allocates=True)
 def base_residuals(scores, classes, weight, base, rows, unit, q, curvature):  # type: ignore[no-untyped-def]
     """``q = rint(w r / unit)`` and ``w h`` of every class but the base, for ``rows`` (from, to)."""
     # IN: scores, classes, weight (empty: all 1), base, rows, unit  OUT: q, curvature (K - 1 rows)
@@ -72,7 +72,7 @@ _LOSSES = types.void(
 )  # fmt: skip
 
 
-@kernel(_LOSSES, error_model="numpy")
+@kernel(_LOSSES, error_model="numpy", allocates=True)
 def row_losses(scores, moves, base, classes, weight, start, end, out):  # type: ignore[no-untyped-def]
     """-w log p[y] of every row, after ``moves`` of the classes other than ``base`` (none: as it is)."""
     # IN: scores, moves (K - 1 rows; no columns: none), base, classes, weight, start, end  OUT: out

@@ -20,7 +20,7 @@ from mcrank.losses.pairs import WIDEST, first_ranks
 NEAR = 0.01  # added to the distance of two scores by which ``norm`` divides, as LightGBM does
 
 
-@kernel()
+@kernel(allocates=True)
 def fill_discounted(measure, scores, queries, sigma, norm, space, slopes, curves):  # type: ignore[no-untyped-def]
     """Lambdas and their curvatures of some queries, as `lambda_query` has them but for rounding.
 

@@ -21,7 +21,7 @@ from mcrank.losses.classes import PLAIN, SMALLEST_SHARE, WEIGHTED, ClassLoss
 _CHUNK = 512  # rows worked on together: K x 512 floats stay in L1
 
 
-@kernel(PLAIN, error_model="numpy")
+@kernel(PLAIN, error_model="numpy", allocates=True)
 def softmax_residuals(scores, classes, start, end, scale, q):  # type: ignore[no-untyped-def]
     """``q[k] = rint(scale * (1[y = k] - softmax(scores)[k]))`` for rows ``start`` up to ``end``; the last
     balances.
@@ -80,7 +80,7 @@ def softmax_powers(scores, i, powers):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel(WEIGHTED, error_model="numpy")
+@kernel(WEIGHTED, error_model="numpy", allocates=True)
 def weighted_softmax_residuals(scores, classes, weight, start, end, unit, q, curvature):  # type: ignore[no-untyped-def]
     """The same with row weights, and the curvatures w p (1 - p)."""
     # IN: scores, classes, weight, start, end, unit  OUT: q, curvature

@@ -108,7 +108,7 @@ def reading_on_for_long(group, satisfied, reach, chances):  # type: ignore[no-un
         chances[j] = value / total
 
 
-@kernel()
+@kernel(allocates=True)
 def expected_cascades(rows, satisfied, weight, scratch, out):  # type: ignore[no-untyped-def]
     """As `cascades`, but the mean over all orders of equal scores.
 

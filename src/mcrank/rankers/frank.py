@@ -254,7 +254,11 @@ def pull_fidelity(pairs, weight, scores, up, pull):  # type: ignore[no-untyped-d
     return total
 
 
-@kernel(types.void(types.uint16[:, ::1], PAIRS, _F, _F, types.int64[::1], _F), fastmath={"reassoc"})
+@kernel(
+    types.void(types.uint16[:, ::1], PAIRS, _F, _F, types.int64[::1], _F),
+    fastmath={"reassoc"},
+    allocates=True,
+)
 def sum_separated_pairs(columns, pairs, weight, up, places, out):  # type: ignore[no-untyped-def]
     """Change of the weight of all pairs a threshold separates when it falls below each bin, by feature.
 

@@ -284,7 +284,7 @@ def add_separated(column, rows, levels, factor, up, down, net, sums):  # type: i
         sums[column[i]] += factor * change
 
 
-@kernel(types.void(types.uint16[:, ::1], types.int32[:, ::1], _I, PAIRS, _F, _F, _I, _F))
+@kernel(types.void(types.uint16[:, ::1], types.int32[:, ::1], _I, PAIRS, _F, _F, _I, _F), allocates=True)
 def sum_separated(columns, by_bin, levels, pairs, up, down, places, out):  # type: ignore[no-untyped-def]
     """Change of the weight of all pairs a threshold separates when it falls below each bin, by feature.
 

@@ -141,7 +141,7 @@ def forward(  # type: ignore[no-untyped-def]
     return at
 
 
-@kernel()
+@kernel(allocates=True)
 def score_rows(  # type: ignore[no-untyped-def]
     X,  # IN  scaled rows, float64
     sizes,  # IN

@@ -36,7 +36,7 @@ def curved_row(X, i, log, row):  # type: ignore[no-untyped-def]
             row[f] = np.copysign(np.log1p(abs(row[f])), row[f])
 
 
-@kernel(types.void(_READ, types.boolean, _F, _F, _F, types.int64[::1]))
+@kernel(types.void(_READ, types.boolean, _F, _F, _F, types.int64[::1]), allocates=True)
 def feature_sums(X, log, total, low, high, count):  # type: ignore[no-untyped-def]
     """Sum, least, largest and number of the known values of each feature."""
     # IN: X, log  OUT: total, low, high, count
@@ -55,7 +55,7 @@ def feature_sums(X, log, total, low, high, count):  # type: ignore[no-untyped-de
             count[f] += known
 
 
-@kernel(types.void(_READ, types.boolean, _F, _F))
+@kernel(types.void(_READ, types.boolean, _F, _F), allocates=True)
 def feature_squares(X, log, mean, out):  # type: ignore[no-untyped-def]
     """Sum of the squared distances of the known values of each feature from its mean."""
     # IN: X, log, mean  OUT: out

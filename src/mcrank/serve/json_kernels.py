@@ -199,7 +199,7 @@ def _entry(
             return _FAILED, count
 
 
-@kernel(_nrt=False)  # nothing is allocated; counting who holds the arrays took two thirds of the time
+@kernel()
 def read_table(text: Any, start: int, by_column: bool, values: FeatureArray, spans: IntArray) -> int:
     """Read what begins at ``start``; return the place behind it, or 0 where the ordinary way must read it.
 

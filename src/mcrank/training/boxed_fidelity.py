@@ -102,7 +102,7 @@ def before(tree, group, out):  # type: ignore[no-untyped-def]
         g -= g & -g
 
 
-@kernel()
+@kernel(allocates=True)
 def add_separated(columns, boxed, tables, group, together, factor, places, out):  # type: ignore[no-untyped-def]
     """Change of the weight of all pairs a threshold separates when it falls below each bin, by feature.
 
@@ -182,7 +182,7 @@ def add_separated(columns, boxed, tables, group, together, factor, places, out):
                         out[places[f] + min(mine, theirs)] -= weighs
 
 
-@kernel()
+@kernel(allocates=True)
 def fill_near(above, boxed, together, moments, near):  # type: ignore[no-untyped-def]
     """Pairs of two groups with one row above a stump's threshold, by the distance of their boxes."""
     # IN: above, boxed, together  OUT: moments (of rows below and above, zeros before), near
@@ -224,7 +224,7 @@ def add_along(lead, rise, weighs, out):  # type: ignore[no-untyped-def]
     out[3] += 0.25 * weighs * g * (1.0 + p)
 
 
-@kernel()
+@kernel(allocates=True)
 def sum_along(along, boxed, nodes, alpha, out):  # type: ignore[no-untyped-def]
     """Change of the loss when the rows above a stump's threshold rise by ``alpha``, and its derivatives."""
     # IN: along, boxed, nodes, alpha  OUT: out (added to)

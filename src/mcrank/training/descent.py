@@ -108,7 +108,7 @@ def take_step(course, steps, number):  # type: ignore[no-untyped-def]
     return sound
 
 
-@kernel()
+@kernel(allocates=True)
 def step_down(course, queries, steps, number):  # type: ignore[no-untyped-def]
     """Turn slopes of the scores of some queries into a step; False when a weight has run away."""
     # IN: course as `score_queries` and the loss left it, queries, steps, number from 1  OUT: course

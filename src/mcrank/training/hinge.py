@@ -101,7 +101,7 @@ def face(side, q, order, rows, scores, key, level, weight):  # type: ignore[no-u
         weight[i] = rows.weight[row]
 
 
-@kernel(types.float64(_ORDER, _ROWS, _F, types.float64, types.float64, _F))
+@kernel(types.float64(_ORDER, _ROWS, _F, types.float64, types.float64, _F), allocates=True)
 def hinge(order, rows, scores, width, curve, gradient):  # type: ignore[no-untyped-def]
     """Return the loss of all pairs and fill its derivative by each score.
 
@@ -146,7 +146,7 @@ def hinge(order, rows, scores, width, curve, gradient):  # type: ignore[no-untyp
     return loss
 
 
-@kernel(types.void(_ORDER, _ROWS, _F, types.float64, types.float64, _F, _F))
+@kernel(types.void(_ORDER, _ROWS, _F, types.float64, types.float64, _F, _F), allocates=True)
 def hinge_curvature(order, rows, scores, width, curve, moved, out):  # type: ignore[no-untyped-def]
     """Fill ``out`` with the second derivative of `hinge` by the scores, times the vector ``moved``."""
     # IN: as `hinge`, and moved  OUT: out

@@ -199,7 +199,8 @@ def long_meetings(line, first, farthest, space):  # type: ignore[no-untyped-def]
     # IN: line, first (rows that may count, rising), farthest  OUT: space
     pool, ends, lists, step, change = space.pool, space.ends, space.lists, space.step, space.change
     k = np.int64(min(line.ratio.shape[0], first.shape[0]))
-    pool[: first.shape[0]] = first
+    for i in range(first.shape[0]):
+        pool[i] = first[i]
     ends[0, 0], ends[0, 1] = np.nextafter(-farthest, -np.inf), farthest
     lists[0, 0], lists[0, 1] = 0, first.shape[0]
     depth = 1

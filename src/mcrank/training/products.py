@@ -24,7 +24,7 @@ _X = types.float32[:, ::1]
 _F = types.float64[::1]
 
 
-@kernel(types.void(_READ, types.boolean, _F, _F, _F, _OFFSETS, _X))
+@kernel(types.void(_READ, types.boolean, _F, _F, _F, _OFFSETS, _X), allocates=True)
 def centre_rows(X, log, shift, factor, fill, offsets, out):  # type: ignore[no-untyped-def]
     """Scale rows and take off the mean of their query."""
     # IN: X, log, shift, factor, fill, offsets  OUT: out

@@ -197,7 +197,7 @@ class Steps(NamedTuple):
     node_rank: Array
 
 
-@kernel()
+@kernel(allocates=True)
 def _lay_out(constants: int, placed: PlacedTrees, trees: TreeArrays, nodes: Nodes, steps: Steps) -> int:
     """Write the steps of every tree; return the number of slots they use. IN: all others. OUT: ``steps``."""
     slot_of = np.empty(2 * MAX_LEAVES, np.int64)

@@ -151,7 +151,7 @@ def _most_in_one(z: Array, origin: Any, scale: Any, count: int, bucket: Array) -
     return most
 
 
-@kernel()
+@kernel(allocates=True)
 def _fill_buckets(
     thresholds: Array, bits: Array, by_bits: Array, line: Array, steps: Array, first: Array
 ) -> None:
