@@ -15,7 +15,7 @@ from mcrank.data.grades import Grades
 from mcrank.data.ids import IdArray, ids_of_texts, join_ids
 from mcrank.data.read import check_choice, check_letor_columns, check_number, threads
 from mcrank.data.sources import find_files
-from mcrank.data.table_files import table_format
+from mcrank.data.table_files import common_format, table_format
 from mcrank.data.table_sets import Columns
 from mcrank.errors import DataError, OptionError
 
@@ -273,18 +273,14 @@ def scan(
     if n_features is not None:
         check_number("n_features", n_features, 1, 1 << 24, "scan")
     files = find_files(source, "scan")
-    forms = {table_format(path) for path in files}
-    if len(forms) > 1:
-        raise DataError(
-            f"{files[0]} and the other files have different formats; files of one set must agree."
-        )
+    form = common_format(files)
     chosen = {"features": _texts(features, "features"), "ignore": _texts(ignore, "ignore")}
     columns = Columns(qid, grade, doc_id, weight, **chosen)
-    if forms == {None}:
+    if form is None:
         check_letor_columns(columns, "scan")
-    elif not forms <= {"parquet", "arrow"}:
+    elif form not in ("parquet", "arrow"):
         raise DataError(
-            f"{files[0]} is {next(iter(forms))}, whose columns have no types before all of it is read; scan "
+            f"{files[0]} is {form}, whose columns have no types before all of it is read; scan "
             "takes LETOR text, Parquet and Arrow. Write it as Parquet, or use mcrank.read."
         )
     letor = LetorOptions(first_index, n_features, max_features, absent, unjudged)
