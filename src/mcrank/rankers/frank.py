@@ -32,7 +32,6 @@ from mcrank.training.stumps import NOTHING, ROOTS, Stump, StumpBoosting, boost_s
 from mcrank.training.weights import relative_weight
 
 _LARGEST = 10.0  # alpha: where no pair is ordered badly the loss falls for ever, though by nothing
-_SMOOTH = 1e-4  # added to W+ and W-, as a share of their sum
 _STEPS = 12
 _F = types.float64[::1]
 
@@ -165,7 +164,7 @@ class _Fidelity(StumpBoosting):
         binned.over_features(fill)
         tried = []
         for stump in binned.best(self.net, self.total, ROOTS, self.candidates):
-            along, alpha = self._along(binned.above(stump)), _first_alpha(stump)
+            along, alpha = self._along(binned.above(stump)), stump.step(stump.total)
             tried.append((along(alpha)[0], stump, along, alpha))
         if not tried:
             return None
@@ -211,12 +210,6 @@ def _descend(change: Along, alpha: float) -> tuple[float, float]:
         if abs(step) < 1e-5 * (1.0 + abs(alpha)):
             break
     return alpha, float(now[0])
-
-
-def _first_alpha(stump: Stump) -> float:
-    good, bad = (max(stump.total + sign * stump.net, 0.0) / 2 for sign in (1, -1))
-    small = _SMOOTH * stump.total
-    return float(0.5 * np.log((good + small) / (bad + small)))
 
 
 @kernel(types.float64(PAIRS, _F, _F, _F, _F))

@@ -34,8 +34,6 @@ from mcrank.training.stumps import NET, NOTHING, ROOTS, SIZE, Stump, StumpBoosti
 _RULES = {"r": NET, "abs": SIZE, "z": ROOTS}
 # A stump that orders every pair well would have an infinite alpha: its r counts as this much below 1.
 _PERFECT = 1.0 - 1e-9
-# Added to W+ and W-, as a share of Z: a stump without badly ordered pairs has a finite alpha.
-_SMOOTH = 1e-4
 _MANY = 1 << 22  # rows times grades of a query up to which the grades are gone through one by one
 _F, _I = types.float64[::1], types.int64[::1]
 
@@ -145,9 +143,7 @@ class _Exponential(StumpBoosting):
 
     def _alpha(self, stump: Stump) -> float:
         if self.rule == ROOTS:
-            good, bad = (max(stump.total + sign * stump.net, 0.0) / 2 for sign in (1, -1))
-            small = _SMOOTH * self.loss
-            return float(0.5 * np.log((good + small) / (bad + small)))
+            return stump.step(self.loss)
         return float(np.arctanh(np.clip(stump.net / self.loss, -_PERFECT, _PERFECT)))
 
 
