@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mcrank.arrays import FeatureArray
+from mcrank.arrays import FeatureArray, FloatArray, IntArray
 from mcrank.data.batches import Batch, Piece, Progress, Purpose
 from mcrank.data.dataset import Dataset, restore
 from mcrank.data.grades import Grades
@@ -170,12 +170,19 @@ class Scan:
         >>> mcrank.scan(path).grades()
         Grades(2 rows, 1 queries)
         """
-        y, ids, sizes = [], [], []
+        y, runs, sizes = self.graded_runs(n_jobs, progress)
+        return Grades(y, np.repeat(self.ids(runs), sizes), n_jobs=n_jobs)
+
+    def graded_runs(
+        self, n_jobs: int | None = None, progress: Progress | None = None
+    ) -> tuple[FloatArray, list[IdArray], IntArray]:
+        """Read grades, the query ids of the runs of each batch (see `ids`), and the rows of every run."""
+        y, runs, sizes = [], [], []
         for batch in self.batches(n_jobs, progress, purpose="grade"):
             y.append(batch.y)
-            ids.append(batch.run_ids)
+            runs.append(batch.run_ids)
             sizes.append(np.diff(np.append(batch.run_rows, len(batch.y))))
-        return Grades(np.concatenate(y), np.repeat(self.ids(ids), np.concatenate(sizes)), n_jobs=n_jobs)
+        return np.concatenate(y), runs, np.concatenate(sizes)
 
     def to_score(self, width: int, n_jobs: int | None = None) -> Iterator[Dataset]:
         """Yield rows to be scored as data sets of at least so many features, a query for each run."""
