@@ -22,9 +22,10 @@ from mcrank.losses.base import Loss
 from mcrank.losses.boxes import LONG
 from mcrank.losses.pairwise import PAIRS, FidelityLoss
 from mcrank.options import Options, option
-from mcrank.ranges import ROUNDS, Between, OneOf
+from mcrank.ranges import Between, OneOf
 from mcrank.rankers.base import Card, Trained
-from mcrank.rankers.trees import RATES, TreeRanker
+from mcrank.rankers.shared_options import rate_option, rounds_option
+from mcrank.rankers.trees import TreeRanker
 from mcrank.rounds import Callback
 from mcrank.scorers.heads import Head
 from mcrank.training.boxed_fidelity import LongQuery
@@ -81,17 +82,8 @@ class FRank(TreeRanker):
         search=Between(1, 32, log=True),
         help="stumps, each the best of its feature, the loss decides among",
     )
-    n_estimators: int = option(
-        default=500, low=1, high=2**31 - 1, search=ROUNDS, help="rounds, each adding a stump or tree"
-    )
-    learning_rate: float = option(
-        default=0.1,
-        low=0,
-        high=10,
-        open_low=True,
-        search=RATES,
-        help="shrinkage of each stump or tree; 1 as published",
-    )
+    n_estimators: int = rounds_option(500, "rounds, each adding a stump or tree")
+    learning_rate: float = rate_option(0.1, "shrinkage of each stump or tree; 1 as published")
 
     def _takes_categories(self, options: Options) -> bool:
         return bool(options["scorer"] == "trees")

@@ -24,10 +24,10 @@ from mcrank.kernels.fenwick import add_at, sum_upto
 from mcrank.losses.boxes import LONG
 from mcrank.losses.pairwise import PAIRS, PairArrays
 from mcrank.options import Options, option
-from mcrank.ranges import ROUNDS, OneOf
+from mcrank.ranges import OneOf
 from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.forests import ForestRanker
-from mcrank.rankers.shared_options import stopping_option
+from mcrank.rankers.shared_options import rounds_option, stopping_option
 from mcrank.rounds import Callback
 from mcrank.training.stumps import NET, NOTHING, ROOTS, SIZE, Stump, StumpBoosting, boost_stumps, sum_bins
 
@@ -69,9 +69,7 @@ class RankBoost(ForestRanker):
     name: ClassVar[str] = "rankboost"
     card: ClassVar[Card] = Card("pairwise", "exponential of pairs", "stumps", False)
 
-    n_estimators: int = option(
-        default=300, low=1, high=2**31 - 1, search=ROUNDS, help="rounds, each adding a stump"
-    )
+    n_estimators: int = rounds_option(300, "rounds, each adding a stump")
     criterion: str = option(
         default="abs",
         choices=tuple(_RULES),
