@@ -121,15 +121,21 @@ def compare(name: str, turns: int, count: int, loops: int) -> list[dict[str, Any
     return rows
 
 
-def main() -> None:
-    """Measure, print, and write where asked to."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--turns", type=int, default=5)
-    parser.add_argument("--processes", type=int, default=4)
+def command_line(about: str, jobs: dict[str, Any], turns: int) -> argparse.ArgumentParser:
+    """Options of a benchmark that trains beside busy loops."""
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
+    parser.add_argument("--turns", type=int, default=turns)
     parser.add_argument("--loops", type=int, default=machine()["cores"], help="busy loops  [default: cores]")
-    parser.add_argument("--job", action="append", choices=list(JOBS), help="only this one; may be repeated")
+    parser.add_argument("--job", action="append", choices=list(jobs), help="only this one; may be repeated")
     parser.add_argument("--out", help="write OUT.json and OUT.md")
     parser.add_argument("--serve", help=argparse.SUPPRESS)
+    return parser
+
+
+def main() -> None:
+    """Measure, print, and write where asked to."""
+    parser = command_line(__doc__, JOBS, 5)
+    parser.add_argument("--processes", type=int, default=4)
     args = parser.parse_args()
     if args.serve:
         serve(json.loads(args.serve))

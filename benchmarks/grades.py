@@ -8,25 +8,19 @@ One call of `fit(train, valid=valid)` for each system, nothing chosen on test pa
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 import numpy as np
 
 from quality import NOTES, Found, by_set, compared, run
 from report import machine, write
+from sets import study_options
 
 SYSTEMS = [f"{name}{how}" for name in ("mcrank", "ordinal") for how in ("", ", calibrate=False", ", folds=4")]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", help="folder of data sets")
-    parser.add_argument("--seeds", type=int, default=2, help="artificial sets of each kind")
-    parser.add_argument("--work", default="build/quality", help="folder of kept results")
-    parser.add_argument("--kept", action="store_true", help="train nothing: show what is kept")
-    parser.add_argument("--out", help="write OUT.json and OUT.md")
-    args = parser.parse_args()
+    args = study_options(__doc__, "build/quality").parse_args()
     write("Probabilities of grades", summary(run(SYSTEMS, args)), args.out)
 
 

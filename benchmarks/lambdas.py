@@ -11,10 +11,6 @@ The unit of the tests is the set; p-values are corrected by Holm's rule.
 
 from __future__ import annotations
 
-import argparse
-import json
-import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +20,7 @@ from mcrank.stats import holm, paired_t
 from quality import PEER, STOP, lightgbm_peer
 from report import machine, write
 from rounds import sets
-from sets import Parts
+from sets import Parts, outcomes, study_options
 
 FIRST = 101  # seed of the first sets; `quality.py` and `rounds.py` begin with 1
 BEFORE = {"truncation": 10, "norm": False}
@@ -48,27 +44,14 @@ SYSTEMS = {named(options): options for options in VARIANTS} | {PEER: {}}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", help="folder of data sets, each as read_folds takes it")
-    parser.add_argument("--seeds", type=int, default=2, help="sets of each kind")
-    parser.add_argument("--work", default="build/lambdas", help="folder of kept results")
-    parser.add_argument("--kept", action="store_true", help="train nothing: show what is kept")
-    parser.add_argument("--out", help="write OUT.json and OUT.md")
-    args = parser.parse_args()
-    warnings.simplefilter("ignore")
-    work = Path(args.work)
-    work.mkdir(parents=True, exist_ok=True)
+    args = study_options(__doc__, "build/lambdas").parse_args()
     found: dict[str, dict[str, float]] = {name: {} for name in SYSTEMS}
-    for set_, make in sets(args.data, args.seeds, FIRST):
-        parts = None
-        for name in SYSTEMS:
-            path = work / f"{set_}.{name}.json".replace(" ", "_")
-            if not path.exists() and not args.kept:
-                parts = parts or make()
-                path.write_text(json.dumps(value(name, parts)))
-                print(path.name, flush=True)
-            if path.exists():
-                found[name][set_] = json.loads(path.read_text())
+    told = outcomes(
+        args, sets(args.data, args.seeds, FIRST), SYSTEMS,
+        lambda set_, name: f"{set_}.{name}.json".replace(" ", "_"), lambda _, name, parts: value(name, parts),
+    )  # fmt: skip
+    for set_, name, one in told:
+        found[name][set_] = one
     write("Lambdas that might be defaults", summary(found), args.out)
 
 

@@ -42,19 +42,34 @@ def clock(job: Job) -> Callable[[], float]:
     return time.process_time if job.threads == 1 else time.perf_counter
 
 
-def slope(fit: Callable[[int], tuple[float, Any]], rounds: int) -> tuple[float, Any]:
-    """Time per round where there is no hook: the slope between two lengths leaves binning out."""
-    few = max(2, rounds // 5)
-    fit(few)  # the first of a turn pays for memory the system took back
-    short, _ = fit(few)
-    long, model = fit(rounds)
-    return (long - short) / (rounds - few), model
+# Each system: prepare(job) -> run(rounds, predict) -> (seconds a round, its answer for the test rows or None)
+Run = Callable[[int, bool], tuple[float, Any]]
 
 
-# Each system: prepare(job) -> run(rounds) -> (seconds per round, probabilities of the test rows or None)
+def by_slope(job: Job, made: Callable[[int], Any], data: tuple[Any, ...], answer: str) -> Run:
+    """Time per round where there is no hook: the slope between two lengths leaves binning out.
+
+    ``made`` is the model of so many rounds, ``answer`` what its method for the test rows is called.
+    """
+
+    def fit(rounds: int) -> tuple[float, Any]:
+        model = made(rounds)
+        began = clock(job)()
+        model.fit(*data)
+        return clock(job)() - began, model
+
+    def run(rounds: int, predict: bool) -> tuple[float, Any]:
+        few = max(2, rounds // 5)
+        fit(few)  # the first of a turn pays for memory the system took back
+        short, _ = fit(few)
+        long, model = fit(rounds)
+        found = getattr(model, answer)(np.asarray(load(job, "test_X"))) if predict else None
+        return (long - short) / (rounds - few), found
+
+    return run
 
 
-def lightgbm(job: Job, **extra: Any) -> Callable[[int, bool], tuple[float, Any]]:
+def lightgbm(job: Job, **extra: Any) -> Run:
     import lightgbm as lgb
 
     params = {
@@ -77,7 +92,7 @@ def lightgbm(job: Job, **extra: Any) -> Callable[[int, bool], tuple[float, Any]]
     return run
 
 
-def xgboost(job: Job) -> Callable[[int, bool], tuple[float, Any]]:
+def xgboost(job: Job) -> Run:
     import xgboost as xgb
 
     params = {
@@ -101,51 +116,37 @@ def xgboost(job: Job) -> Callable[[int, bool], tuple[float, Any]]:
     return run
 
 
-def sklearn(job: Job) -> Callable[[int, bool], tuple[float, Any]]:
+def sklearn(job: Job) -> Run:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     X, y = np.asarray(load(job, "train_X")), np.asarray(load(job, "train_y"))
 
-    def fit(rounds: int) -> tuple[float, Any]:
-        model = HistGradientBoostingClassifier(
+    def made(rounds: int) -> Any:
+        return HistGradientBoostingClassifier(
             max_iter=rounds, max_leaf_nodes=job.leaves, max_bins=job.bins, learning_rate=0.8 * job.rate,
             min_samples_leaf=job.min_rows, early_stopping=False,
         )  # fmt: skip
-        began = clock(job)()
-        model.fit(X, y)
-        return clock(job)() - began, model
 
-    def run(rounds: int, predict: bool) -> tuple[float, Any]:
-        per_round, model = slope(fit, rounds)
-        return per_round, model.predict_proba(np.asarray(load(job, "test_X"))) if predict else None
-
-    return run
+    return by_slope(job, made, (X, y), "predict_proba")
 
 
-def catboost(job: Job) -> Callable[[int, bool], tuple[float, Any]]:
+def catboost(job: Job) -> Run:
     from catboost import CatBoostClassifier, Pool
 
     pool = Pool(np.asarray(load(job, "train_X")), np.asarray(load(job, "train_y")))
     pool.quantize(border_count=min(254, job.bins - 1))
 
-    def fit(rounds: int) -> tuple[float, Any]:
-        model = CatBoostClassifier(
+    def made(rounds: int) -> Any:
+        return CatBoostClassifier(
             iterations=rounds, loss_function="MultiClass", grow_policy="Lossguide", max_leaves=job.leaves,
             depth=16, learning_rate=job.rate, min_data_in_leaf=job.min_rows, bootstrap_type="No",
             thread_count=job.threads, verbose=False, allow_writing_files=False,
         )  # fmt: skip
-        began = clock(job)()
-        model.fit(pool)
-        return clock(job)() - began, model
 
-    def run(rounds: int, predict: bool) -> tuple[float, Any]:
-        per_round, model = slope(fit, rounds)
-        return per_round, model.predict_proba(np.asarray(load(job, "test_X"))) if predict else None
-
-    return run
+    return by_slope(job, made, (pool,), "predict_proba")
 
 
-def mcrank(job: Job, **extra: Any) -> Callable[[int, bool], tuple[float, Any]]:
+def mcrank(job: Job, **extra: Any) -> Run:
     from mcrank import Dataset, McRank
 
     X = np.asarray(load(job, "train_X"))
@@ -168,7 +169,7 @@ def mcrank(job: Job, **extra: Any) -> Callable[[int, bool], tuple[float, Any]]:
     return run
 
 
-SYSTEMS: dict[str, Callable[[Job], Callable[[int, bool], tuple[float, Any]]]] = {
+SYSTEMS: dict[str, Callable[[Job], Run]] = {
     "mcrank": mcrank,
     "LightGBM column-wise": lambda job: lightgbm(job, force_col_wise=True),
     "LightGBM row-wise": lambda job: lightgbm(job, force_row_wise=True),

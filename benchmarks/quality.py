@@ -17,7 +17,6 @@ import argparse
 import json
 import math
 import time
-import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from mcrank.metrics.calibration import BINS
 from mcrank.rankers.registry import RANKERS, ranker_class
 from mcrank.stats import holm
 from report import machine, write
-from sets import Parts, measured
+from sets import Parts, measured, outcomes, study_options
 
 STOP, FOLDS, PEER = 100, 4, "LightGBM lambdarank"
 MORE = [f"{name}, folds=4" for name in ("mcrank", "ordinal", "lambdamart")]
@@ -39,14 +38,9 @@ Found = dict[tuple[str, int, str], dict[str, Any]]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", help="folder of data sets")
-    parser.add_argument("--seeds", type=int, default=2, help="artificial sets of each kind")
+    parser = study_options(__doc__, "build/quality")
     parser.add_argument("--only", help="systems, with semicolons between, such as 'mcrank; mcrank, folds=4'")
-    parser.add_argument("--work", default="build/quality", help="folder of kept results")
-    parser.add_argument("--kept", action="store_true", help="train nothing: show what is kept")
     parser.add_argument("--update", help="JSON of an earlier run: systems that are not run now are its rows")
-    parser.add_argument("--out", help="write OUT.json and OUT.md")
     args = parser.parse_args()
     default = [*(name for name in RANKERS if name != "custom"), *PEERS, *MORE]
     names = [name.strip() for name in args.only.split(";")] if args.only else default
@@ -57,23 +51,15 @@ def main() -> None:
 
 
 def run(names: list[str], args: argparse.Namespace) -> Found:
-    """Every system on every set; what is kept already is not done again."""
-    work = Path(args.work)
-    work.mkdir(parents=True, exist_ok=True)
-    warnings.simplefilter("ignore")  # that validation parts are small is what this is about
+    """Every system on every set."""
     found = {}
     for kind, number, make in measured(args.data, args.seeds):
-        parts = None
-        for name in names:
-            path = work / f"{kind}.{number}.{name.replace(' ', '_')}.json"
-            if not path.exists() and not args.kept:
-                parts = parts or make()
-                part = path.with_suffix(".part")
-                part.write_text(json.dumps(outcome(name, parts)))
-                part.replace(path)
-                print(path.name, flush=True)
-            if path.exists():
-                found[kind, number, name] = json.loads(path.read_text())
+        told = outcomes(
+            args, [(f"{kind}.{number}", make)], names,
+            lambda set_, name: f"{set_}.{name.replace(' ', '_')}.json",
+            lambda _, name, parts: outcome(name, parts),
+        )  # fmt: skip
+        found |= {(kind, number, name): one for _, name, one in told}
     return found
 
 

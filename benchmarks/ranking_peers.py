@@ -1,7 +1,4 @@
-"""Systems that boost trees on NDCG or on grades, for `benchmarks/rankers.py`: each in a process of its own.
-
-prepare(job) -> run(rounds, predict) -> (seconds a round, scores of the test rows or None)
-"""
+"""Systems that boost trees on NDCG or on grades, for `rankers.py`, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from peers import Job, clock, load, slope
+from peers import Job, Run, by_slope, clock, load
 
 
 @dataclass(frozen=True)
@@ -26,7 +23,6 @@ class RankingJob(Job):
     squares: bool = False
 
 
-Run = Callable[[int, bool], tuple[float, Any]]
 _SKIPPED = 2  # first rounds, in which memory is touched for the first time
 
 
@@ -98,20 +94,13 @@ def sklearn(job: RankingJob) -> Run:
 
     X, y = np.asarray(load(job, "train_X")), np.asarray(load(job, "train_y"), dtype=np.float64)
 
-    def fit(rounds: int) -> tuple[float, Any]:
-        model = HistGradientBoostingRegressor(
+    def made(rounds: int) -> Any:
+        return HistGradientBoostingRegressor(
             max_iter=rounds, max_leaf_nodes=job.leaves, max_bins=job.bins, learning_rate=job.rate,
             min_samples_leaf=job.min_rows, early_stopping=False,
         )  # fmt: skip
-        began = clock(job)()
-        model.fit(X, y)
-        return clock(job)() - began, model
 
-    def run(rounds: int, predict: bool) -> tuple[float, Any]:
-        seconds, model = slope(fit, rounds)
-        return seconds, model.predict(np.asarray(load(job, "test_X"))) if predict else None
-
-    return run
+    return by_slope(job, made, (X, y), "predict")
 
 
 def catboost(job: RankingJob) -> Run:
@@ -120,22 +109,15 @@ def catboost(job: RankingJob) -> Run:
     pool = Pool(np.asarray(load(job, "train_X")), np.asarray(load(job, "train_y")))
     pool.quantize(border_count=min(254, job.bins - 1))
 
-    def fit(rounds: int) -> tuple[float, Any]:
-        model = CatBoostRegressor(
+    def made(rounds: int) -> Any:
+        return CatBoostRegressor(
             iterations=rounds, loss_function="RMSE", grow_policy="Lossguide", max_leaves=job.leaves,
             depth=16, learning_rate=job.rate, min_data_in_leaf=job.min_rows, bootstrap_type="No",
             l2_leaf_reg=0, random_strength=0, thread_count=job.threads, verbose=False,
             allow_writing_files=False,
         )  # fmt: skip
-        began = clock(job)()
-        model.fit(pool)
-        return clock(job)() - began, model
 
-    def run(rounds: int, predict: bool) -> tuple[float, Any]:
-        seconds, model = slope(fit, rounds)
-        return seconds, model.predict(np.asarray(load(job, "test_X"))) if predict else None
-
-    return run
+    return by_slope(job, made, (pool,), "predict")
 
 
 def mcrank(job: RankingJob, **extra: Any) -> Run:

@@ -12,11 +12,7 @@ Holm's rule.
 
 from __future__ import annotations
 
-import argparse
-import json
-import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +21,7 @@ import mcrank
 from mcrank.stats import holm, paired_t
 from mcrank.tuning.trial import smoothed
 from report import machine, write
-from sets import PARTED, Parts, development, parted
+from sets import PARTED, Parts, development, outcomes, parted, study_options
 
 ROUNDS, BOOTSTRAPS = 200, 200
 RANKERS = {"mcrank": mcrank.McRank, "ordinal": mcrank.OrdinalMcRank, "lambdamart": mcrank.LambdaMART}
@@ -134,29 +130,19 @@ def heads_on(parts: Parts) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", help="folder of data sets, each as read_folds takes it")
-    parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--work", default="build/rounds", help="folder of kept results")
-    parser.add_argument("--kept", action="store_true", help="train nothing: show what is kept")
-    parser.add_argument("--out", help="write OUT.json and OUT.md")
-    args = parser.parse_args()
-    warnings.simplefilter("ignore")
-    work = Path(args.work)
-    work.mkdir(parents=True, exist_ok=True)
+    args = study_options(__doc__, "build/rounds").parse_args()
     found: dict[str, dict[str, dict[str, float]]] = {kind: {} for kind in (*RANKERS, "heads")}
-    for name, make in sets(args.data, args.seeds):
-        parts = None
-        for kind in found:
-            path = work / f"{kind}.{name.replace(' ', '_')}.json"
-            if not path.exists() and not args.kept:
-                parts = parts or make()
-                seed = int(name.split()[-1])
-                told = heads_on(parts) if kind == "heads" else rules_on(kind, parts, seed)
-                path.write_text(json.dumps({k: float(v) for k, v in told.items()}))
-                print(path.name, flush=True)
-            if path.exists():
-                found[kind][name] = json.loads(path.read_text())
+
+    def outcome(name: str, kind: str, parts: Parts) -> dict[str, float]:
+        seed = int(name.split()[-1])
+        told = heads_on(parts) if kind == "heads" else rules_on(kind, parts, seed)
+        return {k: float(v) for k, v in told.items()}
+
+    every = sets(args.data, args.seeds)
+    for name, kind, told in outcomes(
+        args, every, found, lambda name, kind: f"{kind}.{name.replace(' ', '_')}.json", outcome
+    ):
+        found[kind][name] = told
     rows = [row for kind, told in found.items() if told for row in lines(kind, told)]
     result = {"machine": machine(), "rows": rows, "verdicts": [*verdicts(found["heads"]), *NOTES]}
     write("Which rounds to keep, and a second head", result, args.out)

@@ -1,4 +1,4 @@
-"""Data sets for studies of quality: those of a directory, and artificial ones of several kinds.
+"""Studies of quality: data sets of a directory, artificial ones of several kinds, and results that are kept.
 
 No ranker's options are ever chosen on the test part of a set from the directory: `development` has only the
 queries of its training and validation files.
@@ -6,8 +6,12 @@ queries of its training and validation files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import argparse
+import json
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -114,3 +118,39 @@ def _train_and_valid(folder: Path) -> mcrank.Dataset:
     files = find_folds(folder)[0]
     parts = [mcrank.read(files[part]) for part in ("train", "valid")]
     return mcrank.Dataset.merge(parts)
+
+
+def study_options(about: str, work: str) -> argparse.ArgumentParser:
+    """Options that every study takes; ``about`` is its docstring."""
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
+    parser.add_argument("--data", help="folder of data sets, each as read_folds takes it")
+    parser.add_argument("--seeds", type=int, default=2, help="artificial sets of each kind")
+    parser.add_argument("--work", default=work, help="folder of kept results")
+    parser.add_argument("--kept", action="store_true", help="train nothing: show what is kept")
+    parser.add_argument("--out", help="write OUT.json and OUT.md")
+    return parser
+
+
+def outcomes(
+    args: argparse.Namespace,
+    sets: Iterable[tuple[str, Callable[[], Parts]]],
+    systems: Iterable[str],
+    file_name: Callable[[str, str], str],
+    outcome: Callable[[str, str, Parts], Any],
+) -> Iterator[tuple[str, str, Any]]:
+    """Yield every set and system with its outcome; what is kept already is not done again."""
+    work = Path(args.work)
+    work.mkdir(parents=True, exist_ok=True)
+    warnings.simplefilter("ignore")  # that validation parts are small is what studies are about
+    for name, make in sets:
+        parts = None
+        for system in systems:
+            path = work / file_name(name, system)
+            if not path.exists() and not args.kept:
+                parts = parts or make()
+                part = path.with_suffix(".part")
+                part.write_text(json.dumps(outcome(name, system, parts)))
+                part.replace(path)
+                print(path.name, flush=True)
+            if path.exists():
+                yield name, system, json.loads(path.read_text())

@@ -9,7 +9,6 @@ round of a training, which has the bins in it, is left out. Both must learn the 
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
@@ -20,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from busy import LOOP, started
+from busy import LOOP, command_line, started
 from report import machine, write
 
 JOBS = {
@@ -101,13 +100,8 @@ def measure(name: str, turns: int, rounds: int, loops: int) -> list[dict[str, An
 
 def main() -> None:
     """Measure, print, and write where asked to."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--turns", type=int, default=7)
+    parser = command_line(__doc__, JOBS, 7)
     parser.add_argument("--rounds", type=int, default=8)
-    parser.add_argument("--loops", type=int, default=machine()["cores"], help="busy loops  [default: cores]")
-    parser.add_argument("--job", action="append", choices=list(JOBS), help="only this one; may be repeated")
-    parser.add_argument("--out", help="write OUT.json and OUT.md")
-    parser.add_argument("--serve", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.serve:
         serve(JOBS[args.serve], args.rounds)

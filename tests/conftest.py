@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
+import mcrank
 from mcrank.metrics.tools import DIALECTS
 
 # A shell starts what runs in its background with Ctrl-C ignored, as will all we start: listen again.
@@ -30,3 +32,15 @@ def dialects():
     yield
     DIALECTS.clear()
     DIALECTS.update(before)
+
+
+@pytest.fixture(scope="session")
+def model_folder(tmp_path_factory):
+    """A model file, and what it says of some rows, for other processes to read."""
+    folder = tmp_path_factory.mktemp("model")
+    rng = np.random.default_rng(0)
+    X, y = rng.random((60, 3)), rng.integers(0, 3, 60)
+    ranker = mcrank.RegressionRanker(n_estimators=3, num_leaves=3, min_samples_leaf=2, n_jobs=1)
+    ranker.fit(X, y, qid=np.repeat(range(6), 10)).save(folder / "model.mcrank")
+    np.savez(folder / "rows.npz", X=X, scores=ranker.predict(X))
+    return folder

@@ -6,10 +6,7 @@ import subprocess
 import sys
 import textwrap
 
-import numpy as np
 import pytest
-
-import mcrank
 
 pytestmark = pytest.mark.slow
 
@@ -148,18 +145,6 @@ def test_whoever_compiles_may_fork():
     )
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    """A model file, and what it says of some rows."""
-    folder = tmp_path_factory.mktemp("forks")
-    rng = np.random.default_rng(0)
-    X, y = rng.random((60, 3)), rng.integers(0, 3, 60)
-    ranker = mcrank.RegressionRanker(n_estimators=3, num_leaves=3, min_samples_leaf=2, n_jobs=1)
-    ranker.fit(X, y, qid=np.repeat(range(6), 10)).save(folder / "model.mcrank")
-    np.savez(folder / "rows.npz", X=X, scores=ranker.predict(X))
-    return folder
-
-
 PREDICT = """
 import numpy as np
 rows = np.load(sys.argv[1] + "/rows.npz")
@@ -172,7 +157,7 @@ def predict(ranker):
 """
 
 
-def test_after_loading_and_after_predicting(model):
+def test_after_loading_and_after_predicting(model_folder):
     """As servers do that load their model and fork workers."""
     run(
         PREDICT
@@ -185,11 +170,11 @@ def test_after_loading_and_after_predicting(model):
         check(*(child(lambda: predict(ranker)) for _ in range(3)))
         """
         ),
-        str(model),
+        str(model_folder),
     )
 
 
-def test_under_traffic(model):
+def test_under_traffic(model_folder):
     """Workers are forked again and again while threads load and predict for the first time."""
     run(
         PREDICT
@@ -219,5 +204,5 @@ def test_under_traffic(model):
         assert not errors, errors
         """
         ),
-        str(model),
+        str(model_folder),
     )

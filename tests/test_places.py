@@ -9,7 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import mcrank
@@ -41,17 +40,6 @@ print(len(compiled))
 """
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("places")
-    rng = np.random.default_rng(0)
-    X, y = rng.random((60, 3)), rng.integers(0, 3, 60)
-    ranker = mcrank.RegressionRanker(n_estimators=3, num_leaves=3, min_samples_leaf=2, n_jobs=1)
-    ranker.fit(X, y, qid=np.repeat(range(6), 10)).save(folder / "model.mcrank")
-    np.savez(folder / "rows.npz", X=X, scores=ranker.predict(X))
-    return folder
-
-
 def run(*arguments, source=None, check=True, **environment):
     kept = {
         name: os.environ[name] for name in ("PATH", "PYTHONPATH", "MCRANK_CACHE_DIR") if name in os.environ
@@ -70,7 +58,7 @@ def copied(folder):
     return folder
 
 
-def test_nothing_to_write_to_but_temporary_files(model, tmp_path):
+def test_nothing_to_write_to_but_temporary_files(model_folder, tmp_path):
     """A read-only package and a user without a home: `load` works, and so does keeping kernels."""
     source = copied(tmp_path)
     # Files where folders would have to be: that stops root as well.
@@ -78,20 +66,20 @@ def test_nothing_to_write_to_but_temporary_files(model, tmp_path):
     (tmp_path / "home").write_bytes(b"")
     (temporary := tmp_path / "tmp").mkdir()
     places = {"HOME": str(tmp_path / "home"), "TMPDIR": str(temporary), "MCRANK_CACHE_DIR": "/dev/null/cache"}
-    first = run("-c", PREDICT, str(model), source=source, **places)
+    first = run("-c", PREDICT, str(model_folder), source=source, **places)
     assert (int(first.stdout) > 0, first.stderr) == (True, "")
     folder = temporary / f"mcrank-{os.geteuid()}"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    second = run("-c", PREDICT, str(model), source=source, **places)
+    second = run("-c", PREDICT, str(model_folder), source=source, **places)
     assert (second.stdout, second.stderr) == ("0\n", "")
 
 
-def test_no_home_at_all(model):
-    done = run("-c", PREDICT, str(model))  # HOME is not set
+def test_no_home_at_all(model_folder):
+    done = run("-c", PREDICT, str(model_folder))  # HOME is not set
     assert (done.stdout, done.stderr) == ("0\n", "")
 
 
-def test_an_image_that_was_warmed_up(model, tmp_path):
+def test_an_image_that_was_warmed_up(model_folder, tmp_path):
     """What is in MCRANK_CACHE_DIR is found by whoever runs the image, although he cannot write there."""
     from mcrank.kernels import folders
 
@@ -101,26 +89,25 @@ def test_an_image_that_was_warmed_up(model, tmp_path):
         path.chmod(0o555 if path.is_dir() else 0o444)
     source = copied(tmp_path / "image")
     (source / "mcrank" / "__pycache__").write_bytes(b"")
-    done = run("-c", PREDICT, str(model), source=source, MCRANK_CACHE_DIR=str(tmp_path / "cache"))
+    done = run("-c", PREDICT, str(model_folder), source=source, MCRANK_CACHE_DIR=str(tmp_path / "cache"))
     assert (done.stdout, done.stderr) == ("0\n", "")
 
 
-def test_warnings_as_errors(model):
-    done = run("-W", "error", "-c", PREDICT, str(model))
+def test_warnings_as_errors(model_folder):
+    done = run("-W", "error", "-c", PREDICT, str(model_folder))
     assert (done.stdout, done.stderr) == ("0\n", "")
     done = run("-W", "error", "-m", "mcrank", "warmup", "--help")
     assert done.stderr == ""
 
 
-def test_without_a_compiler_the_reason_is_said_and_the_model_not_blamed(model):
-    done = run("-c", PREDICT, str(model), NUMBA_DISABLE_JIT="1", check=False)
+def test_without_a_compiler_the_reason_is_said_and_the_model_not_blamed(model_folder):
+    done = run("-c", PREDICT, str(model_folder), NUMBA_DISABLE_JIT="1", check=False)
     assert done.returncode == 1
     assert "mcrank.errors.KernelError: mcrank cannot work with NUMBA_DISABLE_JIT=1" in done.stderr
     assert "ModelFileError" not in done.stderr
-    (rows := model / "rows.txt").write_text("1 qid:1 1:0.5 2:1 3:2\n")
-    done = run(
-        "-m", "mcrank", "predict", str(model / "model.mcrank"), str(rows), NUMBA_DISABLE_JIT="1", check=False
-    )
+    (rows := model_folder / "rows.txt").write_text("1 qid:1 1:0.5 2:1 3:2\n")
+    words = ("predict", str(model_folder / "model.mcrank"), str(rows))
+    done = run("-m", "mcrank", *words, NUMBA_DISABLE_JIT="1", check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("error: mcrank cannot work with NUMBA_DISABLE_JIT=1")
     assert run("-m", "mcrank", "--help", NUMBA_DISABLE_JIT="1").stderr == ""

@@ -7,8 +7,9 @@ import pytest
 
 from mcrank.export.hard_rows import hard_rows
 from mcrank.export.names import safe_names
-from mcrank.export.trees import base_in_leaves, class_outputs, floor_float32, in_turn, next_float32, trees_of
+from mcrank.export.trees import base_in_leaves, class_outputs, in_turn, next_float32, trees_of
 from mcrank.losses.abc import class_scores
+from mcrank.models.imports.planting import floor32
 from tests.export import bed
 
 
@@ -38,9 +39,10 @@ def test_pairs_of_classes_become_classes():
 
 def test_float32_neighbours():
     values = np.array([0.1, -0.1, 1e39, 1e-50, -1e-50, 3.5e38, 0.5])
-    floor = floor_float32(values).astype(np.float64)
-    assert (floor <= values).all()
-    assert (next_float32(floor.astype(np.float32)).astype(np.float64) > values).all()
+    floor = floor32(values)
+    assert floor.dtype == np.float32
+    assert (floor.astype(np.float64) <= values).all()
+    assert (next_float32(floor).astype(np.float64) > values).all()
 
 
 @pytest.mark.parametrize("name", ["regression", "blend", "ranknet", "no trees", "many cuts"])

@@ -24,3 +24,29 @@ def few_values(seed, rows, features, values, n_grades, *, noise=1.0, missing=0.0
 def dataset(*args, weight=None, query_weight=None, **kwargs):
     X, y, qid = few_values(*args, **kwargs)
     return Dataset(X, y, qid, weight, query_weight)
+
+
+TEACH_NOTHING = ["no relevant row", "equal grades", "single rows", "constant", "missing"]
+
+
+def teaching_nothing(case, X, y, qid):
+    """Rows changed so that nothing follows from them about any order."""
+    if case == "no relevant row":
+        y = np.zeros(len(y))
+    elif case == "equal grades":
+        y = np.ones(len(y))
+    elif case == "single rows":
+        qid = np.arange(len(y))
+    else:
+        X = np.full_like(X, {"constant": 2.0, "missing": np.nan}[case])
+    return X, y, qid
+
+
+def interrupt_after(n):
+    """A callback that presses Ctrl-C in round ``n``."""
+
+    def callback(event):
+        if event.round == n:
+            raise KeyboardInterrupt
+
+    return callback

@@ -14,6 +14,7 @@ from mcrank.errors import MeasureError, OptionError
 from mcrank.rankers.registry import to_bytes
 from mcrank.scorers.scaling import Scaling
 from mcrank.training.one_feature import feature_values
+from tests.rankers.data import TEACH_NOTHING, interrupt_after, teaching_nothing
 from tests.reference.adarank import adarank
 
 PUBLISHED = {"signs": False, "update": "paper", "enqueue": False, "tolerance": None, "max_select": None}
@@ -249,15 +250,12 @@ def test_a_perfect_feature_has_a_finite_alpha():
 
 @pytest.mark.parametrize("update", ["paper", "ranklib"])
 @pytest.mark.parametrize("dialect", ["standard", "yahoo", "letor4"])
-@pytest.mark.parametrize("case", ["no relevant row", "equal grades", "single rows", "constant"])
+@pytest.mark.parametrize("case", TEACH_NOTHING)
 def test_data_that_teach_little(update, dialect, case):
-    X = np.arange(8.0).reshape(4, 2)
-    y = {"no relevant row": [0] * 4, "equal grades": [1] * 4}.get(case, [0, 1, 0, 2])
-    qid = [1, 2, 3, 4] if case == "single rows" else [1, 1, 2, 2]
-    data = Dataset(X * 0 if case == "constant" else X, y, qid)
+    data = Dataset(*teaching_nothing(case, np.arange(8.0).reshape(4, 2), [0, 1, 0, 2], [1, 1, 2, 2]))
     ranker = AdaRank(update=update, dialect=dialect).fit(data, valid=data)
     assert np.isfinite(ranker.predict(data)).all()
-    if case == "constant":
+    if case in ("constant", "missing"):
         assert (ranker.n_rounds_, ranker.best_round_) == (0, 0)
 
 
@@ -294,12 +292,8 @@ def test_threads_queries_weights_and_bad_options():
 
 
 def test_an_interrupted_training_keeps_its_rounds():
-    def interrupt(event):
-        if event.round == 3:
-            raise KeyboardInterrupt
-
     data = random_data(9)
     ranker = AdaRank(**MULTIPLIED)
     with pytest.warns(UserWarning, match="AdaRank was interrupted; it keeps"):
-        ranker.fit(data, callback=interrupt)
+        ranker.fit(data, callback=interrupt_after(3))
     assert np.array_equal(ranker.predict(data), AdaRank(n_estimators=2, **MULTIPLIED).fit(data).predict(data))

@@ -15,7 +15,7 @@ from mcrank.errors import OptionError
 from mcrank.rankers.registry import from_bytes, to_bytes
 from mcrank.training.ascent import GridSearch, ascend, line_search
 from mcrank.training.line_search import ExactSearch, bin_of, sort_floats, sort_with
-from tests.rankers.data import dataset, few_values
+from tests.rankers.data import TEACH_NOTHING, dataset, few_values, interrupt_after, teaching_nothing
 from tests.reference import line_search as reference
 
 ARTIFICIAL = mcrank.make_artificial(n_train=12, n_valid=8, n_test=4, docs_per_query=15, n_features=4, seed=5)
@@ -221,17 +221,9 @@ def test_the_model_file_holds_the_ranker():
 
 
 @pytest.mark.parametrize("measure", ["ndcg@10", "map", "ndcg@10[sklearn;single=skip]", "err[yahoo]"])
-@pytest.mark.parametrize("case", ["no relevant row", "all relevant", "single rows", "constant", "missing"])
+@pytest.mark.parametrize("case", TEACH_NOTHING)
 def test_data_with_nothing_to_learn(case, measure):
-    X, y, qid = few_values(25, 30, 3, 6, 3)
-    if case == "no relevant row":
-        y = np.zeros(30)
-    elif case == "all relevant":
-        y = np.ones(30)
-    elif case == "single rows":
-        qid = np.arange(30)
-    else:
-        X = np.full_like(X, 2.0 if case == "constant" else np.nan)
+    X, y, qid = teaching_nothing(case, *few_values(25, 30, 3, 6, 3))
     ranker = CoordinateAscent(restarts=2, measure=measure).fit(X, y, qid=qid)
     assert np.isfinite(ranker.predict(X)).all()
     assert np.isfinite(ranker.weights_).all()
@@ -255,12 +247,8 @@ def test_a_callback_ends_the_restarts():
 
 
 def test_ctrl_c_keeps_what_was_found():
-    def press(event):
-        if event.round == 3:
-            raise KeyboardInterrupt
-
     with pytest.warns(UserWarning, match="it keeps round . of the 3 done"):
-        ranker = CoordinateAscent(restarts=9).fit(ARTIFICIAL.train, callback=press)
+        ranker = CoordinateAscent(restarts=9).fit(ARTIFICIAL.train, callback=interrupt_after(3))
     assert 1 <= ranker.best_round_ <= ranker.n_rounds_ == 3
 
 

@@ -7,6 +7,7 @@ import mcrank
 from mcrank.data.folds import parts_by_id
 from mcrank.errors import DataError, OptionError
 from mcrank.rankers.registry import RANKERS, from_bytes, ranker_class, to_bytes
+from tests.rankers.data import interrupt_after
 
 DATA = mcrank.make_artificial(n_train=12, n_valid=8, n_test=6, docs_per_query=12, n_features=4, seed=5)
 BOTH = mcrank.Dataset.merge([DATA.train, DATA.valid])
@@ -139,12 +140,8 @@ def test_a_callback_and_ctrl_c_end_all_fits():
     assert (ranker.n_rounds_, events[0].rounds) == (3, 6)
     assert [e.scores["ndcg@10"] for e in events] == ranker.history_["ndcg@10"]
 
-    def press(event):
-        if event.round == 3:
-            raise KeyboardInterrupt
-
     with pytest.warns(UserWarning, match="interrupted"):
-        ranker = mcrank.McRank(**TREES).fit(BOTH, folds=2, callback=press)
+        ranker = mcrank.McRank(**TREES).fit(BOTH, folds=2, callback=interrupt_after(3))
     assert ranker.n_rounds_ == 2
     assert ranker.interrupted_
 

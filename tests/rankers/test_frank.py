@@ -16,7 +16,7 @@ from mcrank.losses.pairwise import pair_arrays
 from mcrank.rankers.frank import pull_fidelity, sum_separated_pairs, try_fidelity
 from mcrank.rankers.registry import from_bytes, to_bytes
 from mcrank.training.stumps import BinnedColumns
-from tests.rankers.data import dataset, few_values
+from tests.rankers.data import TEACH_NOTHING, dataset, few_values, interrupt_after, teaching_nothing
 from tests.reference import frank as naive
 from tests.reference.rankboost import good_and_bad, merit, pulls
 
@@ -204,13 +204,9 @@ def test_a_perfect_stump_again_and_again_stays_finite():
 
 
 @pytest.mark.parametrize("scorer", ["stumps", "trees"])
-@pytest.mark.parametrize("case", ["no relevant row", "equal grades", "single rows", "constant", "missing"])
+@pytest.mark.parametrize("case", TEACH_NOTHING)
 def test_data_that_teach_nothing(scorer, case):
-    X = np.arange(8.0).reshape(4, 2)
-    X = {"constant": X * 0, "missing": X * np.nan}.get(case, X)
-    y = {"no relevant row": [0] * 4, "equal grades": [1] * 4}.get(case, [0, 1, 0, 2])
-    qid = [1, 2, 3, 4] if case == "single rows" else [1, 1, 2, 2]
-    data = Dataset(X, y, qid)
+    data = Dataset(*teaching_nothing(case, np.arange(8.0).reshape(4, 2), [0, 1, 0, 2], [1, 1, 2, 2]))
     ranker = FRank(scorer=scorer, n_estimators=5).fit(data, valid=data)
     assert np.ptp(ranker.predict(data)) == 0
     assert np.array_equal(from_bytes(to_bytes(ranker)).predict(data), ranker.predict(data))
@@ -249,11 +245,7 @@ def test_bad_options_and_interruption():
     with pytest.raises(OptionError, match="candidates of FRank must be an integer >= 1"):
         FRank(candidates=0).fit(data)
 
-    def interrupt(event):
-        if event.round == 3:
-            raise KeyboardInterrupt
-
     ranker = FRank()
     with pytest.warns(UserWarning, match="FRank was interrupted; it keeps round 3 of"):
-        ranker.fit(data, callback=interrupt)
+        ranker.fit(data, callback=interrupt_after(3))
     assert np.array_equal(ranker.predict(data), FRank(n_estimators=3).fit(data).predict(data))

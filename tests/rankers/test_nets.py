@@ -19,7 +19,7 @@ from mcrank.scorers.net import Net
 from mcrank.scorers.scaling import Scaling
 from mcrank.training.backpropagation import first_weights
 from mcrank.training.descent import Descent
-from tests.rankers.data import dataset, few_values
+from tests.rankers.data import dataset, few_values, interrupt_after
 from tests.reference import mlp as naive
 
 KINDS = [RankNet, LambdaRank]
@@ -360,11 +360,7 @@ def test_pairs_may_share_the_weight_of_their_query():
 
 
 def test_an_interrupted_net_keeps_what_it_has():
-    def interrupt(event):
-        if event.round == 3:
-            raise KeyboardInterrupt
-
     with pytest.warns(UserWarning, match="RankNet was interrupted; it keeps round 3 of"):
-        ranker = RankNet(**QUICK).fit(PARTS.train, callback=interrupt)
+        ranker = RankNet(**QUICK).fit(PARTS.train, callback=interrupt_after(3))
     assert ranker.n_rounds_ == 3
     assert np.array_equal(ranker.weights_, RankNet(**(QUICK | {"epochs": 3})).fit(PARTS.train).weights_)

@@ -16,7 +16,7 @@ from mcrank.losses.pairwise import pair_arrays
 from mcrank.rankers.rankboost import _levels, pull_rows, sum_separated
 from mcrank.rankers.registry import from_bytes, to_bytes
 from mcrank.training.stumps import NET, ROOTS, SIZE, BinnedColumns, best_cuts, equal_width_bins, sum_bins
-from tests.rankers.data import dataset, few_values
+from tests.rankers.data import TEACH_NOTHING, dataset, few_values, interrupt_after, teaching_nothing
 from tests.reference.rankboost import best_merit, good_and_bad, merit, pair_weights, pulls
 
 SMOOTH = 1e-4
@@ -225,13 +225,9 @@ def test_a_perfect_stump_again_and_again_stays_finite(criterion):
 
 
 @pytest.mark.parametrize("criterion", ["r", "abs", "z"])
-@pytest.mark.parametrize("case", ["no relevant row", "equal grades", "single rows", "constant", "missing"])
+@pytest.mark.parametrize("case", TEACH_NOTHING)
 def test_data_that_teach_nothing(criterion, case):
-    X = np.arange(8.0).reshape(4, 2)
-    X = {"constant": X * 0, "missing": X * np.nan}.get(case, X)
-    y = {"no relevant row": [0] * 4, "equal grades": [1] * 4}.get(case, [0, 1, 0, 2])
-    qid = [1, 2, 3, 4] if case == "single rows" else [1, 1, 2, 2]
-    data = Dataset(X, y, qid)
+    data = Dataset(*teaching_nothing(case, np.arange(8.0).reshape(4, 2), [0, 1, 0, 2], [1, 1, 2, 2]))
     ranker = RankBoost(criterion=criterion).fit(data, valid=data)
     assert (ranker.n_rounds_, ranker.best_round_, ranker.history_) == (0, 0, {})
     assert ranker.predict(data).tolist() == [0.0] * 4
@@ -271,13 +267,9 @@ def test_bad_options_and_interruption():
     with pytest.raises(OptionError, match="thresholds of RankBoost must be an integer >= 1"):
         RankBoost(thresholds=0).fit(data)
 
-    def interrupt(event):
-        if event.round == 3:
-            raise KeyboardInterrupt
-
     ranker = RankBoost()
     with pytest.warns(UserWarning, match="RankBoost was interrupted; it keeps"):
-        ranker.fit(data, callback=interrupt)
+        ranker.fit(data, callback=interrupt_after(3))
     kept = RankBoost(n_estimators=ranker.best_round_).fit(data)
     assert ranker.best_round_ in (2, 3)
     assert np.array_equal(ranker.predict(data), kept.predict(data))

@@ -14,7 +14,7 @@ from mcrank.errors import OptionError
 from mcrank.rankers.ranksvm import PATH
 from mcrank.rankers.registry import from_bytes, to_bytes
 from mcrank.training.hinge import PairedRows
-from tests.rankers.data import dataset, few_values
+from tests.rankers.data import TEACH_NOTHING, dataset, few_values, interrupt_after, teaching_nothing
 from tests.reference import ranksvm as reference
 
 WIDTHS = [(np.inf, 1.0), (1.0, 0.5), (0.125, 4.0), (1e-9, 5e8), (3.0, 1 / 6)]
@@ -173,15 +173,9 @@ def test_all_thread_counts_give_the_same_model():
 
 
 @pytest.mark.parametrize("loss", ["squared", "plain"])
-@pytest.mark.parametrize("grades", ["equal", "single rows", "constant features", "all missing"])
-def test_data_with_nothing_to_learn_gives_equal_scores(loss, grades):
-    X, y, qid = few_values(12, 30, 3, 6, 3)
-    if grades == "equal":
-        y = np.ones(30)
-    elif grades == "single rows":
-        qid = np.arange(30)
-    else:
-        X = np.full_like(X, 3.0 if grades == "constant features" else np.nan)
+@pytest.mark.parametrize("case", TEACH_NOTHING)
+def test_data_with_nothing_to_learn_gives_equal_scores(loss, case):
+    X, y, qid = teaching_nothing(case, *few_values(12, 30, 3, 6, 3))
     data = Dataset(X, y, qid)
     ranker = RankSVM(loss=loss).fit(data, valid=data)
     scores = ranker.predict(data)
@@ -211,12 +205,8 @@ def test_a_callback_ends_the_path():
 def test_ctrl_c_keeps_what_was_found():
     data = dataset(13, 60, 3, 6, 3)
 
-    def press(event):
-        if event.round == 3:
-            raise KeyboardInterrupt
-
     with pytest.warns(UserWarning, match="RankSVM was interrupted"):
-        ranker = RankSVM().fit(data, valid=data, callback=press)
+        ranker = RankSVM().fit(data, valid=data, callback=interrupt_after(3))
     assert 1 <= ranker.best_round_ <= ranker.n_rounds_ == 3
     assert np.isfinite(ranker.predict(data)).all()
 

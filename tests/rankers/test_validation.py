@@ -12,7 +12,7 @@ from mcrank import NDCG, Dataset, McRank, OrdinalMcRank, RegressionRanker, parse
 from mcrank.errors import DataError, MeasureError, OptionError
 from mcrank.rankers.registry import to_bytes
 from mcrank.scorers.heads import Head
-from tests.rankers.data import dataset, few_values
+from tests.rankers.data import dataset, few_values, interrupt_after
 
 KINDS = [McRank, OrdinalMcRank, RegressionRanker]
 QUICK = {"n_estimators": 25, "num_leaves": 6, "min_samples_leaf": 5, "learning_rate": 0.3, "n_jobs": 1}
@@ -192,14 +192,6 @@ def test_a_callback_can_stop_training(kind):
     assert (stopped.n_rounds_, stopped.best_round_) == (6, 6)
     wanted = kind(**(QUICK | {"n_estimators": 6})).fit(train)
     assert np.array_equal(stopped.predict(valid), wanted.predict(valid))
-
-
-def interrupt_after(n):
-    def callback(event):
-        if event.round == n:
-            raise KeyboardInterrupt
-
-    return callback
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -7,7 +7,7 @@ import click
 from mcrank.cli.columns import column_options
 from mcrank.cli.echo import echo
 from mcrank.cli.explain import load_explainable
-from mcrank.cli.inputs import STANDARD, InputPath, local_file
+from mcrank.cli.inputs import STANDARD, InputPath
 from mcrank.cli.main import json_option, print_facts, print_json
 from mcrank.cli.options import jobs_option, seed_option
 from mcrank.cli.outputs import OutputFolder, check_target
@@ -66,9 +66,7 @@ def command(
     from mcrank.report.analysis_page import write_analysis, write_analysis_files
 
     announce_compilation()
-    ranker = load_explainable(local_file(model))
-    if n_jobs is not None:
-        ranker.set_params(n_jobs=n_jobs)
+    ranker = load_explainable(model, n_jobs)
     rows = read_alike(data, ranker, "error", n_jobs)
     with PageProgress() as progress:
         found = analyze(ranker, rows, groups=named, seed=seed, callback=progress)

@@ -10,11 +10,10 @@ import click
 from mcrank.cli.cache import Unjudged, reading, unjudged_option
 from mcrank.cli.columns import chosen_columns, column_options
 from mcrank.cli.inputs import InputPath, as_called, local_file
-from mcrank.cli.main import json_option, print_facts, print_json
+from mcrank.cli.main import json_option, print_result
 from mcrank.cli.options import jobs_option
 from mcrank.cli.outputs import check_target
 from mcrank.cli.progress import announce_compilation
-from mcrank.cli.volume import is_quiet
 
 
 @click.command("bin")
@@ -71,7 +70,4 @@ def command(
         "bytes": os.path.getsize(out),
         "seconds": round(time.perf_counter() - start, 2),
     }
-    if as_json:
-        print_json(facts)
-    elif not is_quiet():
-        print_facts(facts)
+    print_result(facts, as_json)

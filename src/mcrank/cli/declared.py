@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import click
 
-from mcrank.cli.options import JobsValue
+from mcrank.cli.options import JobsValue, ParamType
 from mcrank.errors import OptionError
 from mcrank.options import Option
-
-if TYPE_CHECKING:
-    ParamType = click.ParamType[Any]
-else:
-    ParamType = click.ParamType  # older versions of click do not take a type here
 
 # Keeps derived names apart from the command's own parameters.
 PREFIX = "declared_"

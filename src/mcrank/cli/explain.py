@@ -10,7 +10,7 @@ import numpy as np
 
 from mcrank.cli.columns import column_options
 from mcrank.cli.echo import echo
-from mcrank.cli.inputs import InputPath, local_file
+from mcrank.cli.inputs import InputPath, load_model
 from mcrank.cli.main import json_option, print_json
 from mcrank.cli.options import jobs_option
 from mcrank.cli.progress import announce_compilation
@@ -70,9 +70,7 @@ def command(
     if (above is None) != (below is None):
         raise click.UsageError("--above and --below go together: name both documents, or none for the top.")
     announce_compilation()
-    ranker = load_explainable(local_file(model))
-    if n_jobs is not None:
-        ranker.set_params(n_jobs=n_jobs)
+    ranker = load_explainable(model, n_jobs)
     rows = _query_of(read_alike(data, ranker, "zero", n_jobs), query)
     scores = rows.to_grouped(ranker.predict(rows))
     names = document_names(rows)
@@ -91,12 +89,10 @@ def command(
         echo(("\n" if number else "") + pair_text(pair, features))
 
 
-def load_explainable(path: str) -> LoadedRanker:
+def load_explainable(path: str, n_jobs: int | None) -> LoadedRanker:
     """Load a model; what is none is told why a model is needed."""
-    from mcrank.models.file import load
-
     try:
-        return load(path)
+        return load_model(path, n_jobs)
     except ModelFileError as error:
         raise ModelFileError(
             f"{error} Only models can be explained: scores alone do not say what they were made of."

@@ -12,7 +12,7 @@ import numpy as np
 from mcrank.arrays import FloatArray
 from mcrank.cli.cache import read_telling, reading
 from mcrank.cli.columns import chosen_columns
-from mcrank.cli.inputs import STANDARD, as_called, local_file
+from mcrank.cli.inputs import STANDARD, as_called, load_model, local_file
 from mcrank.data.dataset import Dataset
 from mcrank.data.grades import Grades
 from mcrank.data.scan import scan
@@ -139,17 +139,14 @@ def read_calibration(path: str, data: str, n_jobs: int | None) -> Calibrated:
     from mcrank.cli.train import read_alike
     from mcrank.data.scores import read_probabilities
     from mcrank.metrics.calibration import calibration
-    from mcrank.models.file import load
 
     if looks_like_qrels(local_file(data, table=True)):
         raise DataError("--calibration needs rows with grades; TREC qrels have no rows for probabilities.")
     file = local_file(path)
     if is_model(file):
-        ranker = load(file)
+        ranker = load_model(file, n_jobs)
         if not hasattr(ranker, "predict_proba"):
             raise OptionError(f"--calibration needs a ranker with probabilities; {ranker.name} has none.")
-        if n_jobs is not None:
-            ranker.set_params(n_jobs=n_jobs)
         rows = read_alike(data, ranker, "error", n_jobs)
         return Calibrated(rows, ranker.predict(rows), ranker.calibration(rows))
     rows = read_telling(local_file(data, table=True), n_jobs=n_jobs)

@@ -6,12 +6,10 @@ from typing import Any
 
 import click
 
-from mcrank.cli.echo import write_all
 from mcrank.cli.inputs import STANDARD, InputPath, local_file
-from mcrank.cli.main import json_option, print_facts, print_json
-from mcrank.cli.options import model_option
-from mcrank.cli.outputs import check_target
-from mcrank.cli.volume import is_quiet
+from mcrank.cli.main import json_option, print_result
+from mcrank.cli.options import model_option, numbers_in
+from mcrank.cli.outputs import check_model_target, save_model
 
 
 @click.command("import")
@@ -46,18 +44,11 @@ def command(
     """
     from mcrank.models.imports.outcome import Wishes
     from mcrank.models.imports.read import import_file
-    from mcrank.rankers.registry import to_bytes
-    from mcrank.writing import check_suffix
 
-    check_suffix(out)
-    check_target(out, binary=True)
-    if as_json and out == STANDARD:
-        raise click.UsageError("--json and --out - both want standard output; save the model to a file.")
-    ranker = import_file(local_file(file), kind, Wishes(_numbers(grades), None, features))
-    if out == STANDARD:
-        write_all(to_bytes(ranker))
-    else:
-        ranker.save(out)
+    check_model_target(out, as_json)
+    worth = None if grades is None else numbers_in(grades, "--grades")
+    ranker = import_file(local_file(file), kind, Wishes(worth, None, features))
+    save_model(ranker, out)
     forest = getattr(ranker.scorer_, "n_trees", None)
     facts: dict[str, Any] = {
         "model": out,
@@ -66,18 +57,4 @@ def command(
         **({} if forest is None else {"trees": forest}),
         **({} if ranker.head_.values is None else {"grades": ranker.head_.values.tolist()}),
     }
-    if as_json:
-        print_json(facts)
-    elif not is_quiet():
-        print_facts(facts, err=out == STANDARD)
-
-
-def _numbers(text: str | None) -> list[float] | None:
-    if text is None:
-        return None
-    try:
-        return [float(word) for word in text.split(",")]
-    except ValueError:
-        raise click.BadParameter(
-            f"must be numbers with commas between, got {text!r}.", param_hint="--grades"
-        ) from None
+    print_result(facts, as_json, err=out == STANDARD)

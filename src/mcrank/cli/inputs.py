@@ -24,13 +24,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
+from mcrank.cli.options import ParamType
 from mcrank.cli.volume import say
 from mcrank.errors import DataError
 
 if TYPE_CHECKING:
-    ParamType = click.ParamType[Any]
-else:
-    ParamType = click.ParamType  # older versions of click do not take a type here
+    from mcrank.models.file import LoadedRanker
 
 STANDARD = "-"
 _SHOWN: dict[str, str] = {}  # temporary file -> what the user calls it
@@ -110,6 +109,16 @@ def local_file(path: str, *, table: bool = False) -> str:
         for block in _blocks(source, shown):
             target.write(block)
     return str(_as_table(copy, shown) if table else copy)
+
+
+def load_model(path: str, n_jobs: int | None = None) -> LoadedRanker:
+    """Load a model from a file or a pipe, to be used with so many threads; None for as many as it says."""
+    from mcrank.models.file import load
+
+    ranker = load(local_file(path))
+    if n_jobs is not None:
+        ranker.set_params(n_jobs=n_jobs)
+    return ranker
 
 
 def _removing(folder: str) -> Callable[[], None]:

@@ -13,7 +13,7 @@ from mcrank.cli.declared import RankerCommand, given_options
 from mcrank.cli.echo import echo
 from mcrank.cli.inputs import InputPath, local_file
 from mcrank.cli.main import json_option, print_json
-from mcrank.cli.options import ranker_option, seed_option
+from mcrank.cli.options import numbers_in, ranker_option, seed_option
 from mcrank.cli.outputs import OutputFolder
 from mcrank.cli.progress import announce_compilation
 from mcrank.cli.volume import detail, is_quiet
@@ -61,11 +61,7 @@ def command(
     **declared: Any,
 ) -> None:
     """Train on growing shares of DATA and say whether more queries or deeper judgments buy more."""
-    try:
-        steps = [float(word) for word in shares.split(",")]
-    except ValueError:
-        words = f"must be numbers with commas between, got {shares!r}."
-        raise click.BadParameter(words, param_hint="--shares") from None
+    steps = numbers_in(shares, "--shares")
     from mcrank.report.curve_page import curve_page, curve_table
     from mcrank.tuning.learning_curve import learning_curve
 

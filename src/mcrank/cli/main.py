@@ -21,7 +21,7 @@ from click.shell_completion import CompletionItem
 from mcrank import __version__
 from mcrank.cli.echo import echo
 from mcrank.cli.exits import FINE, INTERRUPTED, PIPE_CLOSED, SUMMARY, code_of
-from mcrank.cli.volume import Volume, say, set_volume, volume_options
+from mcrank.cli.volume import Volume, is_quiet, say, set_volume, volume_options
 from mcrank.errors import McrankError, did_you_mean
 from mcrank.texts import plain, printable, unshown_as_json
 
@@ -261,6 +261,14 @@ def json_text(value: Any) -> str:
     text = json.dumps(plain(value), indent=2, ensure_ascii=ascii_only, allow_nan=False)
     # What is left after JSON's own escapes, such as half a character: in JSON's spelling, so nothing is lost.
     return unshown_as_json(text)
+
+
+def print_result(facts: Mapping[str, Any], as_json: bool, err: bool = False) -> None:
+    """Print facts as JSON, or as `print_facts` does unless nothing is to be said."""
+    if as_json:
+        print_json(facts)
+    elif not is_quiet():
+        print_facts(facts, err)
 
 
 def print_facts(facts: Mapping[str, Any], err: bool = False) -> None:

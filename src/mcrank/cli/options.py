@@ -38,6 +38,15 @@ def jobs_option(what: str = "Threads") -> Callable[[Any], Any]:
     return click.option("--n-jobs", type=JobsValue(), help=f"{what}.  [default: every core]")
 
 
+def numbers_in(text: str, option: str) -> list[float]:
+    """Return the numbers of an option that takes several, with commas between."""
+    try:
+        return [float(word) for word in text.split(",")]
+    except ValueError:
+        words = f"must be numbers with commas between, got {text!r}."
+        raise click.BadParameter(words, param_hint=option) from None
+
+
 class RelevanceValue(ParamType):
     """What a grade is worth: a word, or numbers with commas between."""
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcrank.cli.echo import standard_output
+from mcrank.cli.echo import standard_output, write_all
 from mcrank.cli.inputs import STANDARD
+
+if TYPE_CHECKING:
+    from mcrank.rankers.base import Ranker
 
 
 class OutputFolder(click.Path):
@@ -40,3 +43,23 @@ def check_target(out: str, *, binary: bool = False) -> None:
         raise click.BadParameter(f"{out!r} exists and is not a regular file.", param_hint="--out")
     if not os.access(folder, os.W_OK):
         raise click.BadParameter(f"the folder {str(folder)!r} cannot be written to.", param_hint="--out")
+
+
+def check_model_target(out: str, as_json: bool) -> None:
+    """Refuse a place where a model cannot go; a result as JSON cannot go to the same one."""
+    from mcrank.writing import check_suffix
+
+    check_suffix(out)
+    check_target(out, binary=True)
+    if as_json and out == STANDARD:
+        raise click.UsageError("--json and --out - both want standard output; save the model to a file.")
+
+
+def save_model(ranker: Ranker, out: str) -> None:
+    """Write a model file where the user wants it."""
+    from mcrank.rankers.registry import to_bytes
+
+    if out == STANDARD:
+        write_all(to_bytes(ranker))
+    else:
+        ranker.save(out)

@@ -11,7 +11,7 @@ import click
 from mcrank.cli.cluster import cluster_of, cluster_options
 from mcrank.cli.columns import chosen_columns, column_options
 from mcrank.cli.echo import standard_output, write_all
-from mcrank.cli.inputs import STANDARD, InputPath, local_file
+from mcrank.cli.inputs import STANDARD, InputPath, load_model, local_file
 from mcrank.cli.main import json_option, json_text
 from mcrank.cli.options import jobs_option, relevance_option
 from mcrank.cli.outputs import check_target
@@ -60,7 +60,6 @@ def command(
     from mcrank.data.sources import find_files
     from mcrank.data.table_files import table_format
     from mcrank.data.table_sets import Columns, read_to_score
-    from mcrank.models.file import load
     from mcrank.writing import check_apart, replace_file
 
     if out is None or out == STANDARD:
@@ -72,9 +71,7 @@ def command(
         raise click.UsageError("--proba and --relevance do not go together: probabilities have no relevance.")
     place = cluster_of(cluster, workers, insecure_cluster)
     announce_compilation()
-    ranker = load(local_file(model))
-    if n_jobs is not None:
-        ranker.set_params(n_jobs=n_jobs)
+    ranker = load_model(model, n_jobs)
     file = local_file(data, table=True)
     if out != STANDARD:
         check_apart(out, [model, *find_files(file)], "--out")

@@ -6,14 +6,12 @@ import click
 
 from mcrank.cli.cache import Unjudged, unjudged_option
 from mcrank.cli.columns import column_options
-from mcrank.cli.echo import write_all
-from mcrank.cli.inputs import STANDARD, InputPath, local_file
-from mcrank.cli.main import json_option, print_facts, print_json
+from mcrank.cli.inputs import STANDARD, InputPath, load_model, local_file
+from mcrank.cli.main import json_option, print_result
 from mcrank.cli.options import jobs_option, model_option
-from mcrank.cli.outputs import check_target
+from mcrank.cli.outputs import check_model_target, save_model
 from mcrank.cli.progress import announce_compilation
 from mcrank.cli.train import read_alike
-from mcrank.cli.volume import is_quiet
 from mcrank.errors import OptionError
 
 
@@ -46,32 +44,18 @@ def command(
 ) -> None:
     """Refit the leaves of MODEL on DATA: decay x old value + (1 - decay) x new; its splits stay."""
     from mcrank.data.scores import read_scores
-    from mcrank.models.file import load
-    from mcrank.rankers.registry import to_bytes
     from mcrank.rankers.trees import TreeRanker
-    from mcrank.writing import check_suffix
 
-    check_suffix(out)
-    check_target(out, binary=True)
-    if as_json and out == STANDARD:
-        raise click.UsageError("--json and --out - both want standard output; save the model to a file.")
+    check_model_target(out, as_json)
     announce_compilation()
-    ranker = load(local_file(model))
+    ranker = load_model(model, n_jobs)
     if not isinstance(ranker, TreeRanker):
         raise OptionError(
             f"{model} holds a {type(ranker).__name__}; only boosted trees have leaves to refit."
         )
-    if n_jobs is not None:
-        ranker.set_params(n_jobs=n_jobs)
     rows = read_alike(data, ranker, unjudged, n_jobs)
     start = None if init_score is None else read_scores(local_file(init_score))
     found = ranker.refit(rows, decay=decay, init_score=start)
-    if out == STANDARD:
-        write_all(to_bytes(found))
-    else:
-        found.save(out)
+    save_model(found, out)
     facts = {"model": out, "ranker": ranker.name, "rows": rows.n_rows, "trees": found.forest_.n_trees}
-    if as_json:
-        print_json(facts)
-    elif not is_quiet():
-        print_facts(facts, err=out == STANDARD)
+    print_result(facts, as_json, err=out == STANDARD)

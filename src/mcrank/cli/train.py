@@ -12,12 +12,11 @@ from mcrank.cli.cache import Unjudged, read_telling, unjudged_option
 from mcrank.cli.cluster import cluster_options, planned, training_place
 from mcrank.cli.columns import chosen_columns, column_options
 from mcrank.cli.declared import CHOSEN, RankerCommand, given_options
-from mcrank.cli.echo import write_all
 from mcrank.cli.exits import INTERRUPTED
 from mcrank.cli.inputs import STANDARD, InputPath, local_file
 from mcrank.cli.main import json_option, print_facts, print_json
 from mcrank.cli.options import model_option, ranker_option
-from mcrank.cli.outputs import check_target
+from mcrank.cli.outputs import check_model_target, save_model
 from mcrank.cli.progress import TrainingProgress, announce_compilation
 from mcrank.cli.volume import is_quiet
 from mcrank.errors import MeasureError
@@ -93,14 +92,9 @@ def command(
     training after the round under way and saves the model as it is then.
     """
     from mcrank.data.scores import read_scores
-    from mcrank.rankers.registry import to_bytes
     from mcrank.rankers.stored import measure_of
-    from mcrank.writing import check_suffix
 
-    check_suffix(out)
-    check_target(out, binary=True)
-    if as_json and out == STANDARD:
-        raise click.UsageError("--json and --out - both want standard output; save the model to a file.")
+    check_model_target(out, as_json)
     place = training_place(declared, folds)
     untrained = ctx.meta[CHOSEN](**given_options(declared, ctx))
     options = untrained.checked_options()
@@ -135,10 +129,7 @@ def command(
             train_data, valid=valid_data, callback=rounds, memory=most, folds=folds, **begin, **place
         )
     seconds = time.perf_counter() - start
-    if out == STANDARD:
-        write_all(to_bytes(trained))
-    else:
-        trained.save(out)
+    save_model(trained, out)
     best, measure = trained.best_round_, trained.options_["measure"]
     watched = trained.history_.get(measure, [])
     facts = {

@@ -14,10 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from mcrank.arrays import FeatureArray
-from mcrank.data.categories import Categories, Keys, features_of, id_like, present, recoded, whole_numbers
+from mcrank.data.categories import Categories, Keys, features_of, id_like, present, recoded, with_numbers
 from mcrank.data.dataset import Dataset, restore
 from mcrank.errors import DataError, did_you_mean
-from mcrank.memory import copied
 
 
 def columns_of(names: Sequence[str], wanted: Sequence[str], where: str) -> list[int]:
@@ -92,14 +91,7 @@ def learned(data: Dataset, categorical: Keys | None, where: str) -> Dataset:
     asked = features_of(categorical or (), data.feature_names, where)
     if not asked and not data.categories:
         return data
-    X, found = data.X, dict(data.categories)
-    new = [f for f in asked if f not in found]
-    if new:
-        X = copied(X)
-    for f in new:
-        title = f"feature {data.feature_names[f]!r}, which {where} names,"
-        X[:, f], found[f] = whole_numbers(X[:, f], title)
-    X, categories = present(X, found)
+    X, categories = present(*with_numbers(data.X, data.categories, asked, data.feature_names, where))
     for f in set(id_like(X, categories)).difference(asked):
         warnings.warn(
             f"column {data.feature_names[f]!r} has {len(categories[f]):,} categories in {data.n_rows:,} "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -55,3 +57,23 @@ def between(pieces: Sequence[Piece], first: tuple[int, int], last: tuple[int, in
         if stop is None or start < stop:
             found.append(piece._replace(start=start, stop=stop))
     return found
+
+
+def cut_evenly(
+    pieces: Sequence[Piece],
+    sizes: Sequence[int],
+    count: int,
+    next_query: Callable[[int, int], tuple[int, int]],
+) -> list[list[Piece]]:
+    """Cut pieces into ``count`` groups of about equal size (some may be empty), each of whole queries.
+
+    ``next_query`` returns the first place from a piece and a byte or row in it on where a query begins.
+    """
+    ends = list(accumulate(sizes))
+    cuts = [(0, pieces[0].start)]
+    for part in range(1, count):
+        target = ends[-1] * part // count
+        at = bisect_right(ends, target)
+        cuts.append(max(cuts[-1], next_query(at, pieces[at].start + target - (ends[at] - sizes[at]))))
+    cuts.append((len(pieces), 0))
+    return [between(pieces, cuts[i], cuts[i + 1]) for i in range(count)]

@@ -158,6 +158,21 @@ def whole_numbers(values: Array, where: str) -> tuple[FeatureArray, tuple[str, .
     return encode(Column(values.astype(np.float64), None if known.all() else ~known), where)
 
 
+def with_numbers(
+    X: FeatureArray, categories: Categories, features: Iterable[int], names: Sequence[str], where: str
+) -> tuple[FeatureArray, dict[int, tuple[str, ...]]]:
+    """Return a matrix and its categories with ``features``, which ``where`` names, among them: where they are
+    numbers, the whole numbers they have are their categories.
+    """
+    found = dict(categories)
+    new = [f for f in features if f not in found]
+    if new:
+        X = copied(X)
+    for f in new:
+        X[:, f], found[f] = whole_numbers(X[:, f], f"feature {names[f]!r}, which {where} names,")
+    return X, found
+
+
 def recoded(
     X: FeatureArray, found: Categories, wanted: Categories, names: Sequence[str], where: str, owner: str
 ) -> FeatureArray:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import accumulate
 from typing import IO
 
 import numpy as np
 
-from mcrank.data.batches import Batch, Piece, Progress, between
+from mcrank.data.batches import Batch, Piece, Progress, cut_evenly
 from mcrank.data.columns import object_array
 from mcrank.data.compressed import open_bytes
 from mcrank.data.letor import LetorOptions, Parsed, parse
@@ -86,16 +84,8 @@ def _bounds(piece: Piece) -> tuple[int, int]:
 
 def cut_letor(pieces: Sequence[Piece], count: int) -> list[list[Piece]]:
     """Cut pieces into ``count`` groups of about equal bytes (some may be empty), each of whole queries."""
-    sizes = [_bounds(piece)[1] - _bounds(piece)[0] for piece in pieces]
-    ends = list(accumulate(sizes))
-    cuts: list[tuple[int, int]] = [(0, pieces[0].start)]
-    for part in range(1, count):
-        target = ends[-1] * part // count
-        at = bisect_right(ends, target)
-        cut = _next_query(pieces, at, _bounds(pieces[at])[0] + target - (ends[at] - sizes[at]))
-        cuts.append(max(cuts[-1], cut))
-    cuts.append((len(pieces), 0))
-    return [between(pieces, cuts[i], cuts[i + 1]) for i in range(count)]
+    sizes = [stop - start for start, stop in map(_bounds, pieces)]
+    return cut_evenly(pieces, sizes, count, partial(_next_query, pieces))
 
 
 def _next_query(pieces: Sequence[Piece], at: int, place: int) -> tuple[int, int]:

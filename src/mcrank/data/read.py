@@ -11,10 +11,10 @@ from typing import Any, Literal
 from mcrank.cores import available_cores
 from mcrank.data.dataset import Dataset
 from mcrank.data.sources import find_files
-from mcrank.data.table_files import table_format
+from mcrank.data.table_files import common_format
 from mcrank.data.table_sets import Columns, read_table, read_table_files
 from mcrank.data.tables import is_sparse, is_table
-from mcrank.errors import DataError, OptionError
+from mcrank.errors import OptionError
 
 
 def read(
@@ -106,12 +106,7 @@ def read(
             raise OptionError("cache of read needs a file; a table in memory has no place beside it.")
         return read_table(source, columns, unjudged)
     files = find_files(source)
-    forms = {table_format(path) for path in files}
-    if len(forms) > 1:
-        raise DataError(
-            f"{files[0]} and the other files have different formats; files of one set must agree."
-        )
-    if forms == {None}:
+    if common_format(files) is None:
         check_letor_columns(columns)
         options: dict[str, Any] = {
             "unjudged": unjudged,

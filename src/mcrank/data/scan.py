@@ -8,14 +8,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mcrank.arrays import FeatureArray
+from mcrank.arrays import FeatureArray, FloatArray, IntArray
 from mcrank.data.batches import Batch, Piece, Progress, Purpose
 from mcrank.data.dataset import Dataset, restore
 from mcrank.data.grades import Grades
 from mcrank.data.ids import IdArray, ids_of_texts, join_ids
 from mcrank.data.read import check_choice, check_letor_columns, check_number, threads
 from mcrank.data.sources import find_files
-from mcrank.data.table_files import table_format
+from mcrank.data.table_files import common_format, table_format
 from mcrank.data.table_sets import Columns
 from mcrank.errors import DataError, OptionError
 
@@ -170,12 +170,19 @@ class Scan:
         >>> mcrank.scan(path).grades()
         Grades(2 rows, 1 queries)
         """
-        y, ids, sizes = [], [], []
+        y, runs, sizes = self.graded_runs(n_jobs, progress)
+        return Grades(y, np.repeat(self.ids(runs), sizes), n_jobs=n_jobs)
+
+    def graded_runs(
+        self, n_jobs: int | None = None, progress: Progress | None = None
+    ) -> tuple[FloatArray, list[IdArray], IntArray]:
+        """Read grades, the query ids of the runs of each batch (see `ids`), and the rows of every run."""
+        y, runs, sizes = [], [], []
         for batch in self.batches(n_jobs, progress, purpose="grade"):
             y.append(batch.y)
-            ids.append(batch.run_ids)
+            runs.append(batch.run_ids)
             sizes.append(np.diff(np.append(batch.run_rows, len(batch.y))))
-        return Grades(np.concatenate(y), np.repeat(self.ids(ids), np.concatenate(sizes)), n_jobs=n_jobs)
+        return np.concatenate(y), runs, np.concatenate(sizes)
 
     def to_score(self, width: int, n_jobs: int | None = None) -> Iterator[Dataset]:
         """Yield rows to be scored as data sets of at least so many features, a query for each run."""
@@ -273,18 +280,14 @@ def scan(
     if n_features is not None:
         check_number("n_features", n_features, 1, 1 << 24, "scan")
     files = find_files(source, "scan")
-    forms = {table_format(path) for path in files}
-    if len(forms) > 1:
-        raise DataError(
-            f"{files[0]} and the other files have different formats; files of one set must agree."
-        )
+    form = common_format(files)
     chosen = {"features": _texts(features, "features"), "ignore": _texts(ignore, "ignore")}
     columns = Columns(qid, grade, doc_id, weight, **chosen)
-    if forms == {None}:
+    if form is None:
         check_letor_columns(columns, "scan")
-    elif not forms <= {"parquet", "arrow"}:
+    elif form not in ("parquet", "arrow"):
         raise DataError(
-            f"{files[0]} is {next(iter(forms))}, whose columns have no types before all of it is read; scan "
+            f"{files[0]} is {form}, whose columns have no types before all of it is read; scan "
             "takes LETOR text, Parquet and Arrow. Write it as Parquet, or use mcrank.read."
         )
     letor = LetorOptions(first_index, n_features, max_features, absent, unjudged)

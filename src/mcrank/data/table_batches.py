@@ -7,6 +7,7 @@ import os
 import sys
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mcrank.arrays import FeatureArray
-from mcrank.data.batches import Batch, Piece, Progress, Purpose, between
+from mcrank.data.batches import Batch, Piece, Progress, Purpose, between, cut_evenly
 from mcrank.data.columns import foreign_errors, to_numbers
 from mcrank.data.ids import column_ids
 from mcrank.data.table_files import table_format
@@ -241,15 +242,7 @@ def cut_tables(pieces: Sequence[Piece], columns: Columns, count: int) -> list[li
         cuts = [(len(pieces) * part // count, 0) for part in range(count)] + [(len(pieces), 0)]
         return [between(pieces, cuts[i], cuts[i + 1]) for i in range(count)]
     sizes = [rows_of(piece) for piece in pieces]
-    ends = list(accumulate(sizes))
-    places = [(0, pieces[0].start)]
-    for part in range(1, count):
-        target = ends[-1] * part // count
-        at = bisect_right(ends, target)
-        cut = _next_query(pieces, columns, at, pieces[at].start + target - (ends[at] - sizes[at]))
-        places.append(max(places[-1], cut))
-    places.append((len(pieces), 0))
-    return [between(pieces, places[i], places[i + 1]) for i in range(count)]
+    return cut_evenly(pieces, sizes, count, partial(_next_query, pieces, columns))
 
 
 def _next_query(pieces: Sequence[Piece], columns: Columns, at: int, row: int) -> tuple[int, int]:

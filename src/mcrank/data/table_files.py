@@ -36,6 +36,16 @@ def table_format(path: Path) -> str | None:
     return _FORMATS.get(suffixes[-1]) if suffixes else None
 
 
+def common_format(files: Sequence[Path]) -> str | None:
+    """Return the `table_format` of all files of a set, which must agree."""
+    forms = {table_format(path) for path in files}
+    if len(forms) > 1:
+        raise DataError(
+            f"{files[0]} and the other files have different formats; files of one set must agree."
+        )
+    return forms.pop()
+
+
 def is_text(path: Path) -> bool:
     """Whether the format has only text, so that a reader must say what is a number."""
     return table_format(path) in _SEPARATORS

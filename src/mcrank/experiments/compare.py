@@ -8,12 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mcrank.cores import available_cores
 from mcrank.data.alignment import aligned
 from mcrank.data.dataset import Dataset
-from mcrank.errors import DataError, OptionError
+from mcrank.errors import DataError
 from mcrank.experiments.assemble import Outcome, assemble, check_measures, measures_in, pool_rows
 from mcrank.experiments.comparison import Choice, Comparison, FoldFacts, System, SystemFold, Timing
 from mcrank.experiments.entries import Entry, entries_of, systems_of
@@ -35,6 +33,7 @@ from mcrank.experiments.trial import (
 )
 from mcrank.experiments.workers import run_tasks
 from mcrank.metrics.measure import Measure, parse_measure
+from mcrank.options import Option
 from mcrank.rankers.registry import ranker_class
 
 DEFAULT_MEASURES = ("ndcg@10", "map")
@@ -168,9 +167,8 @@ def compare(
 
 
 def _integer(value: Any, name: str, low: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
-        raise OptionError(f"{name} of compare must be an integer >= {low}, got {value!r}.")
-    return int(value)
+    checked: int = Option(low, "", name, int, low=low).check(value, "compare")
+    return checked
 
 
 @dataclass(frozen=True, eq=False)

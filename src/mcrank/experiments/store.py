@@ -276,6 +276,15 @@ def write_file(path: Path, content: bytes) -> None:
     replace_file(path, content)
 
 
+def write_files(folder: str | os.PathLike[str], contents: Mapping[str, bytes]) -> list[Path]:
+    """Write files by name into a folder, which is made if it is not there; return their paths."""
+    root = Path(folder)
+    root.mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        write_file(root / name, content)
+    return [root / name for name in contents]
+
+
 def json_bytes(value: Any, indent: int | None = 1) -> bytes:
     """JSON with one spelling: keys sorted, NaN and infinities null."""
     text = json.dumps(plain(value), sort_keys=True, indent=indent, ensure_ascii=False, allow_nan=False)

@@ -78,7 +78,8 @@ class LightGBM(Target):
             f"objective={objective}",
             f"feature_names={' '.join(safe_names(model.feature_names, _NOT_IN_NAMES))}",
             f"feature_infos={' '.join(_ranges(forest, model))}",
-            *_about(model),
+            # Lines of the header: LightGBM would warn of parameters it does not know.
+            *(f"{name}={value}" for name, value in model.about.items()),
             f"tree_sizes={' '.join(str(len(tree.encode())) for tree in trees)}",
         ]
         text = "\n".join(header) + "\n\n" + "".join(trees) + "end of trees\n\nfeature_importances:\n\n"
@@ -95,18 +96,6 @@ class LightGBM(Target):
         raw = np.asarray(booster.predict(X, raw_score=True)).reshape(len(X), -1).T
         given = np.asarray(booster.predict(X)).reshape(len(X), -1)
         return Consumed(expected(model, given), f"lightgbm {lightgbm.__version__}", raw)
-
-
-def _about(model: Exportable) -> list[str]:
-    """What the model is, as lines of the header: LightGBM would warn of parameters it does not know."""
-    facts = {
-        "mcrank_ranker": model.ranker,
-        "mcrank_version": model.version,
-        "mcrank_fingerprint": model.fingerprint,
-    }
-    if model.values is not None:
-        facts["mcrank_relevance"] = ",".join(map(repr, model.values.tolist()))
-    return [f"{name}={value}" for name, value in facts.items()]
 
 
 class _Sets:

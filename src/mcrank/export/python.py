@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import platform
 import runpy
-import textwrap
-import zlib
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -16,7 +13,7 @@ from mcrank.arrays import FeatureArray
 from mcrank.export.arrays import part_arrays
 from mcrank.export.parts import parts_of
 from mcrank.export.target import SCORERS, Consumed, Exportable, Target
-from mcrank.export.templates import filled
+from mcrank.export.templates import filled, packed
 from mcrank.scorers.heads import STEP
 
 _CODE = '''"""A model of mcrank @VERSION@ (ranker @RANKER@).
@@ -277,9 +274,7 @@ def _part(arrays: dict[str, Any]) -> str:
     for name, value in arrays.items():
         if isinstance(value, np.ndarray):
             kind = {"f": "f", "d": "d", "i": "i"}[value.dtype.char]
-            packed = zlib.compress(value.astype(value.dtype.newbyteorder("<")).tobytes(), 9)
-            text = textwrap.wrap(base64.b85encode(packed).decode("ascii"), 96)
-            body = "\n".join(f'            "{line}"' for line in text)
+            body = packed(value, indent=12)
             lines.append(f'        "{name}": _unpack(\n            "{kind}",\n{body},\n        ),')
         else:
             lines.append(f'        "{name}": {value!r},')

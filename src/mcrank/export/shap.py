@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import runpy
-import textwrap
-import zlib
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,7 +10,7 @@ import numpy as np
 
 from mcrank.arrays import FeatureArray
 from mcrank.export.target import Consumed, ConsumerMissing, Exportable, Target
-from mcrank.export.templates import filled
+from mcrank.export.templates import filled, packed
 from mcrank.export.trees import class_outputs, in_turn, row_counts, trees_of
 from mcrank.scorers.forest.forest import Forest
 from mcrank.scorers.heads import Head
@@ -151,8 +148,5 @@ def _arrays(forest: Forest) -> dict[str, Any]:
 
 
 def _packed(name: str, array: Any) -> str:
-    packed = zlib.compress(array.astype(array.dtype.newbyteorder("<")).tobytes(), 9)
-    lines = textwrap.wrap(base64.b85encode(packed).decode("ascii"), 96)
-    body = "\n".join(f'        "{line}"' for line in lines)
     kind = f"<{array.dtype.kind}{array.dtype.itemsize}"
-    return f'    "{name}": (\n        "{kind}",\n{body},\n    ),\n'
+    return f'    "{name}": (\n        "{kind}",\n{packed(array, indent=8)},\n    ),\n'

@@ -120,6 +120,14 @@ class Exportable:
         """Names of categories in the order of their codes, by name of the feature."""
         return {self.feature_names[f]: list(names) for f, names in self.categories.items()}
 
+    @property
+    def about(self) -> dict[str, str]:
+        """What the model is, for formats that keep texts by name."""
+        facts = {"ranker": self.ranker, "version": self.version, "fingerprint": self.fingerprint}
+        if self.values is not None:
+            facts["relevance"] = ",".join(map(repr, self.values.tolist()))
+        return {f"mcrank_{name}": value for name, value in facts.items()}
+
     def named_rows(self, X: npt.NDArray[np.float32]) -> list[list[Any]]:
         """Return rows with the names of categories in place of their codes; None for what is missing."""
         rows: list[list[Any]] = [[None if v != v else v for v in row] for row in X.tolist()]

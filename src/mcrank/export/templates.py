@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import re
+import textwrap
+import zlib
 from collections.abc import Mapping
+
+from mcrank.arrays import Array
 
 
 def filled(text: str, words: Mapping[str, object]) -> str:
@@ -16,3 +21,10 @@ def filled(text: str, words: Mapping[str, object]) -> str:
     '@B@ = 1;'
     """
     return re.sub(r"@([A-Z]+)@", lambda mark: str(words[mark[1]]), text)
+
+
+def packed(array: Array, indent: int) -> str:
+    """Return the bytes of an array, compressed, as texts of Python on lines of their own."""
+    squeezed = zlib.compress(array.astype(array.dtype.newbyteorder("<")).tobytes(), 9)
+    lines = textwrap.wrap(base64.b85encode(squeezed).decode("ascii"), 96)
+    return "\n".join(f'{" " * indent}"{line}"' for line in lines)

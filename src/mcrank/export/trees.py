@@ -206,18 +206,3 @@ def next_float32(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """
     with np.errstate(over="ignore"):
         return np.nextafter(np.asarray(values, dtype=np.float32), np.float32(np.inf))
-
-
-def floor_float32(values: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    """Return the largest float32 that is not above each number.
-
-    Examples
-    --------
-    >>> from mcrank.export.trees import floor_float32
-    >>> floor_float32([0.1, 0.5]).astype(float).tolist()
-    [0.09999999403953552, 0.5]
-    """
-    exact = np.asarray(values, dtype=np.float64)
-    with np.errstate(over="ignore"):
-        near = exact.astype(np.float32)
-        return np.where(near > exact, np.nextafter(near, np.float32(-np.inf)), near).astype(np.float32)

@@ -153,9 +153,5 @@ def _list(values: npt.NDArray[Any]) -> list[float]:
 
 
 def _about(model: Exportable) -> dict[str, str]:
-    facts = {"ranker": model.ranker, "version": model.version, "fingerprint": model.fingerprint}
-    if model.values is not None:
-        facts["relevance"] = ",".join(map(repr, model.values.tolist()))
-    if model.categories:
-        facts["categories"] = json.dumps(model.category_names)
-    return {f"mcrank_{name}": value for name, value in facts.items()}
+    names = {"mcrank_categories": json.dumps(model.category_names)} if model.categories else {}
+    return model.about | names

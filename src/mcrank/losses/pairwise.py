@@ -33,6 +33,7 @@ from mcrank.losses.quantize import (
     Run,
     round_gradients,
     round_lane,
+    round_rows,
     starts,
 )
 from mcrank.losses.quantize import ROWS_PER_TASK as STEP
@@ -224,21 +225,15 @@ class QueryLoss(Loss):
 
     def fill(self, scores: FloatArray, gradients: Gradients, run: Run) -> None:
         """Write the rounded gradients, and curvatures, of every row."""
-        n, slopes, curves = self.n_rows, self._slopes, gradients.curvature[0]
+        slopes, curves = self._slopes, gradients.curvature[0]
         self.slopes(scores[0], run, slopes, curves)
         # Gradients too small to divide by are nothing to learn from: they round to 0.
         gradients.unit = self._largest(slopes, run) / (1 << GRADIENT_BITS)
-        run(
-            lambda s: round_gradients(slopes[s : s + STEP], gradients.unit, gradients.q[0, s : s + STEP]),
-            starts(n),
-        )
+        round_rows(round_gradients, slopes, gradients.unit, gradients.q[0], run)
         gradients.curvature_unit = self._largest(curves, run) / (1 << LANE_BITS)
         if gradients.lane_is_curvature:
             gradients.lane_unit = gradients.curvature_unit
-            lane = gradients.weights[0]
-            run(
-                lambda s: round_lane(curves[s : s + STEP], gradients.lane_unit, lane[s : s + STEP]), starts(n)
-            )
+            round_rows(round_lane, curves, gradients.lane_unit, gradients.weights[0], run)
 
     def _largest(self, values: FloatArray, run: Run) -> float:
         found = [0.0]

@@ -80,3 +80,9 @@ def round_lane(h, unit, lane):  # type: ignore[no-untyped-def]
 def starts(rows: int) -> range:
     """First row of each task of a row-wise loss."""
     return range(0, rows, ROWS_PER_TASK)
+
+
+def round_rows(rounding: Callable[..., Any], values: FloatArray, unit: float, out: Array, run: Run) -> None:
+    """Round values by one of the kernels above, some rows at a time."""
+    step = ROWS_PER_TASK
+    run(lambda s: rounding(values[s : s + step], unit, out[s : s + step]), starts(len(values)))

@@ -17,6 +17,7 @@ from mcrank.losses.quantize import (
     Run,
     round_gradients,
     round_lane,
+    round_rows,
     starts,
 )
 from mcrank.losses.quantize import ROWS_PER_TASK as STEP
@@ -97,10 +98,7 @@ class RegressionLoss(Loss):
         largest = self.sums.most(max(found))
         # Residuals too small to divide by are nothing to learn from: they round to 0.
         gradients.unit = (largest if largest > SMALLEST else 1.0) / (1 << GRADIENT_BITS)
-        run(
-            lambda s: round_gradients(g[s : s + STEP], gradients.unit, gradients.q[0, s : s + STEP]),
-            starts(n),
-        )
+        round_rows(round_gradients, g, gradients.unit, gradients.q[0], run)
 
     def residuals(self, scores: FloatArray, output: int, rows: IntArray) -> FloatArray:
         """Target minus score of some rows."""

@@ -209,7 +209,7 @@ def rank_top(scores, base, starts, ends, depth, space, bucket, order):  # type: 
             else:
                 j = kept
                 kept += 1
-            # Written out, here and in `losses.lambdas`: a step of its own takes twice as long on short lists.
+            # Written out, here and in `losses.pairs`: a step of its own takes twice as long on short lists.
             while j > 0 and key[j - 1] < value:
                 key[j] = key[j - 1]
                 ranked[j] = ranked[j - 1]

@@ -14,10 +14,10 @@ from mcrank.data.dataset import Dataset
 from mcrank.errors import MeasureError
 from mcrank.metrics.prepared import PreparedMeasure
 from mcrank.options import Options, option
-from mcrank.ranges import ROUNDS, OneOf
+from mcrank.ranges import OneOf
 from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.linear import LinearRanker, scaling_of
-from mcrank.rankers.shared_options import stopping_option
+from mcrank.rankers.shared_options import rounds_option, stopping_option
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.linear import Linear
 from mcrank.scorers.scaling import SCALINGS, Scaling
@@ -66,9 +66,7 @@ class AdaRank(LinearRanker):
     card: ClassVar[Card] = Card("listwise", "exponential of the measure", "linear", True)
 
     scaling: str = option(default="none", choices=SCALINGS, help="how features are scaled; not, as published")
-    n_estimators: int = option(
-        default=500, low=1, high=2**31 - 1, search=ROUNDS, help="rounds, each adding a feature (T)"
-    )
+    n_estimators: int = rounds_option(500, "rounds, each adding a feature (T)")
     update: str = option(
         default="ranklib",
         choices=("paper", "ranklib"),

@@ -21,9 +21,8 @@ from mcrank.rankers.base import Trained
 from mcrank.rankers.constraints import named
 from mcrank.rankers.fitting import Outcome
 from mcrank.rankers.inputs import Given, as_dataset, held_out, to_learn
-from mcrank.rankers.progress import Lines
+from mcrank.rankers.progress import telling
 from mcrank.rankers.provenance import provenance_of
-from mcrank.rankers.stored import measure_of
 from mcrank.rounds import Callback, RoundEvent, Rounds
 from mcrank.scale.cluster import Cluster
 from mcrank.scale.collections import CollectionSource, Regrouped, frame_maker, is_collection, partitions
@@ -185,18 +184,12 @@ def fit_on_cluster(
     ranker: Any, X: Any, given: Given, valid: Any, callback: Callback, verbose: Any, asked: Asked
 ) -> Outcome:
     """Train a twin of a ranker on a cluster; return it, and what `Ranker.fit` makes a model of."""
-    options = ranker.checked_options()
-    options["measure"] = measure_of(options)
+    options = ranker._training_options()
     name, one_query = type(ranker).__name__, options["one_query"]
     ranker._check_cluster(options)
-    if callback is not None and not callable(callback):
-        raise OptionError(f"callback of {name}.fit must be callable, got {callback!r}.")
+    callback = telling(ranker, options, callback, verbose)
     if asked.init_score is not None or asked.valid_init_score is not None:
         raise OptionError(f"{name}.fit takes no init_score on a cluster, whose rows lie in many places.")
-    if verbose is not None:
-        options["verbose"] = ranker.declared_options["verbose"].check(verbose, f"{name}.fit")
-    if options["verbose"]:
-        callback = Lines(name, options["verbose"], callback)
     n_jobs, options["n_jobs"] = options["n_jobs"] or 0, 1
     cluster = Cluster.of(asked.cluster)
     here = not (is_collection(X) or isinstance(X, (str, os.PathLike, Scan)))

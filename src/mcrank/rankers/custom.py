@@ -12,9 +12,9 @@ from mcrank.functions import import_function
 from mcrank.losses.base import Loss
 from mcrank.losses.custom import KNOWN, CustomLoss, loss_name
 from mcrank.options import Options, option
-from mcrank.ranges import OneOf
 from mcrank.rankers.base import Card
-from mcrank.rankers.trees import RATES, TreeRanker
+from mcrank.rankers.shared_options import rate_option, split_option
+from mcrank.rankers.trees import TreeRanker
 from mcrank.training.weights import relative_weight
 
 
@@ -49,15 +49,8 @@ class CustomRanker(TreeRanker):
         help="gradient and curvature of the loss: a function of scores, grades and query offsets (on the "
         "command line module:function), or listnet",
     )
-    learning_rate: float = option(
-        default=0.1, low=0, high=10, open_low=True, search=RATES, help="shrinkage of each tree (nu)"
-    )
-    split: str = option(
-        default="newton",
-        choices=("mse", "newton"),
-        search=OneOf("mse", "newton"),
-        help="split gain: least squares, or second order",
-    )
+    learning_rate: float = rate_option(0.1)
+    split: str = split_option("newton")
 
     def checked_options(self) -> Options:
         """Return every option as a plain value; the loss as it was given."""

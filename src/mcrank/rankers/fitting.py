@@ -15,9 +15,8 @@ from mcrank.memory import bytes_of, is_on_disk
 from mcrank.options import Options
 from mcrank.rankers.few import tell_of_few
 from mcrank.rankers.inputs import Given, held_out, to_learn
-from mcrank.rankers.progress import Lines
+from mcrank.rankers.progress import telling
 from mcrank.rankers.provenance import provenance
-from mcrank.rankers.stored import measure_of
 from mcrank.rounds import Callback
 
 if TYPE_CHECKING:
@@ -112,8 +111,7 @@ def fit_here(
     begun: Begun,
 ) -> Outcome:
     """Train a twin of ``ranker`` on this machine: a fit that fails leaves the ranker as it was."""
-    options = ranker.checked_options()
-    options["measure"] = measure_of(options)
+    options = ranker._training_options()
     options["n_jobs"] = options["n_jobs"] or available_cores()
     name = type(ranker).__name__
     memory = None if where.memory is None else bytes_of(where.memory, f"memory of {name}.fit")
@@ -127,13 +125,8 @@ def fit_here(
     if beginning is not None:
         data = beginning.align(data)
         options |= {"n_estimators": beginning.rounds(options["n_estimators"]), "beginning": beginning}
-    if callback is not None and not callable(callback):
-        raise OptionError(f"callback of {name}.fit must be callable, got {callback!r}.")
+    callback = telling(ranker, options, callback, verbose)
     watched = None if valid is None else held_out(valid, data, f"valid of {name}", options["one_query"])
-    if verbose is not None:
-        options["verbose"] = ranker.declared_options["verbose"].check(verbose, f"{name}.fit")
-    if options["verbose"]:
-        callback = Lines(name, options["verbose"], callback)
     twin = type(ranker)(**ranker.get_params())
     if where.folds is None:
         trained, found = twin._fit(data, watched, options, callback), provenance(data)

@@ -22,9 +22,10 @@ from mcrank.losses.base import Loss
 from mcrank.losses.boxes import LONG
 from mcrank.losses.pairwise import PAIRS, FidelityLoss
 from mcrank.options import Options, option
-from mcrank.ranges import ROUNDS, Between, OneOf
+from mcrank.ranges import Between, OneOf
 from mcrank.rankers.base import Card, Trained
-from mcrank.rankers.trees import RATES, TreeRanker
+from mcrank.rankers.shared_options import rate_option, rounds_option
+from mcrank.rankers.trees import TreeRanker
 from mcrank.rounds import Callback
 from mcrank.scorers.heads import Head
 from mcrank.training.boxed_fidelity import LongQuery
@@ -32,7 +33,6 @@ from mcrank.training.stumps import NOTHING, ROOTS, Stump, StumpBoosting, boost_s
 from mcrank.training.weights import relative_weight
 
 _LARGEST = 10.0  # alpha: where no pair is ordered badly the loss falls for ever, though by nothing
-_SMOOTH = 1e-4  # added to W+ and W-, as a share of their sum
 _STEPS = 12
 _F = types.float64[::1]
 
@@ -82,17 +82,8 @@ class FRank(TreeRanker):
         search=Between(1, 32, log=True),
         help="stumps, each the best of its feature, the loss decides among",
     )
-    n_estimators: int = option(
-        default=500, low=1, high=2**31 - 1, search=ROUNDS, help="rounds, each adding a stump or tree"
-    )
-    learning_rate: float = option(
-        default=0.1,
-        low=0,
-        high=10,
-        open_low=True,
-        search=RATES,
-        help="shrinkage of each stump or tree; 1 as published",
-    )
+    n_estimators: int = rounds_option(500, "rounds, each adding a stump or tree")
+    learning_rate: float = rate_option(0.1, "shrinkage of each stump or tree; 1 as published")
 
     def _takes_categories(self, options: Options) -> bool:
         return bool(options["scorer"] == "trees")
@@ -165,7 +156,7 @@ class _Fidelity(StumpBoosting):
         binned.over_features(fill)
         tried = []
         for stump in binned.best(self.net, self.total, ROOTS, self.candidates):
-            along, alpha = self._along(binned.above(stump)), _first_alpha(stump)
+            along, alpha = self._along(binned.above(stump)), stump.step(stump.total)
             tried.append((along(alpha)[0], stump, along, alpha))
         if not tried:
             return None
@@ -211,12 +202,6 @@ def _descend(change: Along, alpha: float) -> tuple[float, float]:
         if abs(step) < 1e-5 * (1.0 + abs(alpha)):
             break
     return alpha, float(now[0])
-
-
-def _first_alpha(stump: Stump) -> float:
-    good, bad = (max(stump.total + sign * stump.net, 0.0) / 2 for sign in (1, -1))
-    small = _SMOOTH * stump.total
-    return float(0.5 * np.log((good + small) / (bad + small)))
 
 
 @kernel(types.float64(PAIRS, _F, _F, _F, _F))

@@ -12,9 +12,10 @@ from mcrank.errors import OptionError
 from mcrank.losses.base import Loss
 from mcrank.losses.hinges import SquaredHinge, ViolationTargets
 from mcrank.options import Options, option
-from mcrank.ranges import Between, OneOf
+from mcrank.ranges import Between
 from mcrank.rankers.base import Card, Trained
-from mcrank.rankers.trees import RATES, TreeRanker
+from mcrank.rankers.shared_options import rate_option, split_option
+from mcrank.rankers.trees import TreeRanker
 from mcrank.scorers.heads import Head
 from mcrank.training.weights import relative_weight
 
@@ -45,20 +46,10 @@ class GBRank(TreeRanker):
         choices=("gradient", "average"),
         help="boost the squared hinge loss, or average trees as published",
     )
-    learning_rate: float | None = option(  # type: ignore[assignment]
-        default=None,
-        low=0,
-        high=10,
-        open_low=True,
-        search=RATES,
-        help="shrinkage of each tree (nu, eta); None for 0.1, or 1 with form=average",
+    learning_rate: float | None = rate_option(  # type: ignore[assignment]
+        None, "shrinkage of each tree (nu, eta); None for 0.1, or 1 with form=average"
     )
-    split: str = option(
-        default="newton",
-        choices=("mse", "newton"),
-        search=OneOf("mse", "newton"),
-        help="split gain: least squares, or second order; form=average is least squares either way",
-    )
+    split: str = split_option("newton", "second order; form=average is least squares either way")
     margin: float = option(
         default=1.0,
         low=0,

@@ -21,7 +21,6 @@ from mcrank.errors import ModelFileError, OptionError
 from mcrank.options import fitted
 from mcrank.rankers.base import Card
 from mcrank.rankers.graded import GradedRanker
-from mcrank.rankers.stored import measure_of
 from mcrank.scorers.base import Scorer
 from mcrank.scorers.forest.forest import Forest
 from mcrank.scorers.forest.sets import checked_sets
@@ -75,9 +74,7 @@ Train with that library and import again, or train a ranker of mcrank.
         ranker.n_rounds_ = ranker.best_round_ = rounds
         ranker.history_ = {}
         ranker.provenance_ = {"source": dict(source), "versions": {"mcrank": mcrank.__version__}}
-        options = ranker.checked_options()
-        options["measure"] = measure_of(options)
-        ranker.options_ = cls._as_trained(options)
+        ranker.options_ = cls._as_trained(ranker._training_options())
         return ranker
 
     @property
@@ -118,10 +115,8 @@ Train with that library and import again, or train a ranker of mcrank.
             Score on a Dask cluster, as in `Ranker.predict`.
         """
         self._check_fitted()
-        if cluster is not None:
-            return self._predict_on(cluster, "predict", X, relevance=relevance, rounds=rounds)
-        if self.head_.values is not None:
-            return super().predict(X, relevance, rounds=rounds)
+        if cluster is not None or self.head_.values is not None:
+            return super().predict(X, relevance, rounds=rounds, cluster=cluster)
         if isinstance(relevance, str) and relevance == "grade":
             return self.head_.rank(self._raw(X, "predict", rounds))
         raise OptionError(

@@ -13,8 +13,8 @@ from mcrank.options import option
 from mcrank.ranges import OneOf
 from mcrank.rankers.base import Card
 from mcrank.rankers.presets import BEST, FAST, preset_option
-from mcrank.rankers.shared_options import pairs_option
-from mcrank.rankers.trees import RATES, TreeRanker
+from mcrank.rankers.shared_options import pairs_option, rate_option, split_option
+from mcrank.rankers.trees import TreeRanker
 from mcrank.training.weights import relative_weight
 
 
@@ -45,15 +45,8 @@ class LambdaMART(TreeRanker):
     presets: ClassVar[dict[str, dict[str, Any]]] = {"fast": FAST, "best": BEST}
 
     preset: str | None = preset_option("fast", "best")
-    learning_rate: float = option(
-        default=0.1, low=0, high=10, open_low=True, search=RATES, help="shrinkage of each tree (nu)"
-    )
-    split: str = option(
-        default="newton",
-        choices=("mse", "newton"),
-        search=OneOf("mse", "newton"),
-        help="split gain: least squares, or second order",
-    )
+    learning_rate: float = rate_option(0.1)
+    split: str = split_option("newton")
     sigma: float = option(
         default=1.0, low=0, high=1000, open_low=True, help="steepness of the logistic curve of a pair"
     )

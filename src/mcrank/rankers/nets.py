@@ -18,10 +18,10 @@ from mcrank.losses.pairwise import PairwiseLogistic
 from mcrank.metrics.kendall import Kendall
 from mcrank.metrics.measure import Measure
 from mcrank.options import Options, fitted, option
-from mcrank.ranges import ROUNDS, Between, OneOf
+from mcrank.ranges import Between, OneOf
 from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.linear import WeightedRanker, scaling_of, scaling_option
-from mcrank.rankers.shared_options import pairs_option, stopping_option
+from mcrank.rankers.shared_options import pairs_option, rounds_option, stopping_option
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.net import ACTIVATIONS, Net, layer_sizes, n_weights
 from mcrank.training.descent import OPTIMIZERS, Descent
@@ -59,9 +59,7 @@ class NetRanker(WeightedRanker):
         search=OneOf(*ACTIVATIONS),
         help="what a hidden unit computes",
     )
-    epochs: int = option(
-        default=200, low=1, high=2**31 - 1, search=ROUNDS, help="passes over the training queries"
-    )
+    epochs: int = rounds_option(200, "passes over the training queries")
     early_stopping_rounds: int | None = stopping_option(20, "epochs")
     optimizer: str = option(
         default="adam", choices=OPTIMIZERS, help="Adam, or plain steps halved when the training error rises"

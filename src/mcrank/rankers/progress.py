@@ -6,8 +6,12 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from mcrank.errors import OptionError
+from mcrank.options import Options
+
 if TYPE_CHECKING:
-    from mcrank.rounds import RoundEvent
+    from mcrank.rankers.base import Ranker
+    from mcrank.rounds import Callback, RoundEvent
 
 
 class Lines:
@@ -37,3 +41,13 @@ class Lines:
         scores = "".join(f", {name} {value:.4f}" for name, value in event.scores.items())
         note = f" ({event.note})" if event.note else ""
         return f"{self._label}: round {event.round} of {event.rounds}{scores}, {event.seconds:.1f} s{note}"
+
+
+def telling(ranker: Ranker, options: Options, callback: Callback, verbose: int | bool | None) -> Callback:
+    """Return who is told of the rounds of a fit; its ``verbose`` counts instead of the option."""
+    name = type(ranker).__name__
+    if callback is not None and not callable(callback):
+        raise OptionError(f"callback of {name}.fit must be callable, got {callback!r}.")
+    if verbose is not None:
+        options["verbose"] = ranker.declared_options["verbose"].check(verbose, f"{name}.fit")
+    return Lines(name, options["verbose"], callback) if options["verbose"] else callback

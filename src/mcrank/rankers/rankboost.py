@@ -24,18 +24,16 @@ from mcrank.kernels.fenwick import add_at, sum_upto
 from mcrank.losses.boxes import LONG
 from mcrank.losses.pairwise import PAIRS, PairArrays
 from mcrank.options import Options, option
-from mcrank.ranges import ROUNDS, OneOf
+from mcrank.ranges import OneOf
 from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.forests import ForestRanker
-from mcrank.rankers.shared_options import stopping_option
+from mcrank.rankers.shared_options import rounds_option, stopping_option
 from mcrank.rounds import Callback
 from mcrank.training.stumps import NET, NOTHING, ROOTS, SIZE, Stump, StumpBoosting, boost_stumps, sum_bins
 
 _RULES = {"r": NET, "abs": SIZE, "z": ROOTS}
 # A stump that orders every pair well would have an infinite alpha: its r counts as this much below 1.
 _PERFECT = 1.0 - 1e-9
-# Added to W+ and W-, as a share of Z: a stump without badly ordered pairs has a finite alpha.
-_SMOOTH = 1e-4
 _MANY = 1 << 22  # rows times grades of a query up to which the grades are gone through one by one
 _F, _I = types.float64[::1], types.int64[::1]
 
@@ -71,9 +69,7 @@ class RankBoost(ForestRanker):
     name: ClassVar[str] = "rankboost"
     card: ClassVar[Card] = Card("pairwise", "exponential of pairs", "stumps", False)
 
-    n_estimators: int = option(
-        default=300, low=1, high=2**31 - 1, search=ROUNDS, help="rounds, each adding a stump"
-    )
+    n_estimators: int = rounds_option(300, "rounds, each adding a stump")
     criterion: str = option(
         default="abs",
         choices=tuple(_RULES),
@@ -145,9 +141,7 @@ class _Exponential(StumpBoosting):
 
     def _alpha(self, stump: Stump) -> float:
         if self.rule == ROOTS:
-            good, bad = (max(stump.total + sign * stump.net, 0.0) / 2 for sign in (1, -1))
-            small = _SMOOTH * self.loss
-            return float(0.5 * np.log((good + small) / (bad + small)))
+            return stump.step(self.loss)
         return float(np.arctanh(np.clip(stump.net / self.loss, -_PERFECT, _PERFECT)))
 
 

@@ -7,6 +7,9 @@ from typing import Any
 
 from mcrank.metrics.measure import Measure
 from mcrank.options import option
+from mcrank.ranges import ROUNDS, Between, OneOf
+
+SPLITS = ("mse", "newton")
 
 
 def measure_named(text: str) -> str | Measure:
@@ -43,3 +46,20 @@ def pairs_option(default: int, what: str) -> Any:
         scope="run",
         help=f"most {what} of one query; more are refused before training starts; never changes the model",
     )
+
+
+def rounds_option(default: int, what: str) -> Any:
+    """Declare how many rounds a ranker trains for."""
+    return option(default=default, low=1, high=2**31 - 1, search=ROUNDS, help=what)
+
+
+def rate_option(default: float | None, what: str = "shrinkage of each tree (nu)") -> Any:
+    """Declare ``learning_rate``, the shrinkage of boosting."""
+    rates = Between(0.02, 0.3, log=True)
+    return option(default=default, low=0, high=10, open_low=True, search=rates, help=what)
+
+
+def split_option(default: str, second: str = "second order") -> Any:
+    """Declare ``split``, by which gain a split is chosen; ``second`` says what "newton" is."""
+    words = f"split gain: least squares, or {second}"
+    return option(default=default, choices=SPLITS, search=OneOf(*SPLITS), help=words)

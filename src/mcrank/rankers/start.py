@@ -26,7 +26,7 @@ from mcrank.rankers.average import fold_of
 from mcrank.rankers.inputs import Given, as_dataset
 from mcrank.rankers.provenance import provenance
 from mcrank.rankers.registry import from_file
-from mcrank.rankers.stored import Stored, measure_of
+from mcrank.rankers.stored import Stored
 from mcrank.scorers.forest.forest import Forest
 from mcrank.scorers.forest.sets import with_categories
 from mcrank.threads import run_all
@@ -170,8 +170,7 @@ def refitted(ranker: R, X: Any, given: Given, decay: Any, init_score: Any = None
     decay = Option(0.9, "", "decay", float, low=0, high=1).check(decay, where)
     # As it was trained; how many threads may be told since.
     trained = type(ranker)(**ranker.options_, n_jobs=ranker.n_jobs)
-    options = trained.checked_options()
-    options["measure"] = measure_of(options)
+    options = trained._training_options()
     n_jobs = options["n_jobs"] or available_cores()
     ranker._check_continued(options, where)
     if options["dart"]:

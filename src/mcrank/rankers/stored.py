@@ -21,7 +21,7 @@ from mcrank.data.checks import check_names
 from mcrank.errors import DataError, ModelFileError
 from mcrank.metrics.measure import Measure, parse_measure
 from mcrank.metrics.tools import find_dialect
-from mcrank.options import Optioned, fitted
+from mcrank.options import Optioned, Options, fitted
 from mcrank.rankers.estimator import Estimator
 from mcrank.rankers.registry import to_bytes
 from mcrank.scorers.base import Scorer
@@ -262,9 +262,7 @@ class Stored(Optioned, Estimator, ABC):
     @classmethod
     def _from_common_state(cls, meta: dict[str, Any]) -> Self:
         ranker = cls(**meta["options"])
-        options = ranker.checked_options()
-        options["measure"] = measure_of(options)
-        ranker.options_ = cls._as_trained(options)
+        ranker.options_ = cls._as_trained(ranker._training_options())
         names = meta["feature_names"]
         if not isinstance(names, list) or not names or not all(isinstance(n, str) for n in names):
             raise DataError("feature_names must be a list of texts.")
@@ -282,6 +280,12 @@ class Stored(Optioned, Estimator, ABC):
         ranker.history_ = _history(training["history"])
         ranker.interrupted_ = False
         return ranker
+
+    def _training_options(self) -> Options:
+        """Return the options checked, with the measure itself in place of its name."""
+        options = self.checked_options()
+        options["measure"] = measure_of(options)
+        return options
 
     @classmethod
     def _as_trained(cls, options: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from mcrank.errors import DataError, OptionError
 from mcrank.losses.base import Loss
 from mcrank.losses.quantize import MOST_ROWS
 from mcrank.options import Options, fitted, option
-from mcrank.ranges import ROUNDS, Between, OneOf
+from mcrank.ranges import Between
 from mcrank.rankers.base import Trained
 from mcrank.rankers.constraints import (
     categorical_option,
@@ -34,7 +34,7 @@ from mcrank.rankers.edges import all_edges, checked_edges
 from mcrank.rankers.forests import ForestRanker
 from mcrank.rankers.inputs import Given
 from mcrank.rankers.presets import least_rows
-from mcrank.rankers.shared_options import stopping_option
+from mcrank.rankers.shared_options import rate_option, rounds_option, split_option, stopping_option
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.forest.forest import Forest, ForestBuilder
 from mcrank.scorers.heads import Head
@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     from mcrank.rankers.start import Beginning
     from mcrank.rankers.stored import Stored
 
-SPLITS = ("mse", "newton")
-RATES = Between(0.02, 0.3, log=True)  # of shrinkage that tuning tries
-
 
 class TreeRanker(ForestRanker):
     """A ranker whose forest is boosted: trees times a loss.
@@ -55,15 +52,11 @@ class TreeRanker(ForestRanker):
     """
 
     trains_from_disk = True
-    n_estimators: int = option(
-        default=1000, low=1, high=2**31 - 1, search=ROUNDS, help="boosting rounds (M of the paper)"
-    )
+    n_estimators: int = rounds_option(1000, "boosting rounds (M of the paper)")
     num_leaves: int = option(
         default=10, low=2, high=2**31 - 1, search=Between(4, 64, log=True), help="leaves of each tree (J)"
     )
-    learning_rate: float = option(
-        default=0.05, low=0, high=10, open_low=True, search=RATES, help="shrinkage of each tree (nu)"
-    )
+    learning_rate: float = rate_option(0.05)
     max_bins: int = option(
         default=256, low=2, high=65536, help="most bins of a feature (B); above 256 they take 16 bits"
     )
@@ -75,12 +68,7 @@ class TreeRanker(ForestRanker):
         search=Between(5, 200, log=True),
         help="fewest rows in a leaf; None for 50, or of fewer than 2000 rows a fortieth, but 10 at least",
     )
-    split: str = option(
-        default="mse",
-        choices=SPLITS,
-        search=OneOf(*SPLITS),
-        help="split gain: least squares, or robust LogitBoost",
-    )
+    split: str = split_option("mse", "robust LogitBoost")
     subsample: float = option(
         default=1.0,
         low=0,

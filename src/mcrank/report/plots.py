@@ -42,21 +42,19 @@ def write_figures(
 
     Formats are ``"svg"``, ``"png"`` and ``"pdf"``. Needs matplotlib.
     """
-    from mcrank.experiments.store import write_file
+    from mcrank.experiments.store import write_files
 
     wanted = list(dict.fromkeys(formats))
     unknown = [name for name in wanted if name not in FORMATS]
     if unknown or not wanted:
         raise OptionError(f"formats of write_figures must be among {', '.join(FORMATS)}, got {wanted!r}.")
-    root = Path(folder)
-    root.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for figure in filter(lambda figure: figure.panels, all_figures(comparison)):
-        for ending, content in drawn(figure, wanted).items():
-            path = root / f"{figure.key}.{ending}"
-            write_file(path, content)
-            paths.append(path)
-    return paths
+    contents = {
+        f"{figure.key}.{ending}": content
+        for figure in all_figures(comparison)
+        if figure.panels
+        for ending, content in drawn(figure, wanted).items()
+    }
+    return write_files(folder, contents)
 
 
 def drawn(figure: Figure, formats: Sequence[str]) -> dict[str, bytes]:

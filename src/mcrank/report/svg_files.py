@@ -9,7 +9,7 @@ from pathlib import Path
 
 from markupsafe import Markup, escape
 
-from mcrank.experiments.store import write_file
+from mcrank.experiments.store import write_files
 from mcrank.report.environment import template_text
 from mcrank.report.palette import in_style
 from mcrank.report.tables import Table
@@ -50,8 +50,6 @@ def write_parts(
     figures: Mapping[str, Sequence[tuple[str, Markup]]],
 ) -> list[Path]:
     """Write every table as Markdown and CSV and every figure (titles and drawings by key) as SVG."""
-    root = Path(folder)
-    root.mkdir(parents=True, exist_ok=True)
     contents: dict[str, bytes] = {}
     for table in tables:
         contents[f"{table.key}.md"] = (table.to_markdown() + "\n").encode()
@@ -60,6 +58,4 @@ def write_parts(
         for number, (title, svg) in enumerate(drawn, 1):
             name = f"{key}.svg" if len(drawn) == 1 else f"{key}_{number}.svg"
             contents[name] = standalone(str(svg), title)
-    for name, content in contents.items():
-        write_file(root / name, content)
-    return [root / name for name in contents]
+    return write_files(folder, contents)

@@ -219,19 +219,12 @@ def write_tables(comparison: Comparison, folder: str | os.PathLike[str], *, time
 
     Without ``times`` the columns that differ between two runs are left out.
     """
-    from mcrank.experiments.store import write_file
+    from mcrank.experiments.store import write_files
     from mcrank.report.comparison_tables import all_tables
 
-    root = Path(folder)
-    root.mkdir(parents=True, exist_ok=True)
-    paths = []
+    contents: dict[str, bytes] = {}
     for table in all_tables(comparison, times=times):
-        for ending, text in (
-            ("md", table.to_markdown() + "\n"),
-            ("tex", table.to_latex() + "\n"),
-            ("csv", table.to_csv()),
-        ):
-            path = root / f"{table.key}.{ending}"
-            write_file(path, text.encode())
-            paths.append(path)
-    return paths
+        contents[f"{table.key}.md"] = (table.to_markdown() + "\n").encode()
+        contents[f"{table.key}.tex"] = (table.to_latex() + "\n").encode()
+        contents[f"{table.key}.csv"] = table.to_csv().encode()
+    return write_files(folder, contents)

@@ -42,10 +42,10 @@ class Line:
         That Dask gives the worker.
     """
 
-    def __init__(self, worker: Any, key: str) -> None:
+    def __init__(self, worker: Any) -> None:
         self.threads = int(worker.state.nthreads)
         self._loop, self._check = worker.loop.asyncio_loop, still_wanted(worker, worker.get_current_task())
-        self._key, self._said = key, asyncio.Queue[Any]()
+        self._said = asyncio.Queue[Any]()
         self._answered, self._answers = threading.Condition(), list[Any]()
         self._asked = 0
 
@@ -103,7 +103,7 @@ def _do(key: str, work: Callable[..., Any], data: Any, args: tuple[Any, ...]) ->
     from distributed import get_worker, secede
 
     worker = get_worker()
-    line = _lines[key] = Line(worker, key)
+    line = _lines[key] = Line(worker)
     secede()  # others of the same work wait for this one's answers
     try:
         return work(line, data, *args)

@@ -87,9 +87,4 @@ def _scored(model: Any, part: Any, method: str, options: dict[str, Any]) -> Floa
 
 def _graded(model: Any, part: Scan) -> tuple[FloatArray, FloatArray, list[Any], Any]:
     """At a worker: score a part of files, and read its grades and ids."""
-    y, runs, sizes = [], [], []
-    for batch in part.batches(1, purpose="grade"):
-        y.append(batch.y)
-        runs.append(batch.run_ids)
-        sizes.append(np.diff(np.append(batch.run_rows, len(batch.y))))
-    return _scored(model, part, "predict", {}), np.concatenate(y), runs, np.concatenate(sizes)
+    return _scored(model, part, "predict", {}), *part.graded_runs(1)

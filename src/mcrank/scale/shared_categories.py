@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from mcrank.data.categories import Keys, checked_names, features_of, recoded, whole_numbers
+from mcrank.data.categories import Keys, checked_names, features_of, recoded, with_numbers
 from mcrank.data.dataset import Dataset, restore
 from mcrank.errors import DataError
-from mcrank.memory import copied
 from mcrank.sums import Sums
 
 
@@ -24,13 +23,8 @@ def share_categories(data: Dataset, keys: Keys | None, sums: Sums) -> Dataset:
 
     It is ``data`` itself where its categories are those already.
     """
-    X, found = data.X, dict(data.categories)
-    new = [f for f in features_of(keys or (), data.feature_names, "categorical") if f not in found]
-    if new:
-        X = copied(X)
-    for f in new:
-        title = f"feature {data.feature_names[f]!r}, which categorical names,"
-        X[:, f], found[f] = whole_numbers(X[:, f], title)
+    where, names = "categorical", data.feature_names
+    X, found = with_numbers(data.X, data.categories, features_of(keys or (), names, where), names, where)
     told = [_told(text) for text in sums.gather(_text({f: _used(X[:, f], found[f]) for f in found}))]
     every = sorted({f for names in told for f in names})
     if not every:

@@ -17,9 +17,7 @@ Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
-JSON, PROBLEM, HTML, TEXT = (
-    "application/json", "application/problem+json", "text/html; charset=utf-8", "text/plain; charset=utf-8",
-)  # fmt: skip
+JSON, PROBLEM, HTML = "application/json", "application/problem+json", "text/html; charset=utf-8"
 # Whatever comes back is what it says, is shown in nobody's frame, and does not stay in a cache.
 _ALWAYS = (
     (b"x-content-type-options", b"nosniff"),

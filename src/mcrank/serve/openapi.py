@@ -45,7 +45,7 @@ def document(models: Sequence[Model], settings: Settings, has_queries: bool) -> 
     >>> sorted(document([], Settings(()), False)["paths"])[:3]
     ['/explain', '/health', '/metrics']
     """
-    paths = {path: {"post": _asking(path, models, settings, has_queries)} for path in _TITLES}
+    paths = {path: {"post": _asking(path, models, has_queries)} for path in _TITLES}
     found: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {
@@ -58,18 +58,14 @@ def document(models: Sequence[Model], settings: Settings, has_queries: bool) -> 
     }
     if settings.token is not None:
         found["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        for methods in found["paths"].values():
-            for operation in methods.values():
-                if operation.pop("guarded"):
-                    operation["security"] = [{"token": []}]
-    else:
-        for methods in found["paths"].values():
-            for operation in methods.values():
-                del operation["guarded"]
+    for methods in found["paths"].values():
+        for operation in methods.values():
+            if operation.pop("guarded") and settings.token is not None:
+                operation["security"] = [{"token": []}]
     return found
 
 
-def _asking(path: str, models: Sequence[Model], settings: Settings, has_queries: bool) -> dict[str, Any]:
+def _asking(path: str, models: Sequence[Model], has_queries: bool) -> dict[str, Any]:
     title, words = _TITLES[path]
     name = path[1:]
     binary = {"schema": {"type": "string", "contentMediaType": "application/octet-stream"}}

@@ -31,6 +31,7 @@ from mcrank.training.weights import relative
 NOTHING = 1e-12
 # How a threshold is judged from N = W+ - W- and T = W+ + W-, W the weight of pairs it orders well and badly.
 NET, SIZE, ROOTS = 0, 1, 2  # N, |N|, or (√W+ - √W-)²: what the best step takes from an exponential loss
+_SMOOTH = 1e-4  # added to W+ and W-, as a share of all: a stump without badly ordered pairs has a finite step
 
 
 class Stump(NamedTuple):
@@ -42,6 +43,12 @@ class Stump(NamedTuple):
     net: float
     total: float
     merit: float
+
+    def step(self, whole: float) -> float:
+        """Return ½ ln(W+/W-), the best step of an exponential loss, smoothed by a share of ``whole``."""
+        good, bad = (max(self.total + sign * self.net, 0.0) / 2 for sign in (1, -1))
+        small = _SMOOTH * whole
+        return float(0.5 * np.log((good + small) / (bad + small)))
 
 
 def equal_width_bins(X: FeatureArray, count: int) -> Bins:

@@ -21,6 +21,7 @@ from mcrank.data.dataset import Dataset, restore
 from mcrank.data.folds import split
 from mcrank.data.read import read
 from mcrank.errors import DataError, OptionError
+from mcrank.options import Option
 from mcrank.rankers.base import Ranker
 from mcrank.rankers.few import silently
 from mcrank.rankers.stored import measure_of
@@ -219,8 +220,7 @@ def _checked(shares: Any, holdout: Any, repeats: Any, seed: Any) -> tuple[float,
     if not (isinstance(holdout, (int, float)) and 0.05 <= holdout <= 0.9):
         raise OptionError(f"holdout of learning_curve must be a share from 0.05 to 0.9, got {holdout!r}.")
     for name, value, low in (("repeats", repeats, 1), ("seed", seed, 0)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
-            raise OptionError(f"{name} of learning_curve must be an integer >= {low}, got {value!r}.")
+        Option(low, "", name, int, low=low).check(value, "learning_curve")
     return steps
 
 
