@@ -69,6 +69,17 @@ def value(name: str, parts: Parts) -> float:
 def summary(found: dict[str, dict[str, float]]) -> dict[str, Any]:
     """A line for each variant, on the sets that all have been tried on."""
     whole = sorted(set.intersection(*(set(values) for values in found.values())))
+    verdicts = [
+        f"ndcg@10: mean of the third part over {len(whole)} sets ({', '.join(whole)}); difference to the "
+        "first line; p: paired t test over sets, two-sided, corrected by Holm's rule over the lines",
+        f"early_stopping_rounds={STOP}, all else but what is named is default; {PEER} as in quality.py",
+    ]
+    return {"machine": machine(), "rows": compared(found, "variant"), "verdicts": verdicts}
+
+
+def compared(found: dict[str, dict[str, float]], what: str) -> list[dict[str, Any]]:
+    """A line for each of some variants, by name and set, compared with the first of them."""
+    whole = sorted(set.intersection(*(set(values) for values in found.values())))
     first, *others = ({set_: values[set_] for set_ in whole} for values in found.values())
     tests = [paired_t(values, first) for values in others]
     rows: list[dict[str, Any]] = []
@@ -76,7 +87,7 @@ def summary(found: dict[str, dict[str, float]]) -> dict[str, Any]:
         gains = np.array([values[set_] - first[set_] for set_ in whole])
         rows.append(
             {
-                "variant": name,
+                what: name,
                 "ndcg@10": round(float(np.mean(list(values.values()))), 4),
                 "difference": round(float(gains.mean()), 4),
                 "p": None,
@@ -87,12 +98,7 @@ def summary(found: dict[str, dict[str, float]]) -> dict[str, Any]:
         )
     for row, test, p in zip(rows[1:], tests, holm([test.p for test in tests]), strict=True):
         row |= {"p": float(f"{test.p:.2g}"), "corrected p": float(f"{p:.2g}")}
-    verdicts = [
-        f"ndcg@10: mean of the third part over {len(whole)} sets ({', '.join(whole)}); difference to the "
-        "first line; p: paired t test over sets, two-sided, corrected by Holm's rule over the lines",
-        f"early_stopping_rounds={STOP}, all else but what is named is default; {PEER} as in quality.py",
-    ]
-    return {"machine": machine(), "rows": rows, "verdicts": verdicts}
+    return rows
 
 
 if __name__ == "__main__":

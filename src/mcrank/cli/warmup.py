@@ -43,11 +43,12 @@ def command(for_cluster: bool, n_jobs: int | None, as_json: bool) -> None:
     folder for caches, or in one for temporary files: the first that can be written.
     """
     start = time.perf_counter()
+    context = _context()
     folder = _folder()
     # Processes, because Numba compiles on one thread at a time.
     areas = AREAS | (FOR_CLUSTER if for_cluster else {})
     workers = n_jobs or min(len(areas), available_cores())
-    with ProcessPoolExecutor(workers, mp_context=_context(), initializer=_begin) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin) as pool:
         seconds = _in_order(pool, workers, areas)
     total = round(time.perf_counter() - start, 3)
     if as_json:
@@ -79,8 +80,11 @@ def _context() -> Any:
     """How processes start: from one that has imported the compiler, where the system can."""
     if "forkserver" not in get_all_start_methods():
         return get_context("spawn")
+    from multiprocessing.forkserver import ensure_running
+
     context = get_context("forkserver")
     context.set_forkserver_preload(["mcrank.kernels"])
+    ensure_running()  # at once: it imports the compiler while this process does
     return context
 
 

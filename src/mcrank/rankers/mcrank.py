@@ -24,7 +24,7 @@ from mcrank.ranges import OneOf
 from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.few import few_rows
 from mcrank.rankers.graded import GradedRanker
-from mcrank.rankers.presets import BEST, FAST, PAPER, preset_option
+from mcrank.rankers.presets import BEST_GRADED, FAST, PAPER, preset_option
 from mcrank.rankers.trees import TreeRanker
 from mcrank.rounds import Callback
 from mcrank.scorers.correction import Correction, count
@@ -64,7 +64,7 @@ class GradeRanker(TreeRanker, GradedRanker):
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": PAPER | {"init": "zero", "calibrate": False, "multi_output": "output"},
         "fast": FAST,
-        "best": BEST,
+        "best": BEST_GRADED,
     }
 
     preset: str | None = preset_option("paper", "fast", "best")

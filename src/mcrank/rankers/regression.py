@@ -16,7 +16,7 @@ from mcrank.losses.regression import RegressionLoss
 from mcrank.options import Options, option
 from mcrank.ranges import OneOf
 from mcrank.rankers.base import Card
-from mcrank.rankers.presets import BEST, FAST, PAPER, preset_option
+from mcrank.rankers.presets import BEST_GRADED, FAST, PAPER, preset_option
 from mcrank.rankers.trees import TreeRanker
 from mcrank.training.weights import relative_weight
 
@@ -45,7 +45,7 @@ class RegressionRanker(TreeRanker):
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": PAPER | {"loss": "l2", "target": "gain"},
         "fast": FAST,
-        "best": BEST,
+        "best": BEST_GRADED,
     }
 
     preset: str | None = preset_option("paper", "fast", "best")
