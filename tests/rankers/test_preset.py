@@ -11,7 +11,7 @@ import mcrank
 from mcrank.errors import OptionError
 from mcrank.experiments.entries import Entry
 from mcrank.papers.apples import LAMBDAMART, QUICK, SETTINGS
-from mcrank.rankers.presets import BEST, FAST, PAPER, PLAIN
+from mcrank.rankers.presets import BEST, BEST_GRADED, FAST, PAPER, PLAIN
 from mcrank.rankers.registry import to_bytes
 from tests.rankers.test_determinism import noisy
 
@@ -86,3 +86,11 @@ def test_the_other_words_set_options_of_every_tree_ranker(kind, word, options):
     assert {name: getattr(ranker, name) for name in options} == options
     assert kind(preset=word, learning_rate=0.07).learning_rate == 0.07
     assert kind.presets[word].keys() <= kind.declared_options.keys()
+
+
+def test_best_leaves_queries_out_where_grades_are_learned():
+    assert [kind.presets["best"] for kind in KINDS] == [BEST_GRADED] * 3
+    assert (mcrank.McRank(preset="best").subsample, mcrank.LambdaMART(preset="best").subsample) == (0.8, 1.0)
+    data = noisy(100)
+    one = mcrank.OrdinalMcRank(preset="best", n_estimators=3).fit(data)
+    assert to_bytes(one) == to_bytes(mcrank.OrdinalMcRank(**BEST_GRADED | {"n_estimators": 3}).fit(data))
