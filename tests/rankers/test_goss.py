@@ -113,7 +113,7 @@ def test_all_rows_are_no_sample(kind):
 
 def test_what_does_not_go_together():
     data = noisy(100)
-    with pytest.raises(OptionError, match="goss of McRank draws rows and subsample queries"):
+    with pytest.raises(OptionError, match=r"goss of McRank draws rows and subsample .*say subsample=1"):
         mcrank.McRank(goss=True, subsample=0.5).fit(data)
     with pytest.raises(OptionError, match=r"must add up to at most 1, got 0.7 and 0.4"):
         mcrank.McRank(goss=True, top_rate=0.7, other_rate=0.4).fit(data)

@@ -94,3 +94,6 @@ def test_best_leaves_queries_out_where_grades_are_learned():
     data = noisy(100)
     one = mcrank.OrdinalMcRank(preset="best", n_estimators=3).fit(data)
     assert to_bytes(one) == to_bytes(mcrank.OrdinalMcRank(**BEST_GRADED | {"n_estimators": 3}).fit(data))
+    with pytest.raises(OptionError, match=r"share of 0\.8"):
+        mcrank.McRank(preset="best", goss=True).fit(data)
+    mcrank.McRank(preset="best", goss=True, subsample=1, n_estimators=2).fit(data)

@@ -209,7 +209,10 @@ class TreeRanker(ForestRanker):
         """Raise `OptionError` where options do not go together."""
         name = type(self).__name__
         if options["goss"] and options["subsample"] < 1:
-            raise OptionError(f"goss of {name} draws rows and subsample queries; leave one of them out.")
+            raise OptionError(
+                f"goss of {name} draws rows and subsample queries (a share of {options['subsample']:g}, as "
+                'preset="best" has it): leave goss out, or say subsample=1.'
+            )
         if options["goss"] and options["top_rate"] + options["other_rate"] > 1 + 1e-9:
             raise OptionError(
                 f"top_rate and other_rate of {name} must add up to at most 1, got {options['top_rate']} and "
