@@ -49,7 +49,9 @@ def test_histograms_of_children(features, kind):
     assert made > 1
 
 
-@pytest.mark.parametrize("features", [61, 64, 67, 136, 192, 195, 200, 259])
+@pytest.mark.parametrize(
+    "features", [67, 200, *(pytest.param(n, marks=pytest.mark.slow) for n in (61, 64, 136, 192, 195, 259))]
+)
 @pytest.mark.parametrize("kind", ["plain", "lane", "derived"])
 def test_several_lines_and_more_rows_than_are_gathered_at_a_time(features, kind):
     """Lines of 64 features are counted three at a time, rows some at a time: the last of each are fewer."""

@@ -33,7 +33,10 @@ def check(roots, packing, columns, q, features):
 
 @pytest.mark.parametrize("derived", [False, True])
 @pytest.mark.parametrize("parts", [1, 3])
-@pytest.mark.parametrize(("features", "outputs"), [(1, 2), (3, 3), (7, 4), (5, 5), (10, 6), (4, 9)])
+@pytest.mark.parametrize(
+    ("features", "outputs"),
+    [(1, 2), (3, 3), (7, 4), *(pytest.param(*n, marks=pytest.mark.slow) for n in ((5, 5), (10, 6), (4, 9)))],
+)
 def test_roots_equal_plain_sums(features, outputs, parts, derived):
     rows = 700
     stream = np.random.default_rng(features)

@@ -108,6 +108,7 @@ def test_net_contributions_are_the_integral_of_the_gradient():
     np.testing.assert_allclose(net_contributions(net, TEST.X[2:3], TEST.X[1])[0], total, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_blend_standardised_in_each_query_needs_them():
     ranker = fitted("blend", standard="query")
     found = ranker.contributions(TEST)

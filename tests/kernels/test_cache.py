@@ -56,6 +56,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_a_damaged_kernel_is_compiled_again(sample, damage):
     assert sample.call() == (VALUE, False)

@@ -101,8 +101,13 @@ def test_what_is_no_sum_over_ranks_takes_the_long_way(label):
     assert not measure_arrays(parse_measure(label).on(data)).falling
 
 
+OTHERS = ["ndcg", "map@5", "err@5", "mrr@5", "precision@5"]
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("label", ["ndcg@5", "ndcg", "map", "map@5", "err@5", "mrr@5", "precision@5"])
+@pytest.mark.parametrize(
+    "label", ["ndcg@5", "map", *(pytest.param(label, marks=pytest.mark.slow) for label in OTHERS)]
+)
 def test_every_dialect_uses_its_own_swap_changes(label, dialect):
     stream = np.random.default_rng(5)
     binary = dialect == "xgboost" and label not in ("ndcg", "ndcg@5", "err@5")

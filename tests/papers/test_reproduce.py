@@ -189,6 +189,7 @@ def own(tmp_path_factory, short_and_empty):
     return folder, found
 
 
+@pytest.mark.slow
 def test_table1_on_ones_own_folds_pools_them(own, short_and_empty):
     _, found = own
     folds = mcrank.read_folds(short_and_empty)

@@ -35,6 +35,7 @@ def bases(ranker):
     return base[:, 0].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", ["mse", "newton"])
 @pytest.mark.parametrize("weight", WEIGHTS.values(), ids=WEIGHTS)
 @pytest.mark.parametrize("search", SEARCHES)

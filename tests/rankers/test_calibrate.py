@@ -69,7 +69,7 @@ def test_saved_and_loaded(parts, kind, options):
     again = from_bytes(content)
     assert to_bytes(again) == content
     assert again.predict_proba(test).tobytes() == ranker.predict_proba(test).tobytes()
-    assert again.correction_.slope == ranker.correction_.slope
+    assert again.correction_.to_json() == ranker.correction_.to_json()
 
 
 @pytest.mark.parametrize(
@@ -80,6 +80,12 @@ def test_saved_and_loaded(parts, kind, options):
         {"slope": 1, "shifts": [0.0] * 5}, {"slope": True, "shifts": [0.0] * 5},
         {"slope": 1.0, "shifts": ["0"] * 5}, {"slope": 1.0, "shifts": "00000"},
         {"slope": 1.0, "shifts": [0.0] * 5, "more": 1}, None,
+        {"slopes": [1.0] * 5}, {"slopes": [1.0] * 4, "shifts": [0.0] * 5},
+        {"slopes": 1.0, "shifts": [0.0] * 5}, {"slopes": None, "shifts": [0.0] * 5},
+        {"slopes": [1.0, 1.0, 1.0, 1.0, 0.0], "shifts": [0.0] * 5},
+        {"slopes": [1.0, 1.0, 1.0, 1.0, 2], "shifts": [0.0] * 5},
+        {"slopes": [1.0, 1.0, 1.0, 1.0, 1e7], "shifts": [0.0] * 5},
+        {"slope": 1.0, "slopes": [1.0] * 5, "shifts": [0.0] * 5},
     ],
 )  # fmt: skip
 def test_a_file_is_not_believed(parts, correction):
@@ -90,10 +96,33 @@ def test_a_file_is_not_believed(parts, correction):
         from_bytes(pack(header, arrays))
 
 
+def test_one_slope_for_all_is_said_once(parts):
+    train, valid, test = parts
+    ranker = mcrank.McRank(**SMALL).fit(train, valid=valid)
+    header, arrays = unpack(to_bytes(ranker), "the model")
+    shifts = header["meta"]["correction"]["shifts"]
+    assert len(set(header["meta"]["correction"]["slopes"])) == 5
+    header["meta"]["correction"] = {"slope": 0.5, "shifts": shifts}  # as every file of earlier versions
+    older = from_bytes(pack(header, arrays))
+    assert to_bytes(from_bytes(to_bytes(older))) == to_bytes(older)
+    raw = 0.5 * ranker.learned_.raw(test.X) + np.array(shifts)[:, None]
+    np.testing.assert_allclose(older.predict_proba(test), ranker.head_.proba(raw).T, atol=1e-12)
+
+
+def test_pairs_with_a_base_grade_have_one_slope(parts):
+    train, valid, _ = parts
+    ranker = mcrank.McRank(**SMALL, base_class="adaptive").fit(train, valid=valid)
+    header, arrays = unpack(to_bytes(ranker), "the model")
+    slope = header["meta"]["correction"].pop("slope")
+    header["meta"]["correction"]["slopes"] = [slope + 0.5, *[slope] * 4]
+    with pytest.raises(ModelFileError, match="one for all, of pairs"):
+        from_bytes(pack(header, arrays))
+
+
 def test_leaves_that_only_the_correction_makes_infinite_are_refused(parts):
     train, valid, _ = parts
     header, arrays = unpack(to_bytes(mcrank.McRank(**SMALL).fit(train, valid=valid)), "the model")
-    header["meta"]["correction"]["slope"] = 1e6
+    header["meta"]["correction"]["slopes"][0] = 1e6
     arrays["value"] = np.where(arrays["feature"] < 0, 1e301, 0.0)
     with pytest.raises(ModelFileError, match="finite"):
         from_bytes(pack(header, arrays))

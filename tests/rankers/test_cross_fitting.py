@@ -215,6 +215,7 @@ def test_killed_and_resumed_is_one_fit(kind, tmp_path, monkeypatch):
     assert grown.count(6) == 8  # of a finished fit only the last round
 
 
+@pytest.mark.slow
 def test_a_fit_that_was_about_to_stop_stops_where_it_would_have(tmp_path):
     options = TREES | {"n_estimators": 40, "early_stopping_rounds": 3}
     whole = mcrank.LambdaMART(**options).fit(BOTH, folds=2, journal=tmp_path / "a")

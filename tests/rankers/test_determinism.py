@@ -54,6 +54,7 @@ def test_small_data(kind, variant, weighted):
     assert len(set(found)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
 @pytest.mark.parametrize("variant", ["plain", "sampled", "newton", "wide"])
 @pytest.mark.parametrize("kind", ["mcrank", "ordinal", "l2", "sequential"])

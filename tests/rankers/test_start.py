@@ -32,6 +32,7 @@ def make(kind, rounds, **more):
     return ranker(n_estimators=rounds, **SMALL | own | more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_parts_are_one_longer_fit(kind, weighted, tmp_path):

@@ -91,6 +91,7 @@ def liar(sent):
     return str(told.value)
 
 
+@pytest.mark.slow
 def test_wrong_frames_are_named():
     good = frame("add", 1, 1, np.array([5, 6]))
     assert "kind" in liar(frame("most", 1, 1, np.array([5, 6])).head)
@@ -114,6 +115,7 @@ def test_a_place_that_dies_or_is_silent_is_told_in_time():
         closing.close()
 
 
+@pytest.mark.slow
 def test_a_silent_place_that_answers_has_ten_times_as_long():
     here, there = socket.socketpair()
     asked = []
@@ -158,6 +160,7 @@ def test_those_who_know_the_token_join():
     assert add_all(joined([token] * 4)) == [10] * 4
 
 
+@pytest.mark.slow
 def test_who_does_not_know_the_token_is_left_out():
     listeners = [listen(HOST) for _ in range(2)]
     addresses = tuple(listener.getsockname() for listener in listeners)
@@ -203,6 +206,7 @@ def test_strangers_at_the_port_change_nothing():
         stranger.close()
 
 
+@pytest.mark.slow
 def test_nothing_is_told_to_who_does_not_prove_himself():
     token = os.urandom(32)
     listener = listen(HOST)

@@ -11,7 +11,15 @@ from mcrank.losses.abc import class_scores
 from mcrank.scorers.correction import Correction
 from mcrank.scorers.forest.forest import ForestBuilder
 from mcrank.scorers.heads import Head
-from mcrank.training.correcting import GRID, LEAST_SLOPE, PULL, fit_correction, mean_spread
+from mcrank.training.correcting import (
+    ALIKE,
+    GRID,
+    LEAST_SLOPE,
+    MOST_SLOPES,
+    PULL,
+    fit_correction,
+    mean_spread,
+)
 from mcrank.training.shares import Shares
 
 
@@ -25,35 +33,58 @@ def rows(seed, grades=3, n=300, slope=2.0):
     return raw, classes.astype(np.int32)
 
 
-def objective(at, raw, classes, weight, cumulative):
+def objective(at, raw, classes, weight, kind):
     means = (weight * raw).sum(axis=1) / weight.sum()
-    spread = (weight * ((raw - means[:, None]) ** 2).sum(axis=0)).sum() / weight.sum()
-    logits = at[0] * (raw - means[:, None]) + (means + at[1:])[:, None]
+    spread = (weight * (raw - means[:, None]) ** 2).sum(axis=1) / weight.sum()
+    slopes, shifts = at[: -len(raw)], at[-len(raw) :]
+    logits = np.reshape(slopes, (-1, 1)) * (raw - means[:, None]) + (means + shifts)[:, None]
+    cumulative = kind == "cumulative"
     if cumulative:
         above = classes > np.arange(len(raw))[:, None]
         losses = -np.log(np.where(above, expit(logits), expit(-logits))).sum(axis=0)
     else:
         losses = -log_softmax(logits, axis=0)[classes, np.arange(len(classes))]
-    return (weight * losses).sum() + PULL / 2 * (spread * (at[0] - 1) ** 2 + (at[1:] ** 2).sum())
+    pull = (spread * (slopes - 1) ** 2).sum() + (shifts**2).sum()
+    apart = (spread * (slopes - np.average(np.ones(len(raw)) * slopes, weights=spread)) ** 2).sum()
+    return (weight * losses).sum() + PULL / 2 * (pull + (ALIKE - 1) * apart)
 
 
 @settings(max_examples=10, deadline=None)
-@given(st.integers(0, 10**6), st.sampled_from(["softmax", "cumulative"]), st.booleans())
+@given(st.integers(0, 10**6), st.sampled_from(["softmax", "cumulative", "base-pairs"]), st.booleans())
 def test_it_is_the_minimum(seed, kind, weighted):
+    """Slopes are one for all, but of a softmax: there every grade has its own."""
     raw, classes = rows(seed)
-    cumulative = kind == "cumulative"
-    raw = raw[:2] if cumulative else raw
+    given_ = pairs(raw) if kind == "base-pairs" else raw[: 2 if kind == "cumulative" else 3]
+    raw = class_scores(given_) if kind == "base-pairs" else given_
     weight = np.random.default_rng(seed).random(300) if weighted else np.ones(300)
-    found = fit_correction(raw, classes, Head(kind, np.arange(3.0)), weight if weighted else None)
-    best = minimize(objective, [1.0, *np.zeros(len(raw))], (raw, classes, weight, cumulative), tol=1e-12).x
-    means = (weight * raw).sum(axis=1) / weight.sum()
-    wanted = [best[0], *(best[1:] + (1 - best[0]) * means)]
-    mine = np.array([found.slope, *found.shifts])
-    if not cumulative:  # what all grades have in common changes no probability
-        mine[1:] -= mine[1:].mean()
-        wanted = [wanted[0], *(np.array(wanted[1:]) - np.mean(wanted[1:]))]
-    if wanted[0] > LEAST_SLOPE:
-        np.testing.assert_allclose(mine, wanted, atol=2e-4)
+    found = fit_correction(given_, classes, Head(kind, np.arange(3.0)), weight if weighted else None)
+    start = [*np.ones(3 if kind == "softmax" else 1), *np.zeros(len(raw))]
+    best = minimize(objective, start, (raw, classes, weight, kind), tol=1e-12).x
+    slopes = best[: -len(raw)] * np.ones(len(raw))
+    shifts = best[-len(raw) :] + (1 - slopes) * (weight * raw).sum(axis=1) / weight.sum()
+    if kind != "cumulative":  # what all grades have in common changes no probability
+        shifts -= shifts.mean()
+    if slopes.min() > LEAST_SLOPE:
+        np.testing.assert_allclose(found.slopes, slopes, atol=2e-4)
+        np.testing.assert_allclose(found.shifts, shifts, atol=2e-4)
+
+
+def pairs(raw):
+    """Outputs of grades against base grades, some of them in every output."""
+    return np.random.default_rng(0).normal(size=(6, 3)) @ raw
+
+
+def test_grades_that_are_surer_than_others_get_slopes_of_their_own():
+    stream = np.random.default_rng(1)
+    raw = stream.normal(size=(3, 6000)) * 2
+    p = np.exp(np.array([1.0, 0.4, 0.7])[:, None] * raw)
+    classes = (stream.random(6000) > np.cumsum(p / p.sum(axis=0), axis=0)).sum(axis=0).clip(0, 2)
+    found = fit_correction(raw, classes.astype(np.int32), Head("softmax", np.arange(3.0)))
+    np.testing.assert_allclose(found.slopes, [1.0, 0.4, 0.7], atol=0.06)
+    # More grades than that share one.
+    many = np.vstack([raw, np.full((MOST_SLOPES - 2, 6000), -9.0)])
+    found = fit_correction(many, classes.astype(np.int32), Head("softmax", np.arange(MOST_SLOPES + 1.0)))
+    assert len(set(found.slopes.tolist())) == 1
 
 
 def test_the_order_of_rows_changes_nothing():
@@ -62,16 +93,15 @@ def test_the_order_of_rows_changes_nothing():
     one, other = (
         fit_correction(raw[:, o], classes[o], Head("softmax", np.arange(3.0))) for o in (slice(None), order)
     )
-    assert one.slope == other.slope
+    assert one.slopes.tobytes() == other.slopes.tobytes()
     assert one.shifts.tobytes() == other.shifts.tobytes()
-    assert (one.slope / GRID).is_integer()
+    assert (one.slopes / GRID % 1 == 0).all()
 
 
 def test_a_ranking_is_never_turned_round():
     raw, classes = rows(3, slope=-3.0)
-    assert fit_correction(raw, classes, Head("softmax", np.arange(3.0))).slope == pytest.approx(
-        LEAST_SLOPE, abs=GRID
-    )
+    found = fit_correction(raw, classes, Head("softmax", np.arange(3.0))).slopes
+    assert found == pytest.approx(np.full(3, LEAST_SLOPE), abs=GRID)
 
 
 def test_rows_of_unknown_grades_and_of_no_weight_take_no_part():
@@ -81,14 +111,14 @@ def test_rows_of_unknown_grades_and_of_no_weight_take_no_part():
     unknown, weight = classes.copy(), np.ones(300)
     unknown[200:], weight[200:] = -1, 0.0
     for other in (fit_correction(raw, unknown, head), fit_correction(raw, classes, head, weight)):
-        assert (other.slope, other.shifts.tolist()) == (some.slope, some.shifts.tolist())
+        assert other.to_json() == some.to_json()
     assert fit_correction(raw, np.full(300, -1, np.int32), head) is None
 
 
 def test_outputs_that_do_not_vary_keep_their_slope():
     _, classes = rows(5)
     found = fit_correction(np.zeros((3, 300)), classes, Head("softmax", np.arange(3.0)))
-    assert found.slope == 1.0
+    assert (found.slopes == 1.0).all()
     p = np.exp(found.shifts) / np.exp(found.shifts).sum()
     np.testing.assert_allclose(p, np.bincount(classes, minlength=3) / 300, atol=0.01)
 
@@ -101,12 +131,14 @@ def test_a_corrected_forest_has_corrected_outputs(kind):
         builder.append(feature=[0, -1, -1], threshold=[0.0, 0, 0], left=[1, -1, -1], right=[2, -1, -1],
                        value=[0.0, -1.0, output], output=output)  # fmt: skip
     forest, X = builder.build(), np.array([[-1.0], [1.0]], dtype=np.float32)
-    correction = Correction(2.0, np.linspace(-1.0, 1.0, 2 if kind == "cumulative" else 3))
+    shifts = np.linspace(-1.0, 1.0, 2 if kind == "cumulative" else 3)
+    slopes = np.full(3, 2.0) if kind == "base-pairs" else 2.0 + shifts / 2
+    correction = Correction(slopes, shifts)
     made, raw = correction.of(forest, head).raw(X), forest.raw(X)
     np.testing.assert_allclose(made, correction.applied(raw, head), atol=1e-12)
     if kind == "base-pairs":
         made, raw = class_scores(made), class_scores(raw)
-    np.testing.assert_allclose(made, 2.0 * raw + correction.shifts[:, None], atol=1e-12)
+    np.testing.assert_allclose(made, slopes[:, None] * raw + shifts[:, None], atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["softmax", "cumulative"])

@@ -56,7 +56,7 @@ class GradeRanker(TreeRanker, GradedRanker):
     Attributes
     ----------
     correction_ : Correction or None
-        What ``calibrate`` found on held-out queries: one slope, and a shift for each grade or boundary.
+        What ``calibrate`` found on held-out queries: a slope and a shift for each grade or boundary.
     learned_ : Forest
         The trees as boosting left them; `forest_`, which scores, is the same forest corrected.
     """

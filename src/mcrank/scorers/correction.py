@@ -1,4 +1,4 @@
-"""Corrections of raw outputs that make probabilities of grades honest: one slope, and a shift for each grade.
+"""Corrections of raw outputs that make probabilities of grades honest: a slope and a shift for each grade.
 
 A correction is a straight line, so it goes into the leaves and the base of a forest, and the head stays what
 it is: whatever scores, explains or exports a corrected forest needs to know nothing of it.
@@ -22,7 +22,8 @@ LARGEST = 1e6  # of a slope or a shift: no held-out rows ask for more
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """Raw outputs times ``slope``, plus one of ``shifts`` for each grade (of a cumulative head: boundary).
+    """Raw outputs times ``slopes``, plus ``shifts``: one of each for every grade (of a cumulative head:
+    boundary). Pairs with a base grade have one slope.
 
     Examples
     --------
@@ -31,17 +32,20 @@ class Correction:
     >>> from mcrank.scorers.forest.forest import ForestBuilder
     >>> from mcrank.scorers.heads import Head
     >>> forest = ForestBuilder(n_features=1, base=[1.0]).build()
-    >>> Correction(2.0, np.array([0.5])).of(forest, Head("cumulative", np.array([0.0, 1.0]))).base.tolist()
+    >>> correction = Correction(np.array([2.0]), np.array([0.5]))
+    >>> correction.of(forest, Head("cumulative", np.array([0.0, 1.0]))).base.tolist()
     [2.5]
     """
 
-    slope: float
+    slopes: FloatArray
     shifts: FloatArray
 
     def of(self, forest: Forest, head: Head) -> Forest:
         """Return the forest whose raw outputs are those of another, corrected."""
+        slopes = self._slopes(head)
+        of_nodes = np.repeat(slopes[forest.tree_output], np.diff(forest.tree_offsets))
         with np.errstate(over="ignore"):
-            value, base = forest.value * self.slope, forest.base * self.slope + self._spread(head)
+            value, base = forest.value * of_nodes, forest.base * slopes + self._spread(head)
             reach = float(np.abs(value).sum() + np.abs(base).sum())
         if not math.isfinite(reach):
             raise ModelFileError("its correction makes leaves so large that their sums are not finite.")
@@ -49,7 +53,11 @@ class Correction:
 
     def applied(self, raw: FloatArray, head: Head) -> FloatArray:
         """Return raw outputs (outputs x rows) corrected."""
-        return np.asarray(raw * self.slope + self._spread(head)[:, None])
+        return np.asarray(raw * self._slopes(head)[:, None] + self._spread(head)[:, None])
+
+    def _slopes(self, head: Head) -> FloatArray:
+        """Slope of each raw output."""
+        return np.repeat(self.slopes, len(self.slopes) - 1 if head.kind == "base-pairs" else 1)
 
     def _spread(self, head: Head) -> FloatArray:
         """Shift of each raw output."""
@@ -60,8 +68,10 @@ class Correction:
         return np.repeat(centred / len(centred), len(centred) - 1)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what the header of a model file says."""
-        return {"shifts": self.shifts.tolist(), "slope": self.slope}
+        """Return what the header of a model file says: ``slope`` where all slopes are one."""
+        slopes = self.slopes.tolist()
+        said = {"slope": slopes[0]} if len(set(slopes)) == 1 else {"slopes": slopes}
+        return {"shifts": self.shifts.tolist(), **said}
 
     @classmethod
     def from_json(cls, said: Any, head: Head) -> Correction:
@@ -69,21 +79,25 @@ class Correction:
         `ModelFileError`.
         """
         wanted = count(head)
-        numbers = [said["slope"], *said["shifts"]] if isinstance(said, dict) else []
-        fits = (
-            len(numbers) == 1 + wanted
+        given: dict[str, Any] = said if isinstance(said, dict) else {}
+        shifts: Any = given.get("shifts")
+        slopes: Any = [given["slope"]] * wanted if "slope" in given else given.get("slopes")
+        fits = wanted > 0 and all(
+            isinstance(numbers, list)
+            and len(numbers) == wanted
             and all(type(number) is float and abs(number) <= LARGEST for number in numbers)
-            and numbers[0] > 0
+            for numbers in (slopes, shifts)
         )
-        if wanted == 0 or not fits:
+        if not fits or min(slopes) <= 0 or (head.kind == "base-pairs" and min(slopes) < max(slopes)):
             raise ModelFileError(
-                f"correction must be a slope above 0 and {wanted} shifts, none beyond {LARGEST:g}."
+                f"correction must be {wanted} slopes above 0 (one for all, of pairs with a base grade) and "
+                f"{wanted} shifts, none beyond {LARGEST:g}."
             )
-        return cls(numbers[0], np.array(numbers[1:]))
+        return cls(np.array(slopes), np.array(shifts))
 
 
 def count(head: Head) -> int:
-    """Shifts that a head takes: one for each grade, or boundary between grades; none without any.
+    """Slopes, and shifts, that a head takes: one for each grade (or boundary between grades), or none.
 
     Examples
     --------

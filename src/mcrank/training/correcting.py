@@ -1,13 +1,16 @@
 """The correction of raw outputs that held-out rows ask for: least log loss, and a light pull to no change.
 
-Both log losses here (of grades, or of each boundary between them) are convex in slope and shifts, so Newton's
-steps find the one minimum. All sums are exact ones: the order of the rows changes nothing.
+Both log losses here (of grades, or of each boundary between them) are convex in slopes and shifts, so
+Newton's steps find the one minimum. All sums are exact ones: the order of the rows changes nothing.
+
+Grades of a softmax have slopes of their own, pulled together: middle grades are told apart less surely than
+the lowest from the rest, and one slope for all says too much of rows it is unsure of, too little of others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +22,8 @@ from mcrank.sums import ALONE, Sums, count_all, exact_sum
 from mcrank.training.shares import Shares, grade_shares, likely_shares
 
 PULL = 1.0  # against a change of all outputs by 1: as much as one row that is sure of it
+ALIKE = 20.0  # times that: against slopes that differ
+MOST_SLOPES = 10  # grades with slopes of their own: of more, few rows tell each
 LEAST_SLOPE = 0.05  # a slope below would turn the ranking round, or make all rows equal
 LEAST_SPREAD = 0.5  # of a mean of fits
 MOST_MOVED = 4.0  # times the weight that rows of a grade had
@@ -30,38 +35,54 @@ _HALVINGS = 40
 
 
 class _Problem(NamedTuple):
-    """Outputs as the loss takes them (columns x rows), class codes, weights, and what the loss is."""
+    """Outputs as the loss takes them (columns x rows), class codes, weights, and what the loss is.
+
+    What is looked for, ``at``, are slopes (one for every column, or one for all) and then shifts.
+    """
 
     outputs: FloatArray  # less their means
     means: FloatArray
     classes: RowArray
     weight: FloatArray
     cumulative: bool
-    spread: float  # variance of the outputs
+    spread: FloatArray  # variance of each column
+    own: bool  # whether every column has a slope of its own
+    pull: FloatArray  # half of its square form is added to the loss
     sums: Sums
 
     @classmethod
     def of(
-        cls, outputs: FloatArray, classes: RowArray, weight: FloatArray, cumulative: bool, sums: Sums
+        cls, outputs: FloatArray, classes: RowArray, weight: FloatArray, head: Head, sums: Sums
     ) -> _Problem:
         """Return the problem of these rows."""
         total = exact_sum(weight, sums)
         means = np.array([exact_sum(weight * row, sums) for row in outputs]) / total
         centred = outputs - means[:, None]
-        spread = exact_sum((weight * centred**2).sum(axis=0), sums) / total
-        return cls(centred, means, classes, weight, cumulative, spread, sums)
+        spread = np.array([exact_sum(weight * row**2, sums) for row in centred]) / total
+        own = head.kind == "softmax" and len(outputs) <= MOST_SLOPES
+        pull = PULL * np.diag(np.append(spread if own else spread.sum(), np.ones(len(outputs))))
+        if own and spread.sum() > 0:
+            apart = np.diag(spread) - np.outer(spread, spread) / spread.sum()
+            pull[: len(spread), : len(spread)] += PULL * (ALIKE - 1) * apart
+        return cls(centred, means, classes, weight, head.kind == "cumulative", spread, own, pull, sums)
 
-    def sum(self, values: FloatArray) -> float:
-        """Everybody's sum of one value a row, whatever the order of the rows."""
-        return exact_sum(values, self.sums)
+    @property
+    def start(self) -> FloatArray:
+        """No change: slopes of 1 and no shifts."""
+        return np.append(np.ones(len(self.outputs) if self.own else 1), np.zeros(len(self.outputs)))
+
+    def slopes(self, at: FloatArray) -> FloatArray:
+        """The slope of every column."""
+        return np.broadcast_to(at[: -len(self.outputs)], len(self.outputs))
 
     def logits(self, at: FloatArray) -> FloatArray:
-        """Outputs with a slope about their means, and shifts, ``at``."""
-        return np.asarray(at[0] * self.outputs + (self.means + at[1:])[:, None])
+        """Outputs with slopes about their means, and shifts, ``at``."""
+        shifts = self.means + at[-len(self.outputs) :]
+        return np.asarray(self.slopes(at)[:, None] * self.outputs + shifts[:, None])
 
     def value(self, at: FloatArray) -> float:
-        """The loss with slope and shifts ``at``, and the pull."""
-        logits = self.logits(at)
+        """The loss with slopes and shifts ``at``, and the pull."""
+        logits, moved = self.logits(at), at - self.start
         if self.cumulative:
             above = self.classes > np.arange(len(logits))[:, None]
             losses = np.logaddexp(0.0, np.where(above, -logits, logits)).sum(axis=0)
@@ -69,38 +90,32 @@ class _Problem(NamedTuple):
             top = logits.max(axis=0)
             own = logits[self.classes, np.arange(logits.shape[1])]
             losses = top + np.log(np.exp(logits - top).sum(axis=0)) - own
-        pull = self.spread * (at[0] - 1.0) ** 2 + float((at[1:] ** 2).sum())
-        return float(self.sum(self.weight * losses) + 0.5 * PULL * pull)
+        return float(exact_sum(self.weight * losses, self.sums) + 0.5 * moved @ self.pull @ moved)
 
-    def slopes(self, at: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """First and second derivatives by slope and shifts, and the first of each row, without the pull."""
-        z, logits = self.outputs, self.logits(at)
-        columns = np.arange(len(z))[:, None]
+    def derivatives(self, at: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """First and second derivatives by slopes and shifts."""
+        logits, columns = self.logits(at), np.arange(len(self.outputs))[:, None]
         if self.cumulative:
             p = sigmoid(logits)
-            off = self.weight * (p - (self.classes > columns))
-            curve = self.weight * p * (1 - p)
-            cross, along = curve * z, (curve * z * z).sum(axis=0)
+            off, curve = p - (self.classes > columns), p * (1 - p)
         else:
             powers = np.exp(logits - logits.max(axis=0))
             p = powers / powers.sum(axis=0)
-            off = self.weight * (p - (self.classes == columns))
-            centred = z - (p * z).sum(axis=0)
-            curve = self.weight * p
-            cross, along = curve * centred, (curve * centred * z).sum(axis=0)
-        own = np.vstack([(off * z).sum(axis=0), off])
-        first = np.array([self.sum(row) for row in own])
-        second = np.diag([self.sum(along), *(self.sum(row) for row in curve)])
-        second[0, 1:] = second[1:, 0] = [self.sum(row) for row in cross]
-        if not self.cumulative:
-            for k in range(len(p)):
-                for j in range(k + 1):
-                    shared = self.sum(curve[k] * p[j])
-                    second[k + 1, j + 1] -= shared
-                    if j < k:
-                        second[j + 1, k + 1] -= shared
-        pull = PULL * np.array([self.spread, *np.ones(len(z))])
-        return first + pull * (at - np.eye(1, len(at))[0]), second + np.diag(pull), own
+            off, curve = p - (self.classes == columns), p
+        # By how much each of the numbers changes the columns that it changes.
+        changes = (
+            [{k: z} for k, z in enumerate(self.outputs)] if self.own else [dict(enumerate(self.outputs))]
+        )
+        changes += [{k: np.ones(1)} for k in range(len(p))]
+        first, second = np.empty(len(at)), np.empty((len(at), len(at)))
+        means: list[Any] = []  # of such a change over the grades, as likely as they are
+        for i, change in enumerate(changes):
+            first[i] = exact_sum(self.weight * sum(off[k] * by for k, by in change.items()), self.sums)
+            means.append(0.0 if self.cumulative else sum(curve[k] * by for k, by in change.items()))
+            for j, other in enumerate(changes[: i + 1]):
+                both = sum(curve[k] * by * other[k] for k, by in change.items() if k in other)
+                second[i, j] = second[j, i] = exact_sum(self.weight * (both - means[i] * means[j]), self.sums)
+        return first + self.pull @ (at - self.start), second + self.pull
 
 
 def fit_correction(
@@ -144,8 +159,8 @@ def fit_correction(
     >>> from mcrank.training.correcting import fit_correction
     >>> head, classes = Head("cumulative", np.array([0.0, 1.0])), np.array([1] + [0] * 9, dtype=np.int32)
     >>> found = fit_correction(np.zeros((1, 10)), classes, head)
-    >>> found.slope, found.shifts.round(2).tolist()  # log(1 / 9) is -2.2; the pull keeps it back
-    (1.0, [-1.24])
+    >>> found.slopes, found.shifts.round(2)  # log(1 / 9) is -2.2; the pull keeps it back
+    (array([1.]), array([-1.24]))
     """
     if head.kind == "base-pairs":
         from mcrank.losses.abc import class_scores
@@ -161,20 +176,24 @@ def fit_correction(
     grades = len(raw) + (head.kind == "cumulative")
     if offsets is not None and training is not None:
         shares = _as_likely(shares, classes, used, weight, offsets, grades, training, sums)
-    problem = _Problem.of(outputs, classes[used], shares, head.kind == "cumulative", sums)
-    free = np.full(1 + len(outputs), True)
-    free[0] = problem.spread > _EQUAL
-    at = _least(problem, np.eye(1, len(free))[0], free)
-    if at[0] < LEAST_SLOPE:
-        at[0], free[0] = LEAST_SLOPE, False
+    problem = _Problem.of(outputs, classes[used], shares, head, sums)
+    at, count = problem.start, len(problem.start) - len(outputs)
+    free = np.full(len(at), True)
+    free[:count] = problem.spread > _EQUAL if problem.own else problem.spread.sum() > _EQUAL
+    at = _least(problem, at, free)
+    while (low := at[:count] < LEAST_SLOPE).any():
+        at[:count][low], free[:count][low] = LEAST_SLOPE, False
         at = _least(problem, at, free)
-    shifts = at[1:] + (1 - at[0]) * problem.means
+    slopes = problem.slopes(at)
+    shifts = at[count:] + (1 - slopes) * problem.means
     if head.kind != "cumulative":
         shifts -= shifts.mean()  # what all grades have in common changes no probability
     # On a grid, so that the last bit of an exponential, which machines differ in, changes no model.
-    at = np.append(at[0], shifts)
-    at = np.clip(np.rint(at / GRID) * GRID, -LARGEST, LARGEST)
-    return Correction(float(at[0]), at[1:])
+    return Correction(_on_grid(slopes), _on_grid(shifts))
+
+
+def _on_grid(values: FloatArray) -> FloatArray:
+    return np.clip(np.rint(values / GRID) * GRID, -LARGEST, LARGEST)
 
 
 def _as_likely(
@@ -260,7 +279,7 @@ def _least(problem: _Problem, at: FloatArray, free: FloatArray) -> FloatArray:
     """Return where the loss is least, moving only what is free."""
     value = problem.value(at)
     for _ in range(_STEPS):
-        first, second, _ = problem.slopes(at)
+        first, second = problem.derivatives(at)
         step = np.zeros(len(at))
         step[free] = np.linalg.solve(second[np.ix_(free, free)], first[free])
         for _ in range(_HALVINGS):
@@ -290,8 +309,7 @@ def harmless(
         return None
     before = prepared.per_query(head.rank(raw))
     for share in (1.0, 0.75, 0.5, 0.25):
-        shifts = np.rint(share * correction.shifts / GRID) * GRID
-        part = Correction(float(np.rint((1 + share * (correction.slope - 1)) / GRID) * GRID), shifts)
+        part = Correction(_on_grid(1 + share * (correction.slopes - 1)), _on_grid(share * correction.shifts))
         gained = prepared.per_query(head.rank(part.applied(raw, head))) - before
         gained = gained[~np.isnan(gained)]
         count = count_all(len(gained), sums)
