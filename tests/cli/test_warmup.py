@@ -61,6 +61,15 @@ def test_the_command_times_every_area(mcrank_cli):
     assert [line.split()[0] for line in printed.splitlines()] == [*times["seconds"], "total", "folder"]
 
 
+def test_parts_are_compiled_alone(mcrank_cli):
+    code, printed, _ = mcrank_cli("warmup", "stumps", "scoring", "--json")
+    assert code == 0
+    assert set(json.loads(printed)["seconds"]) == {"stumps", "scoring"}
+    code, printed, errors = mcrank_cli("warmup", "scorring")
+    assert (code, printed) == (2, "")
+    assert "There is no part 'scorring'; did you mean scoring?" in errors
+
+
 @pytest.mark.parametrize("folder", ["/dev/null/cache", "file"])
 def test_a_folder_that_cannot_be_had_is_an_error_at_once(mcrank_cli, monkeypatch, tmp_path, folder):
     (tmp_path / "file").write_text("")

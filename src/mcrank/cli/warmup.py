@@ -24,29 +24,34 @@ from mcrank.cli.main import json_option, print_facts, print_json
 from mcrank.cli.options import jobs_option
 from mcrank.cli.volume import is_quiet
 from mcrank.cores import available_cores
-from mcrank.errors import KernelError
+from mcrank.errors import KernelError, did_you_mean
 
 # Threads would be longer in starting than in working.
 _SMALL: dict[str, Any] = {"n_estimators": 2, "num_leaves": 3, "min_samples_leaf": 2, "n_jobs": 1}
 
 
 @click.command("warmup")
+@click.argument("parts", nargs=-1, metavar="[PART]...")
 @click.option(
     "--for-cluster", is_flag=True, help="Also what only training on a cluster uses: run it where workers are."
 )
 @jobs_option("Areas compiled at a time")
 @json_option
-def command(for_cluster: bool, n_jobs: int | None, as_json: bool) -> None:
+def command(parts: tuple[str, ...], for_cluster: bool, n_jobs: int | None, as_json: bool) -> None:
     """Compile every kernel and keep it on disk; run it while building a container image.
+
+    With one PART or more only those: reading, scoring and explaining are what serving trees takes; trees,
+    vectors, pairwise, pairs, stumps, linear, nets and measuring what training does. The rest is compiled when
+    it is first used, as without this command.
 
     Kernels are kept in the folder MCRANK_CACHE_DIR, if it is set, else beside the package, in the user's
     folder for caches, or in one for temporary files: the first that can be written.
     """
     start = time.perf_counter()
+    areas = _chosen(parts) | (FOR_CLUSTER if for_cluster else {})
     context = _context()
     folder = _folder()
     # Processes, because Numba compiles on one thread at a time.
-    areas = AREAS | (FOR_CLUSTER if for_cluster else {})
     workers = n_jobs or min(len(areas), available_cores())
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin) as pool:
         seconds = _in_order(pool, workers, areas)
@@ -56,6 +61,15 @@ def command(for_cluster: bool, n_jobs: int | None, as_json: bool) -> None:
     elif not is_quiet():
         times = {area: f"{value:7.2f} s" for area, value in {**seconds, "total": total}.items()}
         print_facts({**times, "folder": folder})
+
+
+def _chosen(parts: tuple[str, ...]) -> dict[str, Area]:
+    """Areas of these names, all without any."""
+    for name in parts:
+        if name not in AREAS:
+            raise click.UsageError(f"There is no part {name!r}; {did_you_mean(name, AREAS, 'parts:')}")
+    chosen = set(parts or AREAS)
+    return {name: area for name, area in AREAS.items() if name in chosen}
 
 
 def _folder() -> str:
@@ -110,7 +124,7 @@ def _in_order(pool: Executor, workers: int, areas: dict[str, Area]) -> dict[str,
         begun = {*seconds, *running.values()}
         for area, (_, needs) in areas.items():
             # No more than there are processes: a later area may be free to begin by then, and matter more.
-            if len(running) < workers and area not in begun and needs <= seconds.keys():
+            if len(running) < workers and area not in begun and needs & areas.keys() <= seconds.keys():
                 running[pool.submit(timed, area)] = area
         for done in wait(running, return_when=FIRST_COMPLETED).done:
             seconds[running.pop(done)] = done.result()

@@ -48,7 +48,9 @@ class Mesh:
         self.rank, self.size = carrier.rank, carrier.size
         self._carrier = carrier
         self._turn, self.cpu = 0, 0.0
-        self._kept: dict[int, Array] = {}  # room for histograms of each rank: new pages cost more than bytes
+        # Room for histograms from each rank, and to it: new pages cost more than bytes.
+        self._kept: dict[int, Array] = {}
+        self._leaving: dict[int, Array] = {}
 
     @property
     def waited(self) -> list[float]:
@@ -85,7 +87,7 @@ class Mesh:
         """Return sums of everybody's histograms, where counters ``cuts[rank]:cuts[rank + 1]`` are wanted."""
         began = time.thread_time()
         runs = [
-            np.ascontiguousarray(hists[:, a:b] if rank != self.rank else hists[:, :0])  # what is here stays
+            self._copied(rank, hists[:, a:b]) if rank != self.rank else hists[:0]  # what is here stays
             for rank, (a, b) in enumerate(pairwise(cuts))
         ]
         own = hists[:, cuts[self.rank] : cuts[self.rank + 1]]
@@ -95,6 +97,15 @@ class Mesh:
                 own += part.reshape(own.shape)
         self.cpu += time.thread_time() - began
         return hists
+
+    def _copied(self, rank: int, part: Array) -> Array:
+        """What goes to a rank, in one piece; the room is free again when the exchange is over."""
+        room = self._leaving.get(rank)
+        if room is None or room.dtype != part.dtype or room.size < part.size:
+            room = self._leaving[rank] = np.empty(part.size, dtype=part.dtype)
+        copied = room[: part.size].reshape(part.shape)
+        np.copyto(copied, part)
+        return copied
 
     def agree(self, found: Array) -> Array:
         """Return, for each node, the record of the best split anybody found; of equals the lowest rank's."""
