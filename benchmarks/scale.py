@@ -7,6 +7,7 @@ half alone at the same time (what they take more than one process is the machine
 
     python benchmarks/scale.py --out docs/results/scale            # all shapes
     python benchmarks/scale.py --rows 500000 --features 50 --leaves 10
+    python benchmarks/scale.py --growth                            # mcrank alone, more rows and more workers
 
 With ``--link 1`` (or 10, Gb/s) only the exchange is measured, between two network namespaces joined by a
 pair of virtual Ethernet devices with that bandwidth and a delay of 0.1 ms (iproute2's tc; as root).
@@ -27,7 +28,7 @@ import numpy as np
 
 from report import machine, write
 
-GRADES, ROUNDS, TURNS = 5, (3, 11), 3
+GRADES, ROUNDS, TURNS = 5, (3, 19), 3
 
 
 class Shape(NamedTuple):
@@ -45,6 +46,8 @@ class Shape(NamedTuple):
 
 SHAPES = [Shape(500_000, features, leaves) for features in (50, 136) for leaves in (10, 31)]
 SHAPES += [Shape(1_000_000, 50, leaves, peers=False) for leaves in (10, 31)]
+GROWTH = [(rows, 2) for rows in (250_000, 500_000, 1_000_000, 2_000_000)]
+GROWTH += [(1_000_000, workers) for workers in (1, 3, 4)]
 
 
 def made(rows: int, features: int) -> tuple[Any, Any, Any]:
@@ -60,7 +63,10 @@ def worker_seconds(client: Any) -> list[float]:
 
 
 def cost(client: Any, fit: Any) -> dict[str, float]:
-    """CPU seconds of all workers and of the busier one, and wall seconds, a round: the least of the turns."""
+    """CPU seconds of all workers and of the busiest one, and wall seconds, a round: medians of the turns.
+
+    Not the least: of differences that would be the one with the most noise.
+    """
     fit(2)  # compiled, loaded
     turns = []
     for _ in range(TURNS):
@@ -72,8 +78,8 @@ def cost(client: Any, fit: Any) -> dict[str, float]:
             used = [b - a for a, b in zip(before, worker_seconds(client), strict=True)]
             spent.append((sum(used), max(used), wall))
         turns.append([(b - a) / (ROUNDS[1] - ROUNDS[0]) for a, b in zip(*spent, strict=True)])
-    both, busier, wall = (min(turn[k] for turn in turns) for k in range(3))
-    return {"cpu": both, "busier": busier, "wall": wall}
+    both, busiest, wall = np.median(turns, axis=0).tolist()
+    return {"cpu": both, "busiest": busiest, "wall": wall}
 
 
 class Ours:
@@ -88,7 +94,8 @@ class Ours:
 
         mcrank.McRank(n_estimators=rounds, n_jobs=1, **self._options).fit(self._data, cluster=self._client)
         keys = ("exchange-seconds", "exchange-cpu-seconds")
-        last = [[event[key] for key in keys] for _, event in self._client.get_events("mcrank")[-2:]]
+        events = self._client.get_events("mcrank")[-len(self._client.nthreads()) :]
+        last = [[event[key] for key in keys] for _, event in events]
         # Of the wall the lesser: the other one waited for this one.
         self._spent.append((rounds, min(wall for wall, _ in last), max(cpu for _, cpu in last)))
 
@@ -99,7 +106,8 @@ class Ours:
         found = [
             [(b - a) / apart for a, b in zip(*turn, strict=True)] for turn in zip(least, most, strict=True)
         ]
-        return min(wall for wall, _ in found), min(cpu for _, cpu in found)
+        wall, cpu = np.median(found, axis=0).tolist()
+        return wall, cpu
 
 
 def alone(data: Any, rounds: int, options: dict[str, Any]) -> None:
@@ -138,8 +146,8 @@ def here(data: Any, options: dict[str, Any]) -> dict[str, float]:
             mcrank.McRank(n_estimators=rounds, n_jobs=1, **options).fit(data)
             spent.append((time.process_time() - cpu, time.perf_counter() - began))
         turns.append([(b - a) / (ROUNDS[1] - ROUNDS[0]) for a, b in zip(*spent, strict=True)])
-    cpu, wall = (min(turn[k] for turn in turns[1:]) for k in range(2))
-    return {"cpu": cpu, "busier": cpu, "wall": wall}
+    cpu, wall = np.median(turns[1:], axis=0).tolist()
+    return {"cpu": cpu, "busiest": cpu, "wall": wall}
 
 
 def compare(shape: Shape) -> list[dict[str, Any]]:
@@ -153,7 +161,7 @@ def compare(shape: Shape) -> list[dict[str, Any]]:
     data, options = mcrank.Dataset(X, y, qid), {"num_leaves": shape.leaves, "min_samples_leaf": 10}
     with (
         distributed.LocalCluster(
-            2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
         ) as local,
         distributed.Client(local) as client,
     ):
@@ -172,14 +180,32 @@ def compare(shape: Shape) -> list[dict[str, Any]]:
     return [{"data": shape.words, "system": name, **empty, **one} for name, one in found.items()]
 
 
+def grown(rows: int, workers: int) -> dict[str, Any]:
+    """What rows and workers cost: 50 features, 10 leaves, CPU seconds a round."""
+    import distributed
+
+    import mcrank
+
+    data = mcrank.Dataset(*made(rows, 50))
+    with (
+        distributed.LocalCluster(
+            n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+        ) as local,
+        distributed.Client(local) as client,
+    ):
+        ours = Ours(client, data, {"num_leaves": 10, "min_samples_leaf": 10})
+        found, (_, exchange) = cost(client, ours), ours.a_round()
+    return {"rows": f"{rows:,}", "workers": workers, **found, "exchange cpu": exchange}
+
+
 def verdicts(rows: list[dict[str, Any]]) -> list[str]:
     """What the table says about each shape."""
     said = []
     for shape in dict.fromkeys(row["data"] for row in rows):
         by = {row["system"]: row for row in rows if row["data"] == shape}
         ours, one, apart = by["mcrank"], by["mcrank, one process"], by["mcrank, two apart"]
-        share = ours["exchange cpu"] / ours["busier"], ours["exchange wall"] / ours["wall"]
-        words = f"{shape}: exchanges {share[0]:.1%} of the busier worker's CPU, {share[1]:.1%} of the wall"
+        share = ours["exchange cpu"] / ours["busiest"], ours["exchange wall"] / ours["wall"]
+        words = f"{shape}: exchanges {share[0]:.1%} of the busiest worker's CPU, {share[1]:.1%} of the wall"
         words += f"; one process takes {one['wall'] / ours['wall']:.2f} times the wall time of two"
         more = ours["cpu"] / one["cpu"], apart["cpu"] / one["cpu"]
         words += f", which take {more[0]:.2f} times its CPU time ({more[1]:.2f} where they share nothing)"
@@ -293,6 +319,7 @@ def main() -> None:
     parser.add_argument("--leaves", type=int, default=10)
     parser.add_argument("--alone", action="store_true", help="leave the peers out")
     parser.add_argument("--out", help="write OUT.json and OUT.md")
+    parser.add_argument("--growth", action="store_true", help="only how cost grows with rows and workers")
     parser.add_argument("--link", type=float, help="only the exchange, at so many Gb/s")
     parser.add_argument("--end", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -300,6 +327,10 @@ def main() -> None:
         exchange_end(*json.loads(args.end))
     elif args.link:
         link(args.link)
+    elif args.growth:
+        rows = [grown(*one) for one in GROWTH]
+        title = "On a cluster, with rows and workers: 50 features, 5 grades, 10 leaves, seconds a round"
+        write(title, {"machine": machine(), "rows": rows, "verdicts": []}, args.out)
     else:
         one = None if args.rows is None else [Shape(args.rows, args.features, args.leaves)]
         shapes = [shape._replace(peers=shape.peers and not args.alone) for shape in one or SHAPES]

@@ -166,7 +166,7 @@ def test_what_is_rare_is_not_nothing():
 
 
 @pytest.mark.skipif(MQ2008 is None, reason="MQ2008 is not here")
-@pytest.mark.parametrize("fold", [1, 4])
+@pytest.mark.parametrize("fold", [1, pytest.param(4, marks=pytest.mark.slow)])
 def test_real_data(fold, tmp_path):
     paths = [str(MQ2008 / f"Fold{fold}" / f"{part}.txt") for part in ("train", "test")]
     result = CliRunner().invoke(group, ["doctor", "--json", *paths])

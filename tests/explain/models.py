@@ -22,17 +22,17 @@ TRAIN, VALID, TEST = (_with_missing(part) for part in _PARTS)  # TEST has 1,000 
 NAMES = [name for name in RANKERS if name != "imported"]
 
 
+SMALL = {"n_estimators": 8, "num_leaves": 6, "min_samples_leaf": 3, "epochs": 3, "hidden": "6", "n_jobs": 1}
+
+
+def small(name, **options):
+    """Return a ranker that learns little and soon."""
+    kind = ranker_class(name)
+    if name == "blend":
+        options.setdefault("members", [small(member) for member in ("mcrank", "ranksvm", "ranknet")])
+    return kind(**{key: value for key, value in SMALL.items() if key in kind.declared_options} | options)
+
+
 @cache
 def fitted(name, **options):
-    kind = ranker_class(name)
-    small = {
-        "n_estimators": 8,
-        "num_leaves": 6,
-        "min_samples_leaf": 3,
-        "epochs": 3,
-        "hidden": "6",
-        "n_jobs": 1,
-    }
-    small["members"] = "mcrank,ranksvm,ranknet"
-    given = {key: value for key, value in small.items() if key in kind.declared_options} | options
-    return kind(**given).fit(TRAIN, valid=VALID)
+    return small(name, **options).fit(TRAIN, valid=VALID)

@@ -94,6 +94,7 @@ def test_trees_of_a_round_share_their_splits_on_any_number_of_threads(kind, opti
     assert again.multi_output == "tree"
 
 
+@pytest.mark.slow  # compiles counting that is otherwise a cluster's
 def test_weighted_rows_count_as_often():
     X, y, qid = few_values(2)
     twice = np.repeat(np.arange(150), np.where(np.arange(150) % 3 == 0, 2, 1))
