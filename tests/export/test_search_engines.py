@@ -100,6 +100,7 @@ def test_scores_are_those_of_the_model_on_hard_rows(kind, name, exported):
         assert off.max() <= NEAR[kind]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name"), [p for p in PAIRS if p[0] is not Vespa and p[1] != "plain net"])
 def test_a_walk_of_one_row_at_a_time_says_the_same(kind, name, exported):
     model, target = model_of(name), kind(**options(kind))

@@ -140,9 +140,16 @@ def test_training_arrays_give_the_value(dialect, case, k):
         start += sizes[q]
 
 
+SOME = ("letor4", "trec", "lightgbm", "xgboost", "sklearn")
+SOME_AND_OTHERS = [
+    pytest.param(dialect, marks=[] if dialect in SOME else pytest.mark.slow)
+    for dialect in mcrank.metrics.tools.DIALECTS
+]
+
+
 @settings(max_examples=60, deadline=None)
 @given(case=queries(longest=9, scores=st.floats(-1e6, 1e6)), k=st.sampled_from([None, 1, 3, 10]))
-@pytest.mark.parametrize("dialect", list(mcrank.metrics.tools.DIALECTS))
+@pytest.mark.parametrize("dialect", SOME_AND_OTHERS)
 def test_ndcg_of_every_dialect_is_from_0_to_1_and_1_when_ideal(dialect, case, k):
     sizes, grades, scores = case
     switches = f"[{dialect};outside=zero;single=score;ids=any]"

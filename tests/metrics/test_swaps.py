@@ -42,6 +42,7 @@ def test_discounted_sums(ranked, depth):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(ranked=GRADES, depth=DEPTHS)
 def test_average_precision(ranked, depth):

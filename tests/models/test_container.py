@@ -126,6 +126,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(
     st.dictionaries(st.text(max_size=5).filter(lambda k: k != "arrays"), JSON, max_size=3),

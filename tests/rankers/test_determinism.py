@@ -44,7 +44,7 @@ def models(kind, options, data, valid=None, jobs=(1, 2, 4, 1)):
     return [to_bytes(kind(n_jobs=n, **options).fit(data, valid=valid)) for n in jobs]
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+@pytest.mark.parametrize("weighted", [pytest.param(False, marks=pytest.mark.slow, id="unweighted"), True])
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_small_data(kind, variant, weighted):

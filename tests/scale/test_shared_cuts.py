@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ def columns_of(stream, rows):
     return X.astype(np.float32)
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 10**6),
     rows=st.integers(1, 200),

@@ -100,6 +100,7 @@ def test_forests_testing_more_columns_than_16_bits_number():
     assert predict_raw(builder.build(), X)[:, 0].tolist() == np.sign(X).sum(axis=1).tolist()
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -178,7 +179,7 @@ def test_pieces_of_columns_hold_all_tables_and_end_with_the_row(features):
     assert_same_bits(predict_raw(forest, X), naive.predict_raw(forest, X))
 
 
-@pytest.mark.parametrize("in_registers", [True, False])
+@pytest.mark.parametrize("in_registers", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", LEVELS)
 def test_thresholds_however_they_lie(name, in_registers, monkeypatch):
     monkeypatch.setattr(tables_module, "searches_fast", lambda: in_registers)
