@@ -52,6 +52,21 @@ def test_all_methods_of_sums(size):
     assert all(in_mesh(list(range(size)), work))
 
 
+@pytest.mark.parametrize("size", [2, 3])
+def test_histograms_of_fewer_and_of_more_trees_use_the_same_room(size):
+    """Trees of a round end at different steps, and room is kept from one step to the next."""
+    stream = np.random.default_rng(size)
+    steps = [stream.integers(-99, 99, (size, trees, 4 * size)) for trees in (3, 5, 1, 5, 2)]
+    cuts = list(range(0, 4 * size + 1, 4))
+
+    def work(rank, mesh):
+        own = slice(cuts[mesh.rank], cuts[mesh.rank + 1])
+        sums = [mesh.scatter(hists[rank].copy(), cuts)[:, own] for hists in steps]
+        return all(np.array_equal(a, hists.sum(axis=0)[:, own]) for a, hists in zip(sums, steps, strict=True))
+
+    assert all(in_mesh(list(range(size)), work))
+
+
 def test_frames_larger_than_any_buffer():
     def work(rank, mesh):
         parts = mesh.exchange([np.full(2_000_000, rank, dtype=np.int64) for _ in range(3)])
