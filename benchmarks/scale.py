@@ -22,6 +22,8 @@ import secrets
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,6 +62,20 @@ def made(rows: int, features: int) -> tuple[Any, Any, Any]:
 
 def worker_seconds(client: Any) -> list[float]:
     return sorted(client.run(time.process_time).values())
+
+
+@contextmanager
+def cluster(workers: int) -> Iterator[Any]:
+    """Client of a cluster of so many processes of one thread here."""
+    import distributed
+
+    with (
+        distributed.LocalCluster(
+            n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+        ) as local,
+        distributed.Client(local) as client,
+    ):
+        yield client
 
 
 def cost(client: Any, fit: Any) -> dict[str, float]:
@@ -153,18 +169,12 @@ def here(data: Any, options: dict[str, Any]) -> dict[str, float]:
 def compare(shape: Shape) -> list[dict[str, Any]]:
     """Rows of the table for one shape of data and trees."""
     import dask.array as da
-    import distributed
 
     import mcrank
 
     X, y, qid = made(shape.rows, shape.features)
     data, options = mcrank.Dataset(X, y, qid), {"num_leaves": shape.leaves, "min_samples_leaf": 10}
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
-        ) as local,
-        distributed.Client(local) as client,
-    ):
+    with cluster(2) as client:
         ours = Ours(client, data, options)
         found: dict[str, dict[str, Any]] = {"mcrank": cost(client, ours)}
         wall, cpu = ours.a_round()
@@ -182,17 +192,10 @@ def compare(shape: Shape) -> list[dict[str, Any]]:
 
 def grown(rows: int, workers: int) -> dict[str, Any]:
     """What rows and workers cost: 50 features, 10 leaves, CPU seconds a round."""
-    import distributed
-
     import mcrank
 
     data = mcrank.Dataset(*made(rows, 50))
-    with (
-        distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
-        ) as local,
-        distributed.Client(local) as client,
-    ):
+    with cluster(workers) as client:
         ours = Ours(client, data, {"num_leaves": 10, "min_samples_leaf": 10})
         found, (_, exchange) = cost(client, ours), ours.a_round()
     return {"rows": f"{rows:,}", "workers": workers, **found, "exchange cpu": exchange}
