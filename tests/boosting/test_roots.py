@@ -7,7 +7,7 @@ import pytest
 
 from mcrank.boosting.packing import Packing
 from mcrank.boosting.roots import SharedRoots
-from mcrank.losses.quantize import GRADIENT_BITS
+from mcrank.losses.quantize import GRADIENT_BITS, Gradients
 from tests.boosting.growing import plot
 from tests.reference.histogram import packed
 from tests.reference.packing import narrow
@@ -49,7 +49,7 @@ def test_roots_equal_plain_sums(features, outputs, parts, derived):
             q = stream.integers(-one // outputs, one // outputs, (outputs, rows)).astype(np.int32)
             if balanced:
                 q[-1] = -q[:-1].sum(axis=0)
-            roots.fill(q, parts, everything)
+            roots.fill(Gradients(q), parts, everything)
             check(roots, packing, p.binned.columns, q, features)
 
 
@@ -66,7 +66,7 @@ def test_many_rows(derived):
     p = plot(X, np.zeros(rows))
     packing = Packing.of(rows, derived=derived)
     roots = SharedRoots(p.arrays, packing, 5, False)
-    roots.fill(q, 1, everything)
+    roots.fill(Gradients(q), 1, everything)
     columns = p.binned.columns
     for k in range(5):
         values, lane = q[k].astype(np.int64), np.zeros(rows, dtype=np.int64)

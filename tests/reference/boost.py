@@ -115,6 +115,10 @@ def regression(X, target, rounds, *, num_leaves, min_rows, rate, kind="l2", weig
     for _ in range(rounds):
         residual = target - scores
         g = residual if kind == "l2" else np.sign(residual)
+        # Leaf values of plain least squares are whole multiples of 2^-24 of the first power of 2 above the
+        # largest residual.
+        unit = 2.0 ** (np.floor(np.log2(np.abs(residual).max())) + 1 - 24)
         for rows in Tree(X, weight * g, weight, num_leaves, min_rows).leaves():
-            scores[rows] += rate * middle(residual[rows], weight[rows])
+            value = rate * middle(residual[rows], weight[rows])
+            scores[rows] += np.rint(value / unit) * unit if kind == "l2" and plain else value
     return scores

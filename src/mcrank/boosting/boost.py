@@ -18,15 +18,17 @@ from mcrank.arrays import FloatArray, RowArray
 from mcrank.boosting.bin_cache import BINS
 from mcrank.boosting.binning import BinnedDataset, Bins, bin_dataset, find_bins
 from mcrank.boosting.budget import check_memory
+from mcrank.boosting.carried import CarriedRoot
 from mcrank.boosting.disk import DiskRows, in_files, pays
 from mcrank.boosting.growth import Growth
+from mcrank.boosting.held_out import HeldOut, Validation
 from mcrank.boosting.leaves import add_sets, leaf_values, move_rows, tree_arrays
 from mcrank.boosting.limits import NO_LIMITS, UNLIMITED, LimitOptions, Limits
 from mcrank.boosting.packing import Packing
 from mcrank.boosting.partition import LeafRows
 from mcrank.boosting.refit import fallen
 from mcrank.boosting.roots import SharedRoots
-from mcrank.boosting.routing import PART, BinColumns, TreeNodes, fallen_in_bins, route, route_all
+from mcrank.boosting.routing import BinColumns, fallen_in_bins, route_all
 from mcrank.boosting.rows import MemoryRows, Rows
 from mcrank.boosting.sampling import AllRows, Queries, draw
 from mcrank.boosting.start import NOTHING, Start, Tree, rounds_of, walk
@@ -35,9 +37,8 @@ from mcrank.boosting.trees import TreeGrower
 from mcrank.boosting.workspace import BinnedArrays, Rules, TreeInput, Workspace
 from mcrank.data.dataset import Dataset
 from mcrank.errors import OptionError
-from mcrank.losses.base import Loss
+from mcrank.losses.base import LeafRule, Loss
 from mcrank.memory import check_whole, let_go
-from mcrank.metrics.measure import Measure
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.forest.forest import Forest, ForestBuilder
 from mcrank.sums import ALONE, Sums, count_all
@@ -78,16 +79,6 @@ class BoostOptions:
 
 
 @dataclass
-class Validation:
-    """Data held out, the measure to watch on it, and how raw scores become ranking scores."""
-
-    data: Dataset
-    measure: Measure
-    rank: Callable[[FloatArray], FloatArray]
-    sums: Sums = ALONE  # who adds up, where each place has some of the data held out
-
-
-@dataclass
 class Boosted:
     """Outcome of boosting."""
 
@@ -121,18 +112,22 @@ def boost(
     booster = _booster(data, loss, options, sequential, start)
     if keeper is not None:
         keeper(booster.bins, 0, [], {})
-    held_out = None if valid is None else _HeldOut(valid, loss, start)
+    held_out = None if valid is None else HeldOut(valid, loss, start)
+
+    def scored(trees: list[tuple[int, Tree]]) -> FloatArray | None:
+        return None if held_out is None else held_out.after(trees, booster.bins, options.n_jobs)
+
     if options.memory is not None:
         check_memory(options.memory, data, booster, held_out)
     for trees in rounds_of(start.forest, loss.trees_per_round):
-        measured = rounds.replay(None if held_out is None else held_out.after(trees, booster))
+        measured = rounds.replay(scored(trees))
         if keeper is not None:
             keeper(booster.bins, rounds.n_rounds, trees, measured)
     with rounds.until_interrupted():
         for number in range(rounds.n_rounds + 1, options.n_estimators + 1):
             booster.let_go()
             trees = booster.round(number)
-            stop = rounds.after(None if held_out is None else held_out.after(trees, booster))
+            stop = rounds.after(scored(trees))
             if keeper is not None:
                 keeper(booster.bins, number, trees[: loss.trees_per_round], rounds.last)
             if rounds.improved:
@@ -152,36 +147,6 @@ def _booster(data: Dataset, loss: Any, options: BoostOptions, *rest: Any) -> Boo
 
         return DartBooster(data, loss, options, *rest)
     return Booster(data, loss, options, *rest)
-
-
-class _HeldOut:
-    """Raw scores of the validation rows, which the trees of each round move."""
-
-    def __init__(self, valid: Validation, loss: Loss, start: Start) -> None:
-        self._valid = valid
-        self._raw = np.repeat(loss.base[:, None], valid.data.n_rows, axis=1)
-        if start.valid_scores is not None:
-            self._raw += loss.raw_of(start.valid_scores)
-        self._rows: BinColumns | None = None
-
-    def after(self, trees: list[tuple[int, Tree]], booster: Booster) -> FloatArray:
-        """Return the ranking scores after these trees; they are in the booster's bins, or else walked."""
-        if self._rows is None:
-            self._rows = BinColumns.of(self._valid.data, booster.bins, booster.options.n_jobs)
-        rows, n = self._rows, self._valid.data.n_rows
-        scores, nodes = np.empty(n), [TreeNodes.of(tree) for _, tree in trees]
-
-        def move(start: int) -> None:
-            # The same parts for any number of threads: a row's score is the same to the last bit.
-            end = min(start + PART, n)
-            for (output, tree), routed in zip(trees, nodes, strict=True):
-                raw = self._raw[output, start:end]
-                if not route(rows, routed, start, np.empty(PART, np.uint8), raw):
-                    walk(self._valid.data.X[start:end], tree, raw)
-            scores[start:end] = self._valid.rank(self._raw[:, start:end])
-
-        booster.run(move, range(0, n, PART))
-        return scores
 
 
 def _sampling(data: Dataset, loss: Loss, options: BoostOptions) -> AllRows:
@@ -254,17 +219,18 @@ class Booster:
         self._every_feature = self.feature_keys.astype(np.int32)
         limits = options.limits
         self._unlimited = limits.plain and limits.max_depth is None and not data.categories
-        self.roots: SharedRoots | None = None
+        self.roots: SharedRoots | CarriedRoot | None = None
         self.rows: Rows | None = None
         passes = pays(self.binned, data.n_rows, loss.trees_per_round, options.memory)
         trees = loss.trees_per_round
+        shared = None
         if not (passes or sequential or given or self.bins.wide) and trees - loss.balanced > 1:
-            self.roots = SharedRoots(self.binned, packing, trees, loss.balanced)
+            self.roots = shared = SharedRoots(self.binned, packing, trees, loss.balanced)
         if passes:
             self.rows = DiskRows(self.binned, self.rules, self.gradients, trees)
         elif sums.size > 1 or options.together:
             self.rows = MemoryRows(
-                self.binned, self.rules, self.gradients, trees, n_jobs=options.n_jobs, shared=self.roots,
+                self.binned, self.rules, self.gradients, trees, n_jobs=options.n_jobs, shared=shared,
                 share=data.n_rows / max(1, everyones),
             )  # fmt: skip
         if self.rows is not None:
@@ -272,6 +238,8 @@ class Booster:
             self.growth, self.roots = growth(self.binned, self.rules, sums), None
             return
         self.grower = TreeGrower(self.binned, self.rules, data.n_rows, trees, options.n_jobs)
+        if self.sampling.leaves.rule is LeafRule.MEAN and options.subsample >= 1 and not options.dart:
+            self.roots = CarriedRoot.of(self.binned, self.rules, data.n_rows)
 
     def _begin(self, start: Start) -> FloatArray:
         """Scores before the first new round, which trees move."""
@@ -317,9 +285,9 @@ class Booster:
 
     def _trees(self, number: int, rows: Any, rest: Any) -> list[dict[str, Any]]:
         """Grow a tree for each row of the gradients, and move the scores."""
-        ready = self.roots is not None and len(rows) == 0
-        if self.roots is not None and ready:
-            self.roots.fill(self.gradients.q, self.grower.sharing, self.run)
+        ready = False
+        if self.roots is not None and len(rows) == 0:
+            ready = self.roots.fill(self.gradients, self.grower.sharing, self.run)
             self.let_go()
         return self._grow_trees(range(self.loss.trees_per_round), number, rows, rest, ready)
 
@@ -342,8 +310,13 @@ class Booster:
 
         def finish(at: int, nodes: npt.NDArray[Any], ws: Workspace) -> None:
             grown[at] = self._finish(outputs[at], nodes, rest, ws.rows)
+            if at == 0:
+                first.append((nodes, ws))
 
+        first: list[tuple[npt.NDArray[Any], Workspace]] = []
         self.grower.trees(len(outputs), begin, finish)
+        if self.roots is not None:
+            self.roots.take(*first[0], self.gradients, grown[0]["value"], self.run)
         return grown
 
     def _grow_together(

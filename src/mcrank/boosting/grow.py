@@ -1,9 +1,9 @@
 """Best-first growth of one tree: always split the leaf whose split gains most, until there are J leaves.
 
 A whole tree is grown inside one kernel, by one thread or several. One leads, and gives out what takes time in
-items that all of them claim (`mcrank.boosting.tickets`): chunks of rows where a large node is divided, and
-parts of the features, of large nodes by chunks of rows as well, where children are counted and searched; of
-small nodes several at once (`mcrank.boosting.drafts`).
+items that all of them claim (`mcrank.boosting.tickets`): chunks of rows where a node is divided and where the
+smaller child is counted, parts of the features where both children are searched; of small nodes several at
+once (`mcrank.boosting.drafts`).
 Histograms are exact integers and equal gains go to the lower feature, so it does not matter who did what:
 the tree is the same, to the last bit.
 """
@@ -63,16 +63,17 @@ from mcrank.boosting.workspace import (
     Workspace,
 )
 from mcrank.kernels import kernel, step
-from mcrank.kernels.memory import fetch_add
 
 # What the items on the board are about: their kind and number, the node and its smaller side (or -1), the
-# larger one, into how many chunks the rows are cut, and which parts of the features they are.
-_KIND, _ITEMS, _NODE, _SMALL, _LARGE, _CHUNKS, _PARTS = range(ABOUT, ABOUT + 7)
-_BEGIN, _RENUMBER, _COUNT_LEFT, _SCATTER, _SEARCH, _DRAFT = range(6)
-_WHOLE, _LINES, _PIECES = range(3)
-# Rows of a chunk: with fewer the calling of helpers would show, or that what two threads counted is added up.
+# larger one, whether items are parts of the features, and whether these are counted already.
+_KIND, _ITEMS, _NODE, _SMALL, _LARGE, _PARTS, _COUNTED = range(ABOUT, ABOUT + 7)
+_BEGIN, _RENUMBER, _COUNT_LEFT, _SCATTER, _COUNT, _SEARCH, _DRAFT = range(7)
+# Rows of a chunk: with fewer the calling of helpers would show, or how much longer the first rows of a chunk
+# take, whose lines nobody has asked for yet. Of a small node every thread has one chunk, unless adding up
+# what they counted would take longer.
 _CHUNK_ROWS = 8192
 _COUNTED_ROWS = 4096
+_FEWEST_COUNTED = 1024
 
 
 class Growing(NamedTuple):
@@ -104,7 +105,7 @@ def grow(binned, rules, tree, ws, scratch, board, threads):  # type: ignore[no-u
         say_over(board)
         return n_nodes
     looks = 0
-    while me < ws.started.shape[1] and not is_over(board):
+    while me < len(ws.started) and not is_over(board):
         looks = 0 if _work(g, False) > 0 else wait_a_little(looks)
     return int64(0)
 
@@ -127,6 +128,8 @@ def _do(g, item):  # type: ignore[no-untyped-def]
     """Do an item."""
     if g.board[_KIND] == _SEARCH:
         _search_item(g, item)
+    elif g.board[_KIND] == _COUNT:
+        _count_item(g, item)
     elif g.board[_KIND] == _DRAFT:
         draft(g, item, _held(g))
     else:
@@ -296,23 +299,19 @@ def _search(g, small, large, threads):  # type: ignore[no-untyped-def]
     """Histograms and best splits of two new siblings (or of the root, when they are equal)."""
     ws, board = g.ws, g.board
     threads = threads_there(board, threads)
-    counts = small != large or not g.tree.ready
-    rows = ws.nodes[small].count
-    board[_SMALL], board[_LARGE], board[_CHUNKS] = small, large, 1
-    if threads == 1 and g.binned.wide_columns.shape[0] == 0:
-        board[_PARTS] = _WHOLE
-        parts = 1
-    elif counts and rows >= 2 * _COUNTED_ROWS:
-        board[_PARTS] = _LINES
-        parts = len(g.tree.lines)
-        if g.binned.wide_columns.shape[0] == 0:
-            board[_CHUNKS] = min(-(-ITEMS_PER_THREAD * threads // parts), rows // _COUNTED_ROWS)
-        ws.arrived[:parts] = 0
-        ws.started[:parts] = 0
-    else:
-        board[_PARTS] = _PIECES
-        parts = len(g.tree.pieces)
-    _share(g, int64(_SEARCH), small, parts * board[_CHUNKS])
+    wide = g.binned.wide_columns.shape[0] > 0
+    board[_SMALL], board[_LARGE] = small, large
+    board[_PARTS] = threads > 1 or wide
+    board[_COUNTED] = small == large and g.tree.ready
+    if threads > 1 and not wide and not board[_COUNTED]:
+        rows = ws.nodes[small].count
+        chunks = max(
+            min(rows // _COUNTED_ROWS, ITEMS_PER_THREAD * threads), min(rows // _FEWEST_COUNTED, threads)
+        )
+        ws.started[:] = 0
+        _share(g, int64(_COUNT), small, max(int64(1), chunks))
+    parts = int64(len(g.tree.parts) if board[_PARTS] else 1)
+    _share(g, int64(_SEARCH), small, parts)
     for i in range(1 if small == large else 2):
         best = 0
         for part in range(1, parts):
@@ -324,45 +323,53 @@ def _search(g, small, large, threads):  # type: ignore[no-untyped-def]
 
 
 @step(shared=True, outer=True)
+def _count_rows(g, span, part, more, hist):  # type: ignore[no-untyped-def]
+    """Count some of the rows of the smaller side: features ``part[0]`` up to ``part[1]``."""
+    ws = g.ws
+    begin, end, number = rows_of_node(ws.rows, g.board[_SMALL])
+    low, high = chunk_of(begin, end, span[0], span[1])
+    run = RowRun(low, high, ws.rows.entries, number, ws.rows.numbers, _held(g), g.tree.weights, ws.packs)
+    node_histogram(g.binned, part[0], part[1], run, g.rules.packing, g.scratch, more, hist)
+
+
+@njit(inline="always")
+def _count_item(g, item):  # type: ignore[no-untyped-def]
+    """A chunk of the rows of the smaller side. Each thread has counters of its own, to which it adds
+    whichever chunks it takes.
+    """
+    ws = g.ws
+    own = ws.partial_hists[g.me - 1] if g.me > 0 else ws.hists[ws.nodes[g.board[_SMALL]].slot]
+    more = ws.started[g.me] == 1
+    ws.started[g.me] = 1
+    _count_rows(g, (item, g.board[_ITEMS]), (int64(0), len(g.binned.n_bins)), more, own)
+
+
+@step(shared=True, outer=True)
 def _search_item(g, item):  # type: ignore[no-untyped-def]
-    """A part of the features: count them, or a chunk of their rows; the last chunk of a part adds up all,
-    subtracts the smaller sibling from what was the parent's, and searches both.
+    """A part of the features: add up what threads have counted, or count it now, subtract the smaller sibling
+    from what was the parent's, and search both.
     """
     ws, lanes = g.ws, g.rules.packing.lanes
-    small, large, chunks = g.board[_SMALL], g.board[_LARGE], g.board[_CHUNKS]
-    at = item // chunks
+    small, large = g.board[_SMALL], g.board[_LARGE]
     low, high, first, last = int64(0), len(g.binned.n_bins), int64(0), len(g.tree.features)
-    if g.board[_PARTS] != _WHOLE:
-        part = g.tree.lines[at] if g.board[_PARTS] == _LINES else g.tree.pieces[at]
+    if g.board[_PARTS]:
+        part = g.tree.parts[item]
         low, high, first, last = part[0], part[1], part[2], part[3]
     hist = ws.hists[ws.nodes[small].slot]
     begin, end = g.binned.bin_start[low] * lanes, g.binned.bin_start[high] * lanes
-    if small != large or not g.tree.ready:
-        chunk = item - at * chunks
-        node, number = (ws.rows.places[small, 0], ws.rows.places[small, 1]), -1
-        if node[0] == UNLISTED:
-            node, number = (int64(0), len(ws.rows.numbers)), ws.rows.places[small, 2]
-        span = chunk_of(node[0], node[1], chunk, chunks)
-        run = RowRun(
-            span[0], span[1], ws.rows.entries, number, ws.rows.numbers, _held(g), g.tree.weights, ws.packs
-        )
-        # Each thread has counters of its own, to which it adds whichever chunks it takes.
-        more = chunks > 1 and ws.started[at, g.me] == 1
-        own = ws.partial_hists[g.me - 1] if chunks > 1 and g.me > 0 else hist
-        ws.started[at, g.me] = 1
-        node_histogram(g.binned, low, high, run, g.rules.packing, g.scratch, more, own)
-        if chunks > 1:
-            if fetch_add(ws.arrived, uint64(at), int64(1)) < chunks - 1:
-                return
-            _add_up(ws, at, hist, begin, end)
-        if small != large and has_bits(g.binned, hist, lanes):
-            subtract_used(g.binned, low, high, g.rules.packing, ws.hists[ws.nodes[large].slot], hist)
-        elif small != large:
-            subtract(ws.hists[ws.nodes[large].slot], hist, begin, end)
+    if not g.board[_COUNTED]:
+        if g.board[_PARTS] and g.binned.wide_columns.shape[0] == 0:
+            _add_up(ws, hist, begin, end)
+        else:
+            _count_rows(g, (int64(0), int64(1)), (low, high), False, hist)
+    if small != large and has_bits(g.binned, hist, lanes):
+        subtract_used(g.binned, low, high, g.rules.packing, ws.hists[ws.nodes[large].slot], hist)
+    elif small != large:
+        subtract(ws.hists[ws.nodes[large].slot], hist, begin, end)
     for i in range(1 if small == large else 2):
         child = small if i == 0 else large
-        found = ws.found[at, i]
-        ws.found[at, i] = ws.nodes[child]
+        found = ws.found[item, i]
+        ws.found[item, i] = ws.nodes[child]
         own = ws.hists[ws.nodes[child].slot]
         if small == large:
             sum_root(g.binned, g.rules.packing, low, own, found)
@@ -370,14 +377,14 @@ def _search_item(g, item):  # type: ignore[no-untyped-def]
 
 
 @step()
-def _add_up(ws, at, hist, begin, end):  # type: ignore[no-untyped-def]
-    """Counters of a part of the features, from those of the threads that took chunks of it."""
-    # IN: ws, at, begin, end  OUT: hist
-    there = ws.started[at, 0] == 1
-    for other in range(1, ws.started.shape[1]):
-        if ws.started[at, other] == 1:
+def _add_up(ws, hist, begin, end):  # type: ignore[no-untyped-def]
+    """Counters of a part of the features, from those of the threads that took chunks of the rows."""
+    # IN: ws, begin, end  OUT: hist
+    there = ws.started[0] == 1
+    for other in range(1, len(ws.started)):
+        if ws.started[other] == 1:
             add = ws.partial_hists[other - 1]
-            for i in range(begin, end):
+            for i in range(uint64(begin), uint64(end)):  # unsigned: it runs on vectors
                 hist[i] = hist[i] + add[i] if there else add[i]
             there = True
 

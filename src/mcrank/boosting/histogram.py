@@ -289,5 +289,5 @@ def node_histogram(binned, low, high, run, packing, scratch, more, hist):  # typ
 @njit(inline="always")
 def subtract(larger, hist, begin, end):  # type: ignore[no-untyped-def]
     """Counters of the larger sibling from those of the parent."""
-    for i in range(begin, end):
+    for i in range(uint64(begin), uint64(end)):  # unsigned: it runs on vectors
         larger[i] -= hist[i]

@@ -121,6 +121,10 @@ def leaf_values(
         values *= loss.leaf_factor
     np.minimum(np.maximum(values, -limit, out=values), limit, out=values)
     values *= learning_rate
+    if rule is LeafRule.MEAN:
+        # Whole multiples of the gradients' unit, a power of 2: see `mcrank.boosting.carried`.
+        np.rint(values / gradients.unit, out=values)
+        values *= gradients.unit
     return values
 
 
@@ -180,13 +184,19 @@ def leaf_sums(leaves, where, scale, gradients, curvature, step, out):  # type: i
         out[leaf, 1] = heap
 
 
-@kernel(types.void(types.int64[::1], _WHERE, types.float64[::1], types.float64[::1]), allocates=True)
+@kernel(
+    [
+        types.void(types.int64[::1], _WHERE, types.float64[::1], types.float64[::1]),
+        types.void(types.int64[::1], _WHERE, types.int64[::1], types.int32[::1]),
+    ],
+    allocates=True,
+)
 def move_rows(left, where, values, scores):  # type: ignore[no-untyped-def]
-    """Add to each row's score the value of the leaf that holds it."""
+    """Add to each row's score, or rounded gradient, the value of the leaf that holds it."""
     # IN: left, where, values  OUT: scores
     leaves = np.flatnonzero(left < 0)
     places, entries, numbers = where.places, where.entries, where.numbers
-    by_number = np.zeros(256)  # 0 for rows that are listed
+    by_number = np.zeros(256, values.dtype)  # 0 for rows that are listed
     for node in leaves:
         if places[node, 0] == UNLISTED:
             by_number[places[node, 2]] = values[node]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from mcrank.boosting.workspace import BinnedArrays
 from mcrank.kernels import kernel, step
 from mcrank.kernels.memory import aligned
 from mcrank.kernels.vectors import vector_add4
-from mcrank.losses.quantize import Run
+from mcrank.losses.quantize import Gradients, Run
 
 _CHUNK = 4096  # rows whose gradients stay in cache while all features pass over them
 _TOGETHER = 4  # outputs that share one vector add
@@ -65,21 +65,25 @@ class SharedRoots:
         )
         root_counts(binned.columns, self._arrays.counts)  # which never change
 
-    def fill(self, q: npt.NDArray[np.int32], parts: int, run: Run) -> None:
-        """Sum the rounded gradients of a round, the features cut into ``parts``."""
+    def fill(self, gradients: Gradients, parts: int, run: Run) -> bool:
+        """Sum the rounded gradients of a round, the features cut into ``parts``; return True: it is done."""
         features = len(self._arrays.columns)
         step = -(-features // (self._turn * parts)) * self._turn
 
         def fill_part(first: int) -> None:
             part = (first, min(first + step, features))
-            root_histograms(self._arrays, part, q, self._packing, self._balanced)
+            root_histograms(self._arrays, part, gradients.q, self._packing, self._balanced)
 
         run(fill_part, range(0, features, step))
+        return True
 
     def copy(self, output: int, hist: npt.NDArray[np.int64]) -> None:
         """Write the root histogram of one output."""
         hists = self._arrays.hists
         hist[: hists.shape[1]] = hists[output]
+
+    def take(self, *left: Any) -> None:
+        """Take what trees have left: nothing, as the next roots have gradients of their own."""
 
 
 @kernel("void(uint8[:, ::1], int64[:, ::1])")

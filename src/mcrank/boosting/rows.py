@@ -130,7 +130,7 @@ class MemoryRows:
         count = len(self._outputs)
         out = aligned(count, self._counters)
         if self._shared is not None and self._all and count == len(self._gradients.q):
-            self._shared.fill(self._gradients.q, self._n_jobs, partial(run_all, n_jobs=self._n_jobs))
+            self._shared.fill(self._gradients, self._n_jobs, partial(run_all, n_jobs=self._n_jobs))
             for output in range(count):
                 self._shared.copy(output, out[output])
         else:

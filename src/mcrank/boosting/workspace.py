@@ -21,6 +21,7 @@ from mcrank.kernels.memory import aligned
 
 # Items of a lot that each thread may expect: who is done first then waits for a small part of the whole.
 ITEMS_PER_THREAD = 8
+_PARTS_PER_THREAD = 4
 
 
 class BinnedArrays(NamedTuple):
@@ -101,9 +102,9 @@ class TreeInput(NamedTuple):
         Of its splits.
     ready : bool
         Whether ``hists[0]`` of the workspace holds the root's histogram; then ``rows`` must be empty.
-    lines, pieces : int64[parts, 4]
-        The features in parts, whole lines and smaller pieces: low, high, first, last. Features ``low`` up to
-        ``high`` are counted together, and of those ``features[first:last]`` may split.
+    parts : int64[parts, 4]
+        The features in parts: low, high, first, last. Of features ``low`` up to ``high`` those of
+        ``features[first:last]`` may split.
     """
 
     gradients: npt.NDArray[np.int32]
@@ -112,8 +113,7 @@ class TreeInput(NamedTuple):
     features: npt.NDArray[np.int32]
     limits: Limits
     ready: bool
-    lines: IntArray
-    pieces: IntArray
+    parts: IntArray
 
     @classmethod
     def of(
@@ -128,33 +128,19 @@ class TreeInput(NamedTuple):
         limits: Limits = NO_LIMITS,
     ) -> TreeInput:
         """Return the input of a tree, the features in parts for this many threads."""
-        lines, pieces = _cuts(len(binned.n_bins), binned.wide, threads)
-        return cls(
-            gradients,
-            rows,
-            weights,
-            features,
-            limits,
-            ready,
-            *(_parts(c, features) for c in (lines, pieces)),
-        )
+        parts = _parts(_cuts(len(binned.n_bins), binned.wide, threads), features)
+        return cls(gradients, rows, weights, features, limits, ready, parts)
 
 
 @lru_cache(
     maxsize=64
 )  # every tree of a training asks for the same: on small data this was a tenth of the time
-def _cuts(n: int, wide: bool, threads: int) -> tuple[bytes, bytes]:
-    """Where ``n`` features are cut into lines and into pieces (int64)."""
-    if wide:  # no lines: a feature is counted, subtracted and searched while it is in the caches
-        lines = pieces = np.arange(n + 1)
-    else:
-        lines = np.r_[np.arange(0, n, LINE), n]
-        # Whole lines are quicker to count than parts of them. The last pieces are small: who is done first
-        # then does not wait for long.
-        size = max(16, min(LINE, n // (2 * threads) // 16 * 16))
-        halved = max(0, n // size + 1 - threads) * size
-        pieces = np.r_[np.arange(0, halved, size), np.arange(halved, n, size // 2), n]
-    return lines.tobytes(), pieces.tobytes()
+def _cuts(n: int, wide: bool, threads: int) -> bytes:
+    """Where ``n`` features are cut into parts (int64)."""
+    # Wide ones singly: a feature is counted, subtracted and searched while it is in the caches. Of others
+    # each thread may expect some, so that who is done first waits for a small part of the whole.
+    size = 1 if wide else max(8, min(LINE, n // (_PARTS_PER_THREAD * threads) // 8 * 8))
+    return bytes(np.r_[np.arange(0, n, size), n].tobytes())
 
 
 def _parts(cuts: bytes, features: npt.NDArray[np.int32]) -> IntArray:
@@ -224,9 +210,7 @@ class Workspace(NamedTuple):
         Of a partition under way, by chunk of rows: where its left rows go, its right ones, and how many left.
     partial_hists : int64[threads - 1, counters]
         What each helper has counted of a node whose rows are cut into chunks.
-    arrived : int64[parts]
-        Of these chunks, how many are counted.
-    started : int64[parts, threads]
+    started : int64[threads]
         Whether a thread has counted any.
     found : NODE[parts, 2]
         Best splits of each part of the features, for two siblings.
@@ -242,7 +226,6 @@ class Workspace(NamedTuple):
     left_table: npt.NDArray[np.uint8]
     chunk_places: IntArray
     partial_hists: IntArray
-    arrived: IntArray
     started: IntArray
     found: npt.NDArray[Any]
     drafts: Drafts
@@ -253,8 +236,7 @@ class Workspace(NamedTuple):
         packing = rules.packing
         counters = binned.counters * packing.lanes
         bits = binned.counters // WORD if binned.wide else 0
-        lines, pieces = (len(cuts) // 8 - 1 for cuts in _cuts(len(binned.n_bins), binned.wide, threads))
-        parts = max(lines, pieces)
+        parts = len(_cuts(len(binned.n_bins), binned.wide, threads)) // 8 - 1
         items = ITEMS_PER_THREAD * threads if threads > 1 else 1
         drafts = Drafts.allocate(rules.num_leaves, 1 if binned.wide else threads)
         where = LeafRows.allocate(rules.num_leaves, rows, binned.wide or rows < NUMBERED_ROWS)
@@ -267,8 +249,7 @@ class Workspace(NamedTuple):
             np.zeros(max(256, binned.most_bins), dtype=np.uint8),
             np.zeros((items, 3), dtype=np.int64),
             aligned(0 if binned.wide else threads - 1, counters),
-            np.zeros(parts, dtype=np.int64),
-            np.zeros((parts, threads), dtype=np.int64),
+            np.zeros(threads, dtype=np.int64),
             aligned(parts * 2 * NODE.itemsize // 8).view(NODE).reshape(parts, 2),
             drafts,
         )

@@ -17,7 +17,7 @@ class LeafRule(IntEnum):
 
     BERNOULLI = 0  # factor * Σg / Σ|g|(1-|g|): Newton where g = 1[y] - p
     CURVATURE = 1  # factor * Σg / Σcurvature: Newton, weighted mean
-    MEAN = 2  # factor * Σg / n
+    MEAN = 2  # factor * Σg / n; after shrinkage rounded to the gradients' unit, which must be a power of 2
     MEDIAN = 3  # median of target minus score
 
 

@@ -6,6 +6,8 @@ worse: its trees fit the signs of the residuals, its leaves take their median.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from mcrank.arrays import FloatArray, IntArray
@@ -96,8 +98,10 @@ class RegressionLoss(Loss):
 
         run(subtract, starts(n))
         largest = self.sums.most(max(found))
-        # Residuals too small to divide by are nothing to learn from: they round to 0.
-        gradients.unit = (largest if largest > SMALLEST else 1.0) / (1 << GRADIENT_BITS)
+        # Residuals too small to divide by are nothing to learn from: they round to 0. A power of 2, which is
+        # the same for many rounds: leaf values, multiples of it, then move rounded residuals by integers.
+        exponent = math.frexp(largest if largest > SMALLEST else 1.0)[1]
+        gradients.unit = math.ldexp(1.0, exponent - GRADIENT_BITS)
         round_rows(round_gradients, g, gradients.unit, gradients.q[0], run)
 
     def residuals(self, scores: FloatArray, output: int, rows: IntArray) -> FloatArray:

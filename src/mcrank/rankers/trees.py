@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.arrays import Arrays, FeatureArray, FloatArray, IntArray
-from mcrank.boosting.boost import Boosted, BoostOptions, Validation, boost
+from mcrank.boosting.boost import Boosted, BoostOptions, boost
 from mcrank.boosting.cuts import BINNINGS
+from mcrank.boosting.held_out import Validation
 from mcrank.boosting.place import place_of
 from mcrank.boosting.start import NOTHING
 from mcrank.data.dataset import Dataset
