@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 TOP = Path(__file__).resolve().parents[1]
 SPARED = 1  # mutants that may survive
-TIMEOUT = 600  # seconds; a test that does not come back has noticed something
+TIMEOUT = 600  # seconds, of a quiet machine; a test that does not come back has noticed something
 
 
 class Mutant(NamedTuple):
@@ -54,7 +54,7 @@ def named_tests(mutant: Mutant) -> list[str]:
     return [f"tests/{test}" for test in mutant.tests.split()]
 
 
-def run_tests(source: Path, cache: Path, tests: list[str]) -> tuple[int, str]:
+def run_tests(source: Path, cache: Path, tests: list[str], timeout: float | None) -> tuple[int, str]:
     """Run tests on a copy of the source; return pytest's exit code and the end of what it said."""
     environment = {
         **os.environ,
@@ -67,21 +67,21 @@ def run_tests(source: Path, cache: Path, tests: list[str]) -> tuple[int, str]:
     try:
         done = subprocess.run(
             [*command, "--hypothesis-seed=0", *tests],
-            cwd=TOP, env=environment, capture_output=True, text=True, timeout=TIMEOUT,
+            cwd=TOP, env=environment, capture_output=True, text=True, timeout=timeout,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return 1, f"no end after {TIMEOUT} s"
+        return 1, f"no end after {timeout} s"
     return done.returncode, done.stdout[-2000:] + done.stderr[-500:]
 
 
-def trial(mutant: Mutant, work: Path) -> tuple[Mutant, bool, float, str]:
+def trial(mutant: Mutant, work: Path, timeout: float) -> tuple[Mutant, bool, float, str]:
     """Return whether the tests noticed a mutant, how long they took and what they said."""
     start = time.perf_counter()
     folder = Path(tempfile.mkdtemp(dir=work))
     shutil.copytree(TOP / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
     path = folder / "src" / "mcrank" / mutant.path
     path.write_text(mutated(mutant, path.read_text()))
-    code, said = run_tests(folder / "src", work / "cache", named_tests(mutant))
+    code, said = run_tests(folder / "src", work / "cache", named_tests(mutant), timeout)
     shutil.rmtree(folder)
     # 2 to 5: interrupted, internal error, bad usage, no test; below 0 a crash, which nobody overlooks.
     if code in (2, 3, 4, 5):
@@ -94,18 +94,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*", help="only mutants with one of these in their names")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--timeout", type=float, default=TIMEOUT, help="seconds a mutant's tests may take")
     given = parser.parse_args()
     chosen = [m for m in MUTANTS if not given.words or any(word in m.name for word in given.words)]
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         tests = sorted({test for mutant in chosen for test in named_tests(mutant)})
-        code, said = run_tests(TOP / "src", work / "cache", tests)
+        code, said = run_tests(TOP / "src", work / "cache", tests, None)
         if code:
             print(f"The tests fail on the source as it is:\n{said}")
             return 1
         survived = []
         with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
-            for mutant, caught, seconds, _ in pool.map(lambda m: trial(m, work), chosen):
+            for mutant, caught, seconds, _ in pool.map(lambda m: trial(m, work, given.timeout), chosen):
                 print(f"{'caught' if caught else 'SURVIVED':9}{seconds:6.1f} s  {mutant.name}", flush=True)
                 if not caught:
                     survived.append(mutant)

@@ -107,7 +107,7 @@ class Grown:
             weight = 1.0 if limits.feature_weights is None else limits.feature_weights[f]
             for cut, gain in self._gains(at, f, rows, low, high).items():
                 worth = (gain - own) * weight
-                if gain > own + limits.min_gain and worth > 1e-9 * max(1.0, own):
+                if gain > own + limits.min_gain and worth > 1e-11 * max(1.0, own):
                     found[f, self.values[f][cut]] = worth
         node["gain"] = max(found.values(), default=0.0)
         equal = {}
