@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from numba import int64, njit, uint64
 
 from mcrank.arrays import IntArray
+from mcrank.boosting.chunks import chunk_of, uneven_chunk_of
 from mcrank.boosting.drafts import (
     begin_drafts,
     choose_drafts,
@@ -65,8 +66,9 @@ from mcrank.boosting.workspace import (
 from mcrank.kernels import kernel, step
 
 # What the items on the board are about: their kind and number, the node and its smaller side (or -1), the
-# larger one, whether items are parts of the features, and whether these are counted already.
-_KIND, _ITEMS, _NODE, _SMALL, _LARGE, _PARTS, _COUNTED = range(ABOUT, ABOUT + 7)
+# larger one, whether items are parts of the features, whether these are counted already, and for how many
+# threads rows are cut.
+_KIND, _ITEMS, _NODE, _SMALL, _LARGE, _PARTS, _COUNTED, _THREADS = range(ABOUT, ABOUT + 8)
 _BEGIN, _RENUMBER, _COUNT_LEFT, _SCATTER, _COUNT, _SEARCH, _DRAFT = range(7)
 # Rows of a chunk: with fewer the calling of helpers would show, or how much longer the first rows of a chunk
 # take, whose lines nobody has asked for yet. Of a small node every thread has one chunk, unless adding up
@@ -246,13 +248,6 @@ def _held(g):  # type: ignore[no-untyped-def]
     return g.ws.rounded if len(g.ws.rounded) > 0 else g.tree.gradients
 
 
-@njit(inline="always")
-def chunk_of(begin, end, item, items):  # type: ignore[no-untyped-def]
-    """Where one of several chunks of rows begins and ends."""
-    n = end - begin
-    return begin + n * item // items, begin + n * (item + 1) // items
-
-
 @step(shared=True, outer=True)
 def _chunk_item(g, item):  # type: ignore[no-untyped-def]
     """A chunk of the rows of a node: what the root needs, or its share of a partition."""
@@ -301,6 +296,7 @@ def _search(g, small, large, threads):  # type: ignore[no-untyped-def]
     threads = threads_there(board, threads)
     wide = g.binned.wide_columns.shape[0] > 0
     board[_SMALL], board[_LARGE] = small, large
+    board[_THREADS] = threads
     board[_PARTS] = threads > 1 or wide
     board[_COUNTED] = small == large and g.tree.ready
     if threads > 1 and not wide and not board[_COUNTED]:
@@ -323,11 +319,11 @@ def _search(g, small, large, threads):  # type: ignore[no-untyped-def]
 
 
 @step(shared=True, outer=True)
-def _count_rows(g, span, part, more, hist):  # type: ignore[no-untyped-def]
-    """Count some of the rows of the smaller side: features ``part[0]`` up to ``part[1]``."""
-    ws = g.ws
+def _count_rows(g, item, items, part, more, hist):  # type: ignore[no-untyped-def]
+    """Count a chunk of the rows of the smaller side: features ``part[0]`` up to ``part[1]``."""
+    ws, threads = g.ws, g.board[_THREADS]
     begin, end, number = rows_of_node(ws.rows, g.board[_SMALL])
-    low, high = chunk_of(begin, end, span[0], span[1])
+    low, high = uneven_chunk_of(begin, end, item, items, threads)
     run = RowRun(low, high, ws.rows.entries, number, ws.rows.numbers, _held(g), g.tree.weights, ws.packs)
     node_histogram(g.binned, part[0], part[1], run, g.rules.packing, g.scratch, more, hist)
 
@@ -341,7 +337,7 @@ def _count_item(g, item):  # type: ignore[no-untyped-def]
     own = ws.partial_hists[g.me - 1] if g.me > 0 else ws.hists[ws.nodes[g.board[_SMALL]].slot]
     more = ws.started[g.me] == 1
     ws.started[g.me] = 1
-    _count_rows(g, (item, g.board[_ITEMS]), (int64(0), len(g.binned.n_bins)), more, own)
+    _count_rows(g, item, g.board[_ITEMS], (int64(0), len(g.binned.n_bins)), more, own)
 
 
 @step(shared=True, outer=True)
@@ -361,7 +357,7 @@ def _search_item(g, item):  # type: ignore[no-untyped-def]
         if g.board[_PARTS] and g.binned.wide_columns.shape[0] == 0:
             _add_up(ws, hist, begin, end)
         else:
-            _count_rows(g, (int64(0), int64(1)), (low, high), False, hist)
+            _count_rows(g, int64(0), int64(1), (low, high), False, hist)
     if small != large and has_bits(g.binned, hist, lanes):
         subtract_used(g.binned, low, high, g.rules.packing, ws.hists[ws.nodes[large].slot], hist)
     elif small != large:
