@@ -97,22 +97,12 @@ def leaf_values(
         mass: Any = nodes["count"] * 1.0
         sums: Any = values * mass
     else:
-        one, drop = 0, 0
-        if rule is LeafRule.BERNOULLI:
-            one, drop = _bernoulli_scale(gradients.unit, int(nodes["count"][0]))
-        found = np.zeros((len(nodes), 2), dtype=np.int64)
-        leaf_sums(
-            leaves, where, (int(rule), one, drop), gradients.q[output], gradients.curvature_of(output),
-            gradients.curvature_unit, found,
-        )  # fmt: skip
-        found = loss.sums.add(found)
-        if rule is LeafRule.BERNOULLI:
-            mass = np.maximum(found[:, 1], 0) * (gradients.unit * gradients.unit * float(1 << drop))
-        elif rule is LeafRule.CURVATURE:
-            mass = found[:, 1] * gradients.curvature_unit
-        else:
+        if rule is LeafRule.MEAN:  # which the splits know
+            found = np.where(nodes["left"] < 0, nodes["total"], 0)
             mass = nodes["count"] * 1.0
-        sums = found[:, 0] * gradients.unit  # 0 at inner nodes
+        else:
+            found, mass = _summed(loss, gradients, output, nodes, leaves, where)
+        sums = found * gradients.unit  # 0 at inner nodes
         shrunk = sums if limits.l1 == 0 else np.sign(sums) * np.maximum(np.abs(sums) - limits.l1, 0.0)
         np.divide(shrunk, mass + (loss.least_curvature + limits.l2), out=values, where=mass > 0)
     if limits.monotone is not None:
@@ -126,6 +116,30 @@ def leaf_values(
         np.rint(values / gradients.unit, out=values)
         values *= gradients.unit
     return values
+
+
+def _summed(
+    loss: Loss,
+    gradients: Gradients,
+    output: int,
+    nodes: npt.NDArray[Any],
+    leaves: npt.NDArray[np.int64],
+    where: LeafRows,
+) -> tuple[npt.NDArray[np.int64], FloatArray]:
+    """Sums of the rounded gradients of every leaf, and of the curvatures."""
+    one, drop, bernoulli = 0, 0, loss.rule is LeafRule.BERNOULLI
+    if bernoulli:
+        one, drop = _bernoulli_scale(gradients.unit, int(nodes["count"][0]))
+    found = np.zeros((len(nodes), 2), dtype=np.int64)
+    leaf_sums(
+        leaves, where, (int(loss.rule), one, drop), gradients.q[output], gradients.curvature_of(output),
+        gradients.curvature_unit, found,
+    )  # fmt: skip
+    found = loss.sums.add(found)
+    if bernoulli:
+        unit = gradients.unit * gradients.unit * float(1 << drop)
+        return found[:, 0], np.maximum(found[:, 1], 0) * unit
+    return found[:, 0], np.asarray(found[:, 1] * gradients.curvature_unit, dtype=np.float64)
 
 
 def _bernoulli_scale(unit: float, rows: int) -> tuple[int, int]:
@@ -143,9 +157,7 @@ def _moved(scale, q, curvature, row, step):  # type: ignore[no-untyped-def]
         # |g|(1 - |g|) in integers, shifted just enough for the sum to fit: no chain of float additions to
         # wait for.
         return q, (abs(q) * (one - abs(q))) >> drop
-    if rule == 1:
-        return q, int64(np.rint(curvature[row] / step))
-    return q, int64(0)
+    return q, int64(np.rint(curvature[row] / step))
 
 
 @kernel(
