@@ -17,8 +17,8 @@ from mcrank.scorers.blend import FARTHEST, WeightedSum
 from mcrank.scorers.forest.forest import NODE_DTYPES, Forest, ForestBuilder
 from mcrank.scorers.heads import LARGEST_LOG, STEP, Head
 from mcrank.scorers.linear import Linear
-from mcrank.scorers.odds import LEAST_SHARE, Odds
 from mcrank.scorers.net import Net
+from mcrank.scorers.odds import LEAST_SHARE, Odds
 from mcrank.scorers.scaling import Scaling
 
 if TYPE_CHECKING:

@@ -349,8 +349,8 @@ class OrdinalMcRank(GradeRanker):
     k).
 
     The boundaries are learned apart, so their probabilities may cross. Scores use them as they are (Expected
-    Relevance does not mind); `predict_proba` tells what grades held-out rows with such a score had, or without
-    any the nearest proper distribution.
+    Relevance does not mind); `predict_proba` tells what grades held-out rows with such a score had, or
+    without any the nearest proper distribution.
 
     Examples
     --------

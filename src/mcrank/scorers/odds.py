@@ -1,9 +1,9 @@
 """Probabilities of grades that rows with such a score had: one slope, and a cut for each boundary.
 
-Boundaries between grades are learned apart. Each may be right by itself, but the probability of a grade is the
-difference of two of them, so that what one says too much and the other too little adds up: grades in the
-middle come out too sure. Their mean, which is the score, is surer than any of them, and the rows that were
-held out tell how the grades are spread around it.
+Boundaries between grades are learned apart. Each may be right by itself, but the probability of a grade is
+the difference of two of them, and what one says too much and the other too little adds up: grades in the
+middle come out too sure. The score, a mean of all of them, has less of that noise, and rows that were held
+out tell how grades are spread around it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ LARGEST = 1e6  # of a slope or a cut
 
 @dataclass(frozen=True, eq=False)
 class Odds:
-    """Log-odds of being above each grade but the highest: ``slope`` times the log-odds of the score's share of
-    the way from the lowest grade to the highest, plus ``cuts``, which fall (cumulative logits, McCullagh
-    1980).
+    """Log-odds of being above each grade but the highest: ``slope`` times the log-odds of the score's share
+    of the way from the lowest grade to the highest, plus ``cuts``, which fall: McCullagh's proportional odds.
 
     Attributes
     ----------

@@ -16,8 +16,9 @@ import numpy as np
 
 from mcrank.arrays import BoolArray, FloatArray, IntArray, RowArray
 from mcrank.metrics.prepared import PreparedMeasure
-from mcrank.scorers.correction import LARGEST, Correction
+from mcrank.scorers.correction import Correction
 from mcrank.scorers.heads import Head, sigmoid
+from mcrank.scorers.odds import LARGEST
 from mcrank.sums import ALONE, Sums, count_all, exact_sum
 from mcrank.training.shares import Shares, grade_shares, likely_shares
 
@@ -201,6 +202,7 @@ def fit_correction(
 
 
 def on_grid(values: FloatArray) -> FloatArray:
+    """Return numbers of a model on a grid that the last bits of what they were made of do not reach."""
     return np.clip(np.rint(values / GRID) * GRID, -LARGEST, LARGEST)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mcrank.arrays import FloatArray, IntArray, RowArray
+from mcrank.arrays import BoolArray, FloatArray, IntArray, RowArray
 from mcrank.scorers.heads import Head, sigmoid
 from mcrank.scorers.odds import Odds
 from mcrank.sums import ALONE, Sums, exact_sum
@@ -83,10 +83,10 @@ class _Cumulative:
         return first, second
 
 
-def _sides(n: int, classes: RowArray) -> tuple[FloatArray, FloatArray]:
+def _sides(n: int, classes: RowArray) -> tuple[BoolArray, BoolArray]:
     """Whether each row is above each of n boundaries, and whether that boundary is next to its grade."""
     boundaries = np.arange(n)[:, None]
-    return classes > boundaries, (classes == boundaries) | (classes == boundaries + 1)
+    return np.asarray(classes > boundaries), np.asarray((classes - boundaries) // 2 == 0)
 
 
 def fit_odds(
@@ -106,8 +106,8 @@ def fit_odds(
     >>> import numpy as np
     >>> from mcrank.scorers.heads import Head
     >>> from mcrank.training.odds import fit_odds
-    >>> head, classes = Head("cumulative", np.arange(3.0)), np.repeat(np.arange(3, dtype=np.int32), [60, 30, 10])
-    >>> found = fit_odds(np.zeros((2, 100)), classes, head)
+    >>> classes = np.repeat(np.arange(3, dtype=np.int32), [60, 30, 10])
+    >>> found = fit_odds(np.zeros((2, 100)), classes, Head("cumulative", np.arange(3.0)))
     >>> found.proba(np.full((2, 1), 0.5)).ravel().round(2).tolist()
     [0.6, 0.3, 0.1]
     """
