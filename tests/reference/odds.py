@@ -11,18 +11,24 @@ def log_odds(above, grades):
     return math.log(share / (1 - share))
 
 
-def distribution(odds, slope, cuts):
-    """Probability of each grade at these log-odds."""
+def distribution(odds, slope, cuts, stray):
+    """Probability of each grade at these log-odds; rows stray to each grade with these probabilities."""
     higher = [1 / (1 + math.exp(-(slope * odds + cut))) for cut in cuts]
-    return [a - b for a, b in zip([1.0, *higher], [*higher, 0.0], strict=True)]
+    stays = 1 - sum(stray)
+    return [stays * (a - b) + s for a, b, s in zip([1.0, *higher], [*higher, 0.0], stray, strict=True)]
 
 
-def loss(odds, classes, weights, slope, cuts, pull):
-    """Log loss of the grades, and of a row in the middle that may have any; the slope is pulled to 1."""
+def loss(odds, classes, weights, slope, cuts, share, pull, usual):
+    """Log loss of the grades, where a share of the rows strays. Three rows that nobody has seen are added:
+    one in the middle that may have any grade, one that pulls the slope to 1, one that strays as usual.
+    """
+    n = len(cuts) + 1
+    of_grades = [sum(w for w, c in zip(weights, classes, strict=True) if c == k) + pull / n for k in range(n)]
+    stray = [share * w / sum(of_grades) for w in of_grades]
     mean = sum(w * o for w, o in zip(weights, odds, strict=True)) / sum(weights)
     spread = sum(w * (o - mean) ** 2 for w, o in zip(weights, odds, strict=True)) / sum(weights)
     total = pull / 2 * spread * (slope - 1) ** 2
     for one, k, weight in zip(odds, classes, weights, strict=True):
-        total -= weight * math.log(distribution(one, slope, cuts)[k])
-    any_grade = distribution(mean, slope, cuts)
-    return total - pull / len(any_grade) * sum(map(math.log, any_grade))
+        total -= weight * math.log(distribution(one, slope, cuts, stray)[k])
+    total -= pull / n * sum(map(math.log, distribution(mean, slope, cuts, [0.0] * n)))
+    return total - pull * (usual * math.log(share) + (1 - usual) * math.log(1 - share))

@@ -14,7 +14,9 @@ from mcrank.scorers.odds import Odds
 from tests.reference import odds as naive
 
 GRADES = np.array([0.0, 1.0, 2.5, 4.0])
-ODDS = Odds.of(1.5, np.array([2.0, 0.5, -3.0]), GRADES)
+STRAY = np.array([0.05, 0.02, 0.02, 0.01])
+ODDS = Odds.of(1.5, np.array([2.0, 0.5, -3.0]), STRAY, GRADES)
+SAID = {"slope": 1.0, "cuts": [2.0, 1.0, 0.0], "stray": [0.1, 0.1, 0.1, 0.1]}
 
 
 @settings(max_examples=50, deadline=None)
@@ -22,7 +24,7 @@ ODDS = Odds.of(1.5, np.array([2.0, 0.5, -3.0]), GRADES)
 def test_the_twin_says_the_same(outputs):
     above = sigmoid(np.array(outputs)[:, None])
     odds = naive.log_odds(above[:, 0].tolist(), GRADES.tolist())
-    wanted = naive.distribution(odds, 1.5, ODDS.cuts.tolist())
+    wanted = naive.distribution(odds, 1.5, ODDS.cuts.tolist(), STRAY.tolist())
     found = Head("cumulative", GRADES, ODDS).proba(np.array(outputs)[:, None])[:, 0]
     np.testing.assert_allclose(found, wanted, atol=1e-12)
     assert found.min() > 0
@@ -52,15 +54,17 @@ def test_saved_and_loaded():
 @pytest.mark.parametrize(
     "odds",
     [
-        None, [], 3, {}, {"slope": 1.0}, {"cuts": [2.0, 1.0, 0.0]}, {"slope": 1.0, "cuts": [2.0, 1.0]},
-        {"slope": 0.0, "cuts": [2.0, 1.0, 0.0]}, {"slope": -1.0, "cuts": [2.0, 1.0, 0.0]},
-        {"slope": 1, "cuts": [2.0, 1.0, 0.0]}, {"slope": True, "cuts": [2.0, 1.0, 0.0]},
-        {"slope": 1.0, "cuts": [2.0, 2.0, 0.0]}, {"slope": 1.0, "cuts": [0.0, 1.0, 2.0]},
-        {"slope": 1.0, "cuts": [2e6, 1.0, 0.0]}, {"slope": 1e7, "cuts": [2.0, 1.0, 0.0]},
-        {"slope": 1.0, "cuts": [2.0, float("nan"), 0.0]}, {"slope": 1.0, "cuts": "210"},
+        None, [], 3, {}, *({k: v for k, v in SAID.items() if k != name} for name in SAID),
+        SAID | {"slope": 0.0}, SAID | {"slope": -1.0}, SAID | {"slope": 1}, SAID | {"slope": True},
+        SAID | {"slope": 1e7}, SAID | {"slope": float("nan")}, SAID | {"slope": [1.0]},
+        SAID | {"cuts": [2.0, 1.0]}, SAID | {"cuts": [2.0, 2.0, 0.0]}, SAID | {"cuts": [0.0, 1.0, 2.0]},
+        SAID | {"cuts": [2e6, 1.0, 0.0]}, SAID | {"cuts": [2.0, float("nan"), 0.0]}, SAID | {"cuts": "210"},
+        SAID | {"stray": [0.1, 0.1, 0.1]}, SAID | {"stray": [0.1, 0.1, 0.1, -0.1]}, SAID | {"stray": 0.1},
+        SAID | {"stray": [0.8, 0.1, 0.1, 0.1]}, SAID | {"stray": [0, 0.1, 0.1, 0.1]},
     ],
 )  # fmt: skip
 def test_a_file_is_not_believed(odds):
+    Correction.from_json({"slope": 1.0, "shifts": [0.0] * 3, "odds": SAID}, Head("cumulative", GRADES))
     said = {"slope": 1.0, "shifts": [0.0] * 3, "odds": odds}
     with pytest.raises(ModelFileError, match="odds"):
         Correction.from_json(said, Head("cumulative", GRADES))

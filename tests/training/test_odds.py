@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from mcrank.metrics.calibration import calibration
 from mcrank.scorers.heads import Head
 from mcrank.training.correcting import GRID, LEAST_SLOPE, PULL, fit_correction
-from mcrank.training.odds import fit_odds
+from mcrank.training.odds import STRAY, fit_odds
 from mcrank.training.shares import Shares
 from tests.reference import odds as naive
 
@@ -36,13 +36,15 @@ def test_it_is_the_minimum(seed, values, weighted):
     odds = [naive.log_odds(above, values) for above in expit(raw).T]
 
     def objective(at):
-        cuts = np.append(at[1], at[1] - np.cumsum(np.exp(at[2:])))  # gaps as powers, so that they fall
-        return naive.loss(odds, classes, weight, at[0], cuts, PULL)
+        cuts = np.append(at[2], at[2] - np.cumsum(np.exp(at[3:])))  # gaps as powers, so that they fall
+        return naive.loss(odds, classes, weight, at[0], cuts, expit(at[1]), PULL, STRAY)
 
-    best = minimize(objective, np.append([1.0, 1.0], np.zeros(len(grades) - 2)), tol=1e-10).x
-    if best[0] > LEAST_SLOPE:
-        cuts = np.append(best[1], best[1] - np.cumsum(np.exp(best[2:])))
-        np.testing.assert_allclose([found.slope, *found.cuts], [best[0], *cuts], atol=2e-3)
+    gaps = np.log(-np.diff(found.cuts))
+    start = np.array([found.slope, logit(found.stray.sum()), found.cuts[0], *gaps])
+    best = minimize(objective, start, tol=1e-10)
+    assert found.slope > LEAST_SLOPE
+    assert objective(start) == pytest.approx(best.fun, abs=1e-4)
+    np.testing.assert_allclose(start, best.x, atol=0.02)
 
 
 def test_boundaries_learned_apart_are_too_sure_of_grades_and_their_score_is_not():
@@ -61,6 +63,17 @@ def test_boundaries_learned_apart_are_too_sure_of_grades_and_their_score_is_not(
     assert after.top.error < 0.02
     assert after.log_loss < before.log_loss - 0.05
     assert after.mean_expected == pytest.approx(after.mean_grade, rel=0.02)
+
+
+def test_grades_given_by_mistake_do_not_make_the_others_unsure():
+    head = Head("cumulative", np.arange(4.0))
+    raw, classes = rows(8, 20_000, noise=0.0)
+    raw, mistaken = 4 * raw, np.random.default_rng(9).random(20_000) < 0.2
+    classes = (np.random.default_rng(10).random(20_000) < expit(raw)).sum(axis=0)
+    classes = np.where(mistaken, np.random.default_rng(11).permutation(classes), classes).astype(np.int32)
+    odds = fit_odds(raw, classes, head)
+    assert odds.stray.sum() == pytest.approx(0.2, abs=0.03)
+    assert calibration(odds.proba(expit(raw)).T, head.values, head.values[classes]).top.error < 0.03
 
 
 def test_the_order_of_rows_changes_nothing():
@@ -87,6 +100,7 @@ def test_a_ranking_is_never_turned_round():
     assert odds.slope == pytest.approx(LEAST_SLOPE, abs=GRID)
     flat = fit_odds(np.zeros_like(raw), classes, Head("cumulative", np.arange(4.0)))
     assert flat.slope == 1.0
+    assert flat.proba(np.full((3, 1), 0.5))[:, 0] == pytest.approx(np.bincount(classes) / 200, abs=0.01)
 
 
 def test_rows_of_unknown_grades_and_of_no_weight_take_no_part():

@@ -34,7 +34,8 @@ def part_arrays(part: Part) -> dict[str, Any]:
     if part.values is not None:
         head["relevance"] = part.values
     if part.head.odds is not None:
-        head |= {"slope": part.head.odds.slope, "cuts": part.head.odds.cuts, "steps": part.head.odds.steps}
+        odds = part.head.odds
+        head |= {"slope": odds.slope, "cuts": odds.cuts, "strayed": odds.strayed, "steps": odds.steps}
     scorer = part.scorer
     if isinstance(scorer, Forest):
         return {"scorer": "forest", **_forest(scorer, part), **head}

@@ -75,12 +75,15 @@ _CUMULATIVE = """    double above[@K@];
     p[@K@ - 1] = above[@K@ - 2];
 """
 # Of rows with odds of grades at a score: how likely they were to be above each grade.
-_BY_SCORE = """    static const double steps[] = {@STEPS@}, cuts[] = {@CUTS@};
+_BY_SCORE = """    static const double steps[] = {@STEPS@};
+    static const double cuts[] = {@CUTS@};
+    static const double strayed[] = {@STRAYED@};
     double share = 0.0, odds;
     for (k = 0; k < @K@ - 1; k++) share += steps[k] * above[k];
     share = share < @SHARE@ ? @SHARE@ : share > 1.0 - @SHARE@ ? 1.0 - @SHARE@ : share;
     odds = log(share / (1.0 - share));
-    for (k = 0; k < @K@ - 1; k++) above[k] = sigmoid(@SLOPE@ * odds + cuts[k]);
+    for (k = 0; k < @K@ - 1; k++)
+        above[k] = (1.0 - strayed[0]) * sigmoid(@SLOPE@ * odds + cuts[k]) + strayed[k + 1];
 """
 _EXPECTED = """
 static double score_@I@(const double *raw)
@@ -138,7 +141,7 @@ def head_code(number: int, part: Part, *, alone: bool) -> str:
 def _by_score(odds: Odds) -> str:
     """The code of odds, in braces: what it declares is its own."""
     code = _BY_SCORE.replace("@SLOPE@", odds.slope.hex()).replace("@SHARE@", LEAST_SHARE.hex())
-    for word, values in (("@STEPS@", odds.steps), ("@CUTS@", odds.cuts)):
+    for word, values in (("@STEPS@", odds.steps), ("@CUTS@", odds.cuts), ("@STRAYED@", odds.strayed)):
         code = code.replace(word, ", ".join(value.hex() for value in values.tolist()))
     return "    {\n" + "".join(f"    {line}\n" for line in code.splitlines()) + "    }\n"
 

@@ -181,7 +181,8 @@ function byScore(part, above) {
   for (let k = 0; k < above.length; k++) share += part.steps[k] * above[k];
   share = Math.min(Math.max(share, @SHARE@), 1 - @SHARE@);
   const odds = Math.log(share / (1 - share));
-  return Array.from(part.cuts, (cut) => sigmoid(part.slope * odds + cut));
+  const { slope, strayed } = part;
+  return Array.from(part.cuts, (cut, k) => (1 - strayed[0]) * sigmoid(slope * odds + cut) + strayed[k + 1]);
 }
 
 // The nearest values that do not rise, and steps between them: boundaries are learned apart and may cross.

@@ -150,7 +150,9 @@ def _add_odds(graph: Graph, odds: Odds, above: str) -> str:
     moved = graph.add(
         "MatMul", graph.add("Log", ratio), graph.constant(np.full((1, len(odds.cuts)), odds.slope))
     )
-    return graph.add("Sigmoid", graph.add("Add", moved, graph.constant(odds.cuts[None])))
+    made = graph.add("Sigmoid", graph.add("Add", moved, graph.constant(odds.cuts[None])))
+    stray, higher = odds.strayed[0], odds.strayed[None, 1:]
+    return graph.add("Add", graph.add("Mul", made, graph.constant(1 - stray)), graph.constant(higher))
 
 
 def _add_falling(graph: Graph, above: str, n: int) -> str:

@@ -199,7 +199,8 @@ def _by_score(part, above):
         share += step * chance
     share = min(max(share, @SHARE@), 1.0 - @SHARE@)
     odds = _math.log(share / (1.0 - share))
-    return [_sigmoid(part["slope"] * odds + cut) for cut in part["cuts"]]
+    stray, *higher = part["strayed"]
+    return [(1.0 - stray) * _sigmoid(part["slope"] * odds + cut) + h for cut, h in zip(part["cuts"], higher)]
 
 
 def _falling(values):

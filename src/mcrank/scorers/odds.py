@@ -27,12 +27,17 @@ class Odds:
     """Log-odds of being above each grade but the highest: ``slope`` times the log-odds of the score's share
     of the way from the lowest grade to the highest, plus ``cuts``, which fall: McCullagh's proportional odds.
 
+    Some rows stray: whatever their score, their grades are anybody's. Without them, the one grade that was
+    given by mistake would make all others look unsure.
+
     Attributes
     ----------
     slope : float
         Above 0: a higher score never means a lower grade.
     cuts : ndarray of shape (grades - 1,)
         Falling.
+    stray : ndarray of shape (grades,)
+        Probability that a row strays and has this grade.
     steps : ndarray of shape (grades - 1,)
         Share of that way which lies between a grade and the next.
 
@@ -40,19 +45,20 @@ class Odds:
     --------
     >>> import numpy as np
     >>> from mcrank.scorers.odds import Odds
-    >>> odds = Odds.of(1.0, np.array([1.0, -1.0]), np.arange(3.0))
+    >>> odds = Odds.of(1.0, np.array([1.0, -1.0]), np.zeros(3), np.arange(3.0))
     >>> odds.proba(np.array([[0.5], [0.5]])).round(3).ravel().tolist()  # in the middle between 0 and 2
     [0.269, 0.462, 0.269]
     """
 
     slope: float
     cuts: FloatArray
+    stray: FloatArray
     steps: FloatArray
 
     @classmethod
-    def of(cls, slope: float, cuts: FloatArray, grades: FloatArray) -> Odds:
+    def of(cls, slope: float, cuts: FloatArray, stray: FloatArray, grades: FloatArray) -> Odds:
         """Return the odds of scores that are expected grades."""
-        return cls(slope, cuts, np.diff(grades) / (grades[-1] - grades[0]))
+        return cls(slope, cuts, stray, np.diff(grades) / (grades[-1] - grades[0]))
 
     def log_odds(self, above: FloatArray) -> FloatArray:
         """Log-odds of the score's share, of probabilities of being above each grade (boundaries x rows)."""
@@ -62,25 +68,49 @@ class Odds:
         share = np.clip(share, LEAST_SHARE, 1 - LEAST_SHARE)
         return np.asarray(np.log(share / (1 - share)))
 
+    def above(self, above: FloatArray) -> FloatArray:
+        """Return how likely rows are to be above each grade whose boundaries say ``above``."""
+        made = sigmoid(self.slope * self.log_odds(above) + self.cuts[:, None])
+        strayed = self.strayed
+        return np.asarray((1 - strayed[0]) * made + strayed[1:, None])
+
+    @property
+    def strayed(self) -> FloatArray:
+        """Probability of straying, and of straying above each grade but the highest."""
+        return np.cumsum(self.stray[::-1])[::-1]
+
     def proba(self, above: FloatArray) -> FloatArray:
         """Return the probability of each grade (grades x rows) of rows whose boundaries say ``above``."""
-        made = sigmoid(self.slope * self.log_odds(above) + self.cuts[:, None])
+        made = self.above(above)
         ones, zeros = np.ones((1, made.shape[1])), np.zeros((1, made.shape[1]))
         return -np.diff(np.concatenate([ones, made, zeros]), axis=0)
 
     def to_json(self) -> dict[str, Any]:
         """Return what the header of a model file says."""
-        return {"slope": self.slope, "cuts": self.cuts.tolist()}
+        return {"slope": self.slope, "cuts": self.cuts.tolist(), "stray": self.stray.tolist()}
 
     @classmethod
     def from_json(cls, said: Any, grades: FloatArray) -> Odds:
         """Return what `to_json` described; anything else is a `ModelFileError`."""
         given: dict[str, Any] = said if isinstance(said, dict) else {}
-        slope, cuts = given.get("slope"), given.get("cuts")
-        numbers = [slope, *cuts] if isinstance(cuts, list) else []
-        fits = len(numbers) == len(grades) and all(type(n) is float and abs(n) <= LARGEST for n in numbers)
-        if not fits or numbers[0] <= 0 or any(a <= b for a, b in pairwise(numbers[1:])):
+        slope: Any = given.get("slope")
+        cuts: Any = given.get("cuts")
+        stray: Any = given.get("stray")
+        fits = all(
+            isinstance(numbers, list)
+            and len(numbers) == wanted
+            and all(type(number) is float and abs(number) <= LARGEST for number in numbers)
+            for numbers, wanted in (([slope], 1), (cuts, len(grades) - 1), (stray, len(grades)))
+        )
+        if (
+            not fits
+            or slope <= 0
+            or any(a <= b for a, b in pairwise(cuts))
+            or min(stray) < 0
+            or sum(stray) >= 1
+        ):
             raise ModelFileError(
-                f"odds must be a slope above 0 and {len(grades) - 1} falling cuts, none beyond {LARGEST:g}."
+                f"odds must be a slope above 0, {len(grades) - 1} falling cuts, none beyond {LARGEST:g}, and "
+                f"{len(grades)} chances of straying that are below 1 together."
             )
-        return cls.of(numbers[0], np.array(numbers[1:]), grades)
+        return cls.of(slope, np.array(cuts), np.array(stray), grades)

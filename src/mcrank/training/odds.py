@@ -3,6 +3,9 @@
 The log loss of cumulative logits is convex in slope and cuts. Where A and B are the log-odds of the
 boundaries below and above a grade, its probability is s(A) - s(B) = s(A) s(-B) (1 - exp(B - A)): two logistic
 losses, and a term of the gap between two cuts alone. All sums are exact, as in `correcting`.
+
+How many rows stray is found by turns (the EM algorithm): how likely is each row to be one that does not, what
+are the odds of the rows if so much of each counts, and how many stray then?
 """
 
 from __future__ import annotations
@@ -17,6 +20,10 @@ from mcrank.scorers.odds import Odds
 from mcrank.sums import ALONE, Sums, exact_sum
 from mcrank.training.correcting import EQUAL, GRID, LEAST_SLOPE, PULL, least, on_grid, rows_used
 from mcrank.training.shares import Shares
+
+STRAY = 0.05  # share of rows that stray, as far as one row would know it
+_TURNS = 200
+_NEAR = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,23 +121,59 @@ def fit_odds(
     assert head.values is not None
     n = len(head.values)
     used, weights = rows_used(classes, n, weight, offsets, sums, training)
-    start = Odds.of(1.0, np.zeros(n - 1), head.values)
+    start = Odds.of(1.0, np.zeros(n - 1), np.zeros(n), head.values)
     z, known, total = start.log_odds(sigmoid(raw[:, used])), classes[used], exact_sum(weights, sums)
     mean = exact_sum(weights * z, sums) / total
     z = z - mean
     spread = exact_sum(weights * z**2, sums) / total
-    of_grades = np.array([exact_sum(weights * (known == k), sums) for k in range(n)]) + PULL / n
-    problem = _Cumulative(z, known, weights, spread, of_grades, sums)
+    of_grades = _of_grades(known, weights, n, sums)
     higher = np.cumsum(of_grades[::-1])[-2::-1]
     at = np.append(1.0, np.log(higher / (of_grades.sum() - higher)))
     free = np.full(n, True)
     free[0] = spread > EQUAL
-    at = least(problem, at, free)
-    if at[0] < LEAST_SLOPE:
-        at[0], free[0] = LEAST_SLOPE, False
-        at = least(problem, at, free)
+    at = least(_Cumulative(z, known, weights, spread, of_grades, sums), at, free)
+    shares, stray = of_grades / of_grades.sum(), STRAY
+    for _ in range(_TURNS if free[0] else 0):
+        p = _own_chance(at, z, known)
+        mixed = stray * shares[known] + (1 - stray) * p
+        stays = weights * (1 - stray) * p / mixed
+        problem = _Cumulative(z, known, stays, spread, _of_grades(known, stays, n, sums), sums)
+        moved = least(problem, at, free, steps=1)
+        if moved[0] < LEAST_SLOPE:
+            moved[0], free[0] = LEAST_SLOPE, False
+            moved = least(problem, moved, free)
+        share = _strayed(stray, (shares[known] - p) / mixed, weights, sums)
+        near = abs(share - stray) < _NEAR and np.abs(moved - at).max() < _NEAR
+        at, stray = moved, share
+        if near:
+            break
     slope = float(on_grid(at[:1])[0])
     cuts = on_grid(at[1:] - slope * mean)
     for k in range(1, len(cuts)):  # of a grade that hardly any row has, the grid may know nothing
         cuts[k] = min(cuts[k], cuts[k - 1] - GRID)
-    return Odds.of(slope, cuts, head.values)
+    return Odds.of(slope, cuts, np.maximum(on_grid(stray * shares), GRID), head.values)
+
+
+def _own_chance(at: FloatArray, z: FloatArray, classes: RowArray) -> FloatArray:
+    """Probability of each row's grade, if it does not stray."""
+    ends = np.full((1, len(z)), np.inf)
+    above = sigmoid(np.concatenate([ends, at[0] * z + at[1:, None], -ends]))
+    each = np.arange(len(z))
+    return np.asarray(above[classes, each] - above[classes + 1, each])
+
+
+def _strayed(share: float, gain: FloatArray, weight: FloatArray, sums: Sums) -> float:
+    """Return a better share of rows that stray: a step of Newton's, as the loss is convex in it.
+
+    ``gain`` is by how much the probability of each row's grade grows with the share, over what it is. One row
+    says that it is `STRAY`.
+    """
+    first = PULL * ((1 - STRAY) / (1 - share) - STRAY / share) - exact_sum(weight * gain, sums)
+    second = PULL * ((1 - STRAY) / (1 - share) ** 2 + STRAY / share**2)
+    second += exact_sum(weight * gain**2, sums)
+    return float(np.clip(share - first / second, share / 4, 1 - (1 - share) / 4))
+
+
+def _of_grades(classes: RowArray, weight: FloatArray, n: int, sums: Sums) -> FloatArray:
+    """Weight of each grade, with the share of the row that may have any."""
+    return np.array([exact_sum(weight * (classes == k), sums) for k in range(n)]) + PULL / n
