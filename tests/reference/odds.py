@@ -18,9 +18,9 @@ def distribution(odds, slope, cuts, stray):
     return [stays * (a - b) + s for a, b, s in zip([1.0, *higher], [*higher, 0.0], stray, strict=True)]
 
 
-def loss(odds, classes, weights, slope, cuts, share, pull, usual):
-    """Log loss of the grades, where a share of the rows strays. Three rows that nobody has seen are added:
-    one in the middle that may have any grade, one that pulls the slope to 1, one that strays as usual.
+def loss(odds, classes, weights, slope, cuts, share, pull, usual, said):
+    """Log loss of the grades, where a share of the rows strays. Rows that nobody has seen are added: one in
+    the middle that may have any grade, one that pulls the slope to 1, some that stray as is usual.
     """
     n = len(cuts) + 1
     of_grades = [sum(w for w, c in zip(weights, classes, strict=True) if c == k) + pull / n for k in range(n)]
@@ -31,4 +31,4 @@ def loss(odds, classes, weights, slope, cuts, share, pull, usual):
     for one, k, weight in zip(odds, classes, weights, strict=True):
         total -= weight * math.log(distribution(one, slope, cuts, stray)[k])
     total -= pull / n * sum(map(math.log, distribution(mean, slope, cuts, [0.0] * n)))
-    return total - pull * (usual * math.log(share) + (1 - usual) * math.log(1 - share))
+    return total - said * (usual * math.log(share) + (1 - usual) * math.log(1 - share))

@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 from mcrank.metrics.calibration import calibration
 from mcrank.scorers.heads import Head
 from mcrank.training.correcting import GRID, LEAST_SLOPE, PULL, fit_correction
-from mcrank.training.odds import STRAY, fit_odds
+from mcrank.training.odds import SAID, STRAY, fit_odds
 from mcrank.training.shares import Shares
 from tests.reference import odds as naive
 
@@ -37,7 +37,7 @@ def test_it_is_the_minimum(seed, values, weighted):
 
     def objective(at):
         cuts = np.append(at[2], at[2] - np.cumsum(np.exp(at[3:])))  # gaps as powers, so that they fall
-        return naive.loss(odds, classes, weight, at[0], cuts, expit(at[1]), PULL, STRAY)
+        return naive.loss(odds, classes, weight, at[0], cuts, expit(at[1]), PULL, STRAY, SAID)
 
     gaps = np.log(-np.diff(found.cuts))
     start = np.array([found.slope, logit(found.stray.sum()), found.cuts[0], *gaps])

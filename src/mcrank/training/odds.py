@@ -21,7 +21,8 @@ from mcrank.sums import ALONE, Sums, exact_sum
 from mcrank.training.correcting import EQUAL, GRID, LEAST_SLOPE, PULL, least, on_grid, rows_used
 from mcrank.training.shares import Shares
 
-STRAY = 0.05  # share of rows that stray, as far as one row would know it
+STRAY = 0.05  # share of rows that stray, ...
+SAID = 10.0  # ... as so many rows would say it
 _TURNS = 200
 _NEAR = 1e-5
 
@@ -165,11 +166,11 @@ def _own_chance(at: FloatArray, z: FloatArray, classes: RowArray) -> FloatArray:
 def _strayed(share: float, gain: FloatArray, weight: FloatArray, sums: Sums) -> float:
     """Return a better share of rows that stray: a step of Newton's, as the loss is convex in it.
 
-    ``gain`` is by how much the probability of each row's grade grows with the share, over what it is. One row
-    says that it is `STRAY`.
+    ``gain`` is by how much the probability of each row's grade grows with the share, over what it is. Ten
+    rows say that it is `STRAY`.
     """
-    first = PULL * ((1 - STRAY) / (1 - share) - STRAY / share) - exact_sum(weight * gain, sums)
-    second = PULL * ((1 - STRAY) / (1 - share) ** 2 + STRAY / share**2)
+    first = SAID * ((1 - STRAY) / (1 - share) - STRAY / share) - exact_sum(weight * gain, sums)
+    second = SAID * ((1 - STRAY) / (1 - share) ** 2 + STRAY / share**2)
     second += exact_sum(weight * gain**2, sums)
     return float(np.clip(share - first / second, share / 4, 1 - (1 - share) / 4))
 
