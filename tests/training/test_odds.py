@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 from mcrank.metrics.calibration import calibration
 from mcrank.scorers.heads import Head
 from mcrank.training.correcting import GRID, LEAST_SLOPE, PULL, fit_correction
-from mcrank.training.odds import SAID, STRAY, fit_odds
+from mcrank.training.odds import MOST_STRAY, SAID, STRAY, fit_odds
 from mcrank.training.shares import Shares
 from tests.reference import odds as naive
 
@@ -98,6 +98,9 @@ def test_a_ranking_is_never_turned_round():
     raw, classes = rows(5)
     odds = fit_odds(raw, (3 - classes).astype(np.int32), Head("cumulative", np.arange(4.0)))
     assert odds.slope == pytest.approx(LEAST_SLOPE, abs=GRID)
+    random = fit_odds(raw, np.random.default_rng(1).permutation(classes), Head("cumulative", np.arange(4.0)))
+    assert random.slope >= LEAST_SLOPE
+    assert random.stray.sum() <= MOST_STRAY + GRID
     flat = fit_odds(np.zeros_like(raw), classes, Head("cumulative", np.arange(4.0)))
     assert flat.slope == 1.0
     assert flat.proba(np.full((3, 1), 0.5))[:, 0] == pytest.approx(np.bincount(classes) / 200, abs=0.01)

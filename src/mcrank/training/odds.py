@@ -23,6 +23,7 @@ from mcrank.training.shares import Shares
 
 STRAY = 0.05  # share of rows that stray, ...
 SAID = 10.0  # ... as so many rows would say it
+MOST_STRAY = 0.95  # a score says something, or the model would not be one
 _TURNS = 200
 _NEAR = 1e-5
 
@@ -172,7 +173,7 @@ def _strayed(share: float, gain: FloatArray, weight: FloatArray, sums: Sums) -> 
     first = SAID * ((1 - STRAY) / (1 - share) - STRAY / share) - exact_sum(weight * gain, sums)
     second = SAID * ((1 - STRAY) / (1 - share) ** 2 + STRAY / share**2)
     second += exact_sum(weight * gain**2, sums)
-    return float(np.clip(share - first / second, share / 4, 1 - (1 - share) / 4))
+    return float(np.clip(share - first / second, share / 4, min(1 - (1 - share) / 4, MOST_STRAY)))
 
 
 def _of_grades(classes: RowArray, weight: FloatArray, n: int, sums: Sums) -> FloatArray:
