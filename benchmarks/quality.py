@@ -77,7 +77,8 @@ def outcome(name: str, parts: Parts) -> dict[str, Any]:
         if hasattr(ranker, "calibration"):
             told = {k: v for k, v in ranker.calibration(test).to_dict().items() if k != "curves"}
             told["noise_test"], told["noise_learned"] = mean_noise(parts, scores)
-            told["top_label_noise_queries"] = top_noise(ranker, test)
+            chances = test.to_grouped(ranker.predict_proba(test))
+            told["top_label_noise_queries"] = top_noise(chances, ranker.grades_, test)
     values = mcrank.NDCG(k=10).on(test).per_query(test.to_grouped(np.asarray(scores, dtype=np.float64)))
     return {"ndcg": values.tolist(), "calibration": told, "cpu": seconds}
 
@@ -106,16 +107,16 @@ def mean_noise(parts: Parts, expected: np.ndarray) -> tuple[float, float]:
     return _error(off, test.sizes), _error(sums, sizes)
 
 
-def top_noise(ranker: Any, test: mcrank.Dataset, draws: int = 200) -> float:
+def top_noise(chances: np.ndarray, grades: np.ndarray, test: mcrank.Dataset, draws: int = 200) -> float:
     """Top-label error that a perfect ranker would show by the draw of the test queries, each drawn whole.
 
     Rows of a query are right or wrong together, so that this is more than rows drawn one by one would give.
-    What a bin is off by over all queries is taken away first: that is the ranker's.
+    What a bin is off by over all queries is taken away first: that is the ranker's. Probabilities (rows x
+    grades) are in the order of the test part.
     """
-    chance = test.to_grouped(ranker.predict_proba(test))
-    sure, queries = chance.max(axis=1), np.repeat(np.arange(test.n_queries), test.sizes)
+    sure, queries = chances.max(axis=1), np.repeat(np.arange(test.n_queries), test.sizes)
     place = np.unique(np.minimum((sure * BINS).astype(np.int64), BINS - 1), return_inverse=True)[1]
-    off = (ranker.grades_[chance.argmax(axis=1)] == test.y) - sure
+    off = (grades[chances.argmax(axis=1)] == test.y) - sure
     off -= (np.bincount(place, weights=off) / np.bincount(place))[place]
     sums = np.zeros((test.n_queries, place.max() + 1))
     np.add.at(sums, (queries, place), off)

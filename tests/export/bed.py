@@ -37,6 +37,7 @@ _RANKERS = {
     "mcrank": lambda: mcrank.McRank(**_TREES),
     "mcrank prior": lambda: mcrank.McRank(init="prior", **_TREES),
     "ordinal": lambda: mcrank.OrdinalMcRank(init="prior", **_TREES),
+    "ordinal alone": lambda: mcrank.OrdinalMcRank(init="prior", **_TREES),
     "abc": lambda: mcrank.McRank(base_class="adaptive", init="prior", **_TREES),
     "regression": lambda: mcrank.RegressionRanker(n_estimators=12, num_leaves=32, n_jobs=1),
     "lambdamart": lambda: mcrank.LambdaMART(n_estimators=12, num_leaves=16, n_jobs=1),
@@ -64,8 +65,8 @@ _RANKERS = {
 }
 _GRADES = {"two grades": 2, "one grade": 1}
 FOREST_RANKERS = (
-    "mcrank", "mcrank prior", "ordinal", "abc", "regression", "lambdamart", "gbrank", "rankboost", "frank",
-    "two grades", "two softmax", "one grade",
+    "mcrank", "mcrank prior", "ordinal", "ordinal alone", "abc", "regression", "lambdamart", "gbrank",
+    "rankboost", "frank", "two grades", "two softmax", "one grade",
 )  # fmt: skip
 HAND_MADE = (
     "one each",
@@ -79,8 +80,8 @@ HAND_MADE = (
 )
 FORESTS = FOREST_RANKERS + HAND_MADE
 GRADED = (
-    "mcrank", "mcrank prior", "ordinal", "abc", "two grades", "two softmax", "one each", "no trees",
-    "an output without trees",
+    "mcrank", "mcrank prior", "ordinal", "ordinal alone", "abc", "two grades", "two softmax", "one each",
+    "no trees", "an output without trees",
 )  # fmt: skip
 OTHERS = tuple(name for name in _RANKERS if name not in FOREST_RANKERS)
 

@@ -40,6 +40,40 @@ def test_held_out_rows_correct_probabilities(parts, kind, options):
     np.testing.assert_allclose(ranker.predict_proba(test), ranker.head_.proba(raw).T, atol=1e-12)
 
 
+def test_boundaries_have_the_odds_of_grades_at_their_score(parts):
+    """The promise: probabilities are right where boundaries learned apart are too sure, the order stays."""
+    train, valid, test = mcrank.make_artificial(
+        n_train=60, n_valid=40, n_test=200, docs_per_query=20, n_features=10, seed=1
+    )
+    ranker = mcrank.OrdinalMcRank(n_estimators=150, early_stopping_rounds=50, n_jobs=1).fit(
+        train, valid=valid
+    )
+    assert ranker.head_.odds is ranker.correction_.odds
+    header, arrays = unpack(to_bytes(ranker), "the model")
+    del header["meta"]["correction"]["odds"]
+    older = from_bytes(pack(header, arrays))  # as files of earlier versions are, and go on to be
+    assert older.head_.odds is None
+    assert older.predict(test).tobytes() == ranker.predict(test).tobytes()
+    found, before = ranker.calibration(test), older.calibration(test)
+    assert found.log_loss < before.log_loss - 0.03
+    assert found.top.error < 0.02 + found.top.noise < before.top.error
+    assert abs(found.mean_expected / found.mean_grade - 1) < 0.05
+    # Grades are the likelier high, the higher the score is.
+    order = np.argsort(ranker.predict(test))
+    assert (np.diff(np.cumsum(ranker.predict_proba(test)[order], axis=1), axis=0) < 1e-12).all()
+
+
+def test_odds_are_for_boundaries_of_three_grades_and_more(parts):
+    train, valid, _ = parts
+    assert mcrank.McRank(**SMALL).fit(train, valid=valid).head_.odds is None
+    two = [mcrank.Dataset(d.X, d.y > 1, d.qid) for d in (train, valid)]
+    assert mcrank.OrdinalMcRank(**SMALL).fit(two[0], valid=two[1]).head_.odds is None
+    assert mcrank.OrdinalMcRank(**SMALL).fit(train, folds=2).head_.odds is not None
+    assert mcrank.OrdinalMcRank(**SMALL).fit(train).head_.odds is None
+    first = mcrank.OrdinalMcRank(**SMALL).fit(train, valid=valid)
+    assert mcrank.OrdinalMcRank(**SMALL).fit(train, init_model=first).head_.odds is None
+
+
 def test_without_held_out_queries_nothing_is_corrected(parts):
     train, _, _ = parts
     ranker = mcrank.McRank(**SMALL).fit(train)

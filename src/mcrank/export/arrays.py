@@ -30,9 +30,12 @@ def part_arrays(part: Part) -> dict[str, Any]:
     >>> made["scorer"], made["test"].tolist(), made["next"].tolist()
     ('forest', [1, -1, -1], [1, 0, 1])
     """
-    head = {"head": part.head.kind, "shift": part.shift, "weight": part.weight}
+    head: dict[str, Any] = {"head": part.head.kind, "shift": part.shift, "weight": part.weight}
     if part.values is not None:
         head["relevance"] = part.values
+    if part.head.odds is not None:
+        odds = part.head.odds
+        head |= {"slope": odds.slope, "cuts": odds.cuts, "strayed": odds.strayed, "steps": odds.steps}
     scorer = part.scorer
     if isinstance(scorer, Forest):
         return {"scorer": "forest", **_forest(scorer, part), **head}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mcrank.export.parts import Part
+from mcrank.scorers.odds import LEAST_SHARE, Odds
 
 SIGMOID = """
 static double sigmoid(double v)
@@ -73,6 +74,17 @@ _CUMULATIVE = """    double above[@K@];
     for (k = 1; k < @K@ - 1; k++) p[k] = above[k - 1] - above[k];
     p[@K@ - 1] = above[@K@ - 2];
 """
+# Of rows with odds of grades at a score: how likely they were to be above each grade.
+_BY_SCORE = """    static const double steps[] = {@STEPS@};
+    static const double cuts[] = {@CUTS@};
+    static const double strayed[] = {@STRAYED@};
+    double share = 0.0, odds;
+    for (k = 0; k < @K@ - 1; k++) share += steps[k] * above[k];
+    share = share < @SHARE@ ? @SHARE@ : share > 1.0 - @SHARE@ ? 1.0 - @SHARE@ : share;
+    odds = log(share / (1.0 - share));
+    for (k = 0; k < @K@ - 1; k++)
+        above[k] = (1.0 - strayed[0]) * sigmoid(@SLOPE@ * odds + cuts[k]) + strayed[k + 1];
+"""
 _EXPECTED = """
 static double score_@I@(const double *raw)
 {
@@ -114,7 +126,8 @@ def head_code(number: int, part: Part, *, alone: bool) -> str:
     grades = len(part.values)
     code = f"\nstatic const double relevance_@I@[] = {{{worth}}};\n"
     if kind == "cumulative":
-        body = _CUMULATIVE.replace("@REPAIR@", "    falling(above, @K@ - 1);\n" if grades > 2 else "")
+        repair = _by_score(part.head.odds) if part.head.odds else "    falling(above, @K@ - 1);\n"
+        body = _CUMULATIVE.replace("@REPAIR@", repair if grades > 2 else "")
         code += _EXPECTED_ABOVE
     else:
         body = _CLASSES[kind]
@@ -123,6 +136,14 @@ def head_code(number: int, part: Part, *, alone: bool) -> str:
     if kind != "cumulative":
         code += _EXPECTED
     return _filled(code, number, grades)
+
+
+def _by_score(odds: Odds) -> str:
+    """The code of odds, in braces: what it declares is its own."""
+    code = _BY_SCORE.replace("@SLOPE@", odds.slope.hex()).replace("@SHARE@", LEAST_SHARE.hex())
+    for word, values in (("@STEPS@", odds.steps), ("@CUTS@", odds.cuts), ("@STRAYED@", odds.strayed)):
+        code = code.replace(word, ", ".join(value.hex() for value in values.tolist()))
+    return "    {\n" + "".join(f"    {line}\n" for line in code.splitlines()) + "    }\n"
 
 
 def _filled(code: str, number: int, grades: int) -> str:

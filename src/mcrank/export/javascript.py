@@ -19,6 +19,7 @@ from mcrank.export.target import SCORERS, Consumed, ConsumerMissing, Exportable,
 from mcrank.export.templates import filled
 from mcrank.options import option
 from mcrank.scorers.heads import STEP
+from mcrank.scorers.odds import LEAST_SHARE
 
 _CODE = """// A model of mcrank @VERSION@ (ranker @RANKER@).
 //
@@ -53,7 +54,7 @@ function raw(row) {
 
 function probabilities(row) {
   if (GRADES.length === 0) throw new Error("this model has no grades, and so no probabilities.");
-  return probabilitiesOf(PARTS[0].head, raw(row));
+  return probabilitiesOf(PARTS[0], raw(row));
 }
 
 function floats(row) {
@@ -139,7 +140,7 @@ function rank(part, outputs) {
     for (let k = 0; k + 1 < worth.length; k++) s += (worth[k + 1] - worth[k]) * sigmoid(outputs[k]);
     return s;
   }
-  const p = probabilitiesOf(part.head, outputs);
+  const p = probabilitiesOf(part, outputs);
   let above = 0;
   for (let k = worth.length - 1; k > 0; k--) {
     above += p[k];
@@ -148,9 +149,11 @@ function rank(part, outputs) {
   return s;
 }
 
-function probabilitiesOf(head, outputs) {
+function probabilitiesOf(part, outputs) {
+  const { head } = part;
   if (head === "cumulative") {
-    const above = [1, ...falling(Array.from(outputs, sigmoid)), 0];
+    const learned = Array.from(outputs, sigmoid);
+    const above = [1, ...(part.cuts ? byScore(part, learned) : falling(learned)), 0];
     return above.slice(1).map((v, k) => above[k] - v);
   }
   let sums = Array.from(outputs);
@@ -170,6 +173,16 @@ function probabilitiesOf(head, outputs) {
   const powers = sums.map((r) => Math.exp(r - top));
   const total = powers.reduce((a, b) => a + b, 0);
   return powers.map((power) => power / total);
+}
+
+// How likely rows with such a score were to be above each grade.
+function byScore(part, above) {
+  let share = 0; // of the way from the lowest to the highest grade
+  for (let k = 0; k < above.length; k++) share += part.steps[k] * above[k];
+  share = Math.min(Math.max(share, @SHARE@), 1 - @SHARE@);
+  const odds = Math.log(share / (1 - share));
+  const { slope, strayed } = part;
+  return Array.from(part.cuts, (cut, k) => (1 - strayed[0]) * sigmoid(slope * odds + cut) + strayed[k + 1]);
 }
 
 // The nearest values that do not rise, and steps between them: boundaries are learned apart and may cross.
@@ -251,6 +264,7 @@ class JavaScript(Target):
         exports = "export { %s };" if self.module == "es" else "module.exports = { %s };"
         words = {
             "STEP": STEP,
+            "SHARE": LEAST_SHARE,
             "VERSION": model.version,
             "RANKER": model.ranker,
             "OUTPUTS": model.scorer.n_outputs,

@@ -18,6 +18,7 @@ from mcrank.scorers.forest.forest import NODE_DTYPES, Forest, ForestBuilder
 from mcrank.scorers.heads import LARGEST_LOG, STEP, Head
 from mcrank.scorers.linear import Linear
 from mcrank.scorers.net import Net
+from mcrank.scorers.odds import LEAST_SHARE, Odds
 from mcrank.scorers.scaling import Scaling
 
 if TYPE_CHECKING:
@@ -122,7 +123,10 @@ def add_probabilities(graph: Graph, head: Head, raw: str) -> str:
         return graph.add("Add", graph.zeros(raw, 1), graph.constant([[1.0]]))
     if head.kind != "cumulative":
         return _add_softmax(graph, head, raw)
-    above = _add_falling(graph, graph.add("Sigmoid", raw), grades - 1)
+    above = graph.add("Sigmoid", raw)
+    above = (
+        _add_falling(graph, above, grades - 1) if head.odds is None else _add_odds(graph, head.odds, above)
+    )
     step = np.eye(grades - 1, grades, 1) - np.eye(grades - 1, grades)
     first = np.eye(1, grades)
     return graph.add("Add", graph.add("MatMul", above, graph.constant(step)), graph.constant(first))
@@ -135,6 +139,20 @@ def _add_softmax(graph: Graph, head: Head, raw: str) -> str:
         log = _add_log1p(graph, graph.add("Exp", graph.add("Neg", graph.add("Abs", raw))))
         raw = graph.add("Sub", graph.add("Min", raw, graph.constant(0.0)), log)
     return graph.add("Softmax", raw, axis=1)
+
+
+def _add_odds(graph: Graph, odds: Odds, above: str) -> str:
+    """How likely rows with such a score were to be above each grade, as `Odds.proba` has it."""
+    share = graph.add("MatMul", above, graph.constant(odds.steps[:, None]))
+    share = graph.add("Max", share, graph.constant(LEAST_SHARE))
+    share = graph.add("Min", share, graph.constant(1 - LEAST_SHARE))
+    ratio = graph.add("Div", share, graph.add("Sub", graph.constant(1.0), share))
+    moved = graph.add(
+        "MatMul", graph.add("Log", ratio), graph.constant(np.full((1, len(odds.cuts)), odds.slope))
+    )
+    made = graph.add("Sigmoid", graph.add("Add", moved, graph.constant(odds.cuts[None])))
+    stray, higher = odds.strayed[0], odds.strayed[None, 1:]
+    return graph.add("Add", graph.add("Mul", made, graph.constant(1 - stray)), graph.constant(higher))
 
 
 def _add_falling(graph: Graph, above: str, n: int) -> str:

@@ -15,6 +15,7 @@ from mcrank.export.parts import parts_of
 from mcrank.export.target import SCORERS, Consumed, Exportable, Target
 from mcrank.export.templates import filled, packed
 from mcrank.scorers.heads import STEP
+from mcrank.scorers.odds import LEAST_SHARE
 
 _CODE = '''"""A model of mcrank @VERSION@ (ranker @RANKER@).
 
@@ -63,7 +64,7 @@ def probabilities(row):
     """Return the probability of each grade; they add up to 1."""
     if not GRADES:
         raise ValueError("this model has no grades, and so no probabilities.")
-    return _probabilities(_PARTS[0]["head"], raw(row))
+    return _probabilities(_PARTS[0], raw(row))
 
 
 def _floats(row):
@@ -155,7 +156,7 @@ def _rank(part, outputs):
     if head == "cumulative":
         above = [_sigmoid(r) for r in outputs]
     else:
-        p, total, above = _probabilities(head, outputs), 0.0, []
+        p, total, above = _probabilities(part, outputs), 0.0, []
         for k in range(len(p) - 1, 0, -1):
             total += p[k]
             above.insert(0, total)
@@ -165,9 +166,11 @@ def _rank(part, outputs):
     return s
 
 
-def _probabilities(head, outputs):
+def _probabilities(part, outputs):
+    head = part["head"]
     if head == "cumulative":
-        above = [1.0, *_falling([_sigmoid(r) for r in outputs]), 0.0]
+        above = [_sigmoid(r) for r in outputs]
+        above = [1.0, *(_by_score(part, above) if "cuts" in part else _falling(above)), 0.0]
         return [above[k] - above[k + 1] for k in range(len(above) - 1)]
     if head == "one-each":
         outputs = [r - _math.log1p(_math.exp(r)) if r < 0 else -_math.log1p(_math.exp(-r)) for r in outputs]
@@ -187,6 +190,17 @@ def _probabilities(head, outputs):
     powers = [_math.exp(r - top) for r in outputs]
     total = _math.fsum(powers)
     return [power / total for power in powers]
+
+
+def _by_score(part, above):
+    """Return how likely rows with such a score were to be above each grade."""
+    share = 0.0  # of the way from the lowest to the highest grade
+    for step, chance in zip(part["steps"], above):
+        share += step * chance
+    share = min(max(share, @SHARE@), 1.0 - @SHARE@)
+    odds = _math.log(share / (1.0 - share))
+    stray, *higher = part["strayed"]
+    return [(1.0 - stray) * _sigmoid(part["slope"] * odds + cut) + h for cut, h in zip(part["cuts"], higher)]
 
 
 def _falling(values):
@@ -241,6 +255,7 @@ class Python(Target):
         """Return the source."""
         words = {
             "STEP": STEP,
+            "SHARE": LEAST_SHARE,
             "VERSION": model.version,
             "RANKER": model.ranker,
             "OUTPUTS": model.scorer.n_outputs,

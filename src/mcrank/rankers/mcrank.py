@@ -7,6 +7,7 @@ probability times T(grade). T is chosen when predicting: the model knows only pr
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -27,11 +28,12 @@ from mcrank.rankers.graded import GradedRanker
 from mcrank.rankers.presets import BEST_GRADED, FAST, PAPER, preset_option
 from mcrank.rankers.trees import TreeRanker
 from mcrank.rounds import Callback
-from mcrank.scorers.correction import Correction, count
+from mcrank.scorers.correction import Correction, count, takes_odds
 from mcrank.scorers.forest.forest import Forest
 from mcrank.scorers.heads import Head
 from mcrank.sums import exact_sum
 from mcrank.training.correcting import fit_correction, harmless, mean_spread
+from mcrank.training.odds import fit_odds
 from mcrank.training.shares import Shares, grade_shares
 from mcrank.training.weights import relative_weight
 
@@ -56,7 +58,8 @@ class GradeRanker(TreeRanker, GradedRanker):
     Attributes
     ----------
     correction_ : Correction or None
-        What ``calibrate`` found on held-out queries: a slope and a shift for each grade or boundary.
+        What ``calibrate`` found on held-out queries: a slope and a shift for each grade or boundary, and for
+        boundaries the odds of grades at a score.
     learned_ : Forest
         The trees as boosting left them; `forest_`, which scores, is the same forest corrected.
     """
@@ -120,7 +123,7 @@ class GradeRanker(TreeRanker, GradedRanker):
                 f"init_model of {name}.fit is a {type(model).__name__} with outputs of the kind "
                 f"{model.head_.kind!r}; {name} with these options goes on from {kind or 'grades'!r} only."
             )
-        return model.head_
+        return replace(model.head_, odds=None)  # they are of the round that was kept
 
     def _loss(self, data: Dataset, options: Options) -> Loss | None:
         grades, classes = self.grades_, self._codes(data.y)
@@ -177,16 +180,27 @@ class GradeRanker(TreeRanker, GradedRanker):
             codes, offsets = self._codes(held_out.y), held_out.offsets
             found = fit_correction(raw, codes, trained.head, weight, offsets, sums, training)
             prepared = options["measure"].on(held_out)
-            self.correction_ = harmless(found, raw, trained.head, prepared, sums)
+            kept = harmless(found, raw, trained.head, prepared, sums)
+            if kept is not None and takes_odds(trained.head):
+                corrected = kept.applied(raw, trained.head)
+                odds = fit_odds(corrected, codes, trained.head, weight, offsets, sums, training)
+                kept = replace(kept, odds=odds)
+            self.correction_ = kept
             if place.keeper is not None and self.correction_ is not None:
                 place.keeper.finish(self.correction_.to_json())
             trained.rounds.notes += few_rows(codes, trained.head, sums)
-        return trained._replace(scorer=self._corrected(trained.scorer))
+        return self._kept(trained)
 
     def _finished(self, trained: Trained, found: dict[str, Any] | None) -> Trained:
         self.head_ = trained.head
         self.correction_ = Correction.from_json(found, trained.head) if found else None
-        return trained._replace(scorer=self._corrected(trained.scorer))
+        return self._kept(trained)
+
+    def _kept(self, trained: Trained) -> Trained:
+        """Return what was trained, with the correction that was found."""
+        scorer = self._corrected(trained.scorer)
+        head = trained.head if self.correction_ is None else self.correction_.head(trained.head)
+        return trained._replace(scorer=scorer, head=head)
 
     def _agreed(self, data: Dataset, options: Options) -> Options:
         return {"grades": np.unique(data.y)}
@@ -232,6 +246,8 @@ class GradeRanker(TreeRanker, GradedRanker):
         super()._restore(meta, arrays)
         said = meta.get("correction")
         self.correction_ = None if said is None else Correction.from_json(said, self.head_)
+        if self.correction_ is not None:
+            self.head_ = self.correction_.head(self.head_)
 
     def _scorer_of(self, arrays: Arrays) -> Forest:
         return self._corrected(super()._scorer_of(arrays))
@@ -333,7 +349,8 @@ class OrdinalMcRank(GradeRanker):
     k).
 
     The boundaries are learned apart, so their probabilities may cross. Scores use them as they are (Expected
-    Relevance does not mind); `predict_proba` shows the nearest proper distribution.
+    Relevance does not mind); `predict_proba` tells what grades held-out rows with such a score had, or
+    without any the nearest proper distribution.
 
     Examples
     --------

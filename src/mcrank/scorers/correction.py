@@ -16,14 +16,14 @@ from mcrank.arrays import FloatArray
 from mcrank.errors import ModelFileError
 from mcrank.scorers.forest.forest import Forest
 from mcrank.scorers.heads import Head
-
-LARGEST = 1e6  # of a slope or a shift: no held-out rows ask for more
+from mcrank.scorers.odds import LARGEST, Odds
 
 
 @dataclass(frozen=True, eq=False)
 class Correction:
     """Raw outputs times ``slopes``, plus ``shifts``: one of each for every grade (of a cumulative head:
-    boundary). Pairs with a base grade have one slope.
+    boundary). Pairs with a base grade have one slope. ``odds``, if any, make probabilities of the score that
+    comes out: they are for the head, and change no score.
 
     Examples
     --------
@@ -39,6 +39,11 @@ class Correction:
 
     slopes: FloatArray
     shifts: FloatArray
+    odds: Odds | None = None
+
+    def head(self, head: Head) -> Head:
+        """Return the head of corrected outputs."""
+        return replace(head, odds=self.odds)
 
     def of(self, forest: Forest, head: Head) -> Forest:
         """Return the forest whose raw outputs are those of another, corrected."""
@@ -71,7 +76,8 @@ class Correction:
         """Return what the header of a model file says: ``slope`` where all slopes are one."""
         slopes = self.slopes.tolist()
         said = {"slope": slopes[0]} if len(set(slopes)) == 1 else {"slopes": slopes}
-        return {"shifts": self.shifts.tolist(), **said}
+        odds = {} if self.odds is None else {"odds": self.odds.to_json()}
+        return {"shifts": self.shifts.tolist(), **said, **odds}
 
     @classmethod
     def from_json(cls, said: Any, head: Head) -> Correction:
@@ -93,7 +99,12 @@ class Correction:
                 f"correction must be {wanted} slopes above 0 (one for all, of pairs with a base grade) and "
                 f"{wanted} shifts, none beyond {LARGEST:g}."
             )
-        return cls(np.array(slopes), np.array(shifts))
+        odds = None
+        if "odds" in given:
+            if not takes_odds(head) or head.values is None:
+                raise ModelFileError("odds are for boundaries between three grades or more.")
+            odds = Odds.from_json(given["odds"], head.values)
+        return cls(np.array(slopes), np.array(shifts), odds)
 
 
 def count(head: Head) -> int:
@@ -109,3 +120,8 @@ def count(head: Head) -> int:
     """
     grades = 0 if head.values is None else len(head.values)
     return 0 if grades < 2 else grades - (head.kind == "cumulative")
+
+
+def takes_odds(head: Head) -> bool:
+    """Whether probabilities may go by the score: where they are differences of boundaries learned apart."""
+    return head.kind == "cumulative" and count(head) > 1

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mcrank.arrays import FloatArray
 from mcrank.errors import ModelFileError, OptionError
+
+if TYPE_CHECKING:
+    from mcrank.scorers.odds import Odds
 
 Relevance = str | Sequence[float] | FloatArray
 
@@ -30,7 +34,8 @@ class Head:
     ========== =========== =========================================================================
 
     The score is the Expected Relevance Σ T(k) Pr(k), T being ``values`` unless `expected` is given another.
-    One grade alone needs nothing of its one output.
+    One grade alone needs nothing of its one output. ``odds``, of a cumulative head, say what grades rows with
+    such a score had; probabilities are then theirs, and the score is what it is without.
 
     Examples
     --------
@@ -45,6 +50,7 @@ class Head:
 
     kind: str = "identity"
     values: FloatArray | None = None
+    odds: Odds | None = None
 
     def __post_init__(self) -> None:
         values = self.values
@@ -127,6 +133,8 @@ class Head:
         if self.kind != "cumulative":
             return self._softmax(raw)
         above = sigmoid(raw)
+        if self.odds is not None:
+            return self.odds.proba(above)
         if len(above) == 1:
             return np.concatenate([1 - above, above])
         ones, zeros = np.ones((1, raw.shape[1])), np.zeros((1, raw.shape[1]))

@@ -10,14 +10,15 @@ the lowest from the rest, and one slope for all says too much of rows it is unsu
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from mcrank.arrays import BoolArray, FloatArray, IntArray, RowArray
 from mcrank.metrics.prepared import PreparedMeasure
-from mcrank.scorers.correction import LARGEST, Correction
+from mcrank.scorers.correction import Correction
 from mcrank.scorers.heads import Head, sigmoid
+from mcrank.scorers.odds import LARGEST
 from mcrank.sums import ALONE, Sums, count_all, exact_sum
 from mcrank.training.shares import Shares, grade_shares, likely_shares
 
@@ -29,9 +30,19 @@ LEAST_SPREAD = 0.5  # of a mean of fits
 MOST_MOVED = 4.0  # times the weight that rows of a grade had
 GRID = 2.0**-20
 HARM = 0.005
-_EQUAL = 1e-12  # variance of outputs that do not vary
+EQUAL = 1e-12  # variance of outputs that do not vary
 _STEPS = 100
 _HALVINGS = 40
+
+
+class Convex(Protocol):
+    """Something to be made least."""
+
+    def value(self, at: FloatArray) -> float:
+        """What is to be least; infinite where it is not defined."""
+
+    def derivatives(self, at: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """First and second derivatives."""
 
 
 class _Problem(NamedTuple):
@@ -166,56 +177,59 @@ def fit_correction(
         from mcrank.losses.abc import class_scores
 
         raw = class_scores(raw)
-    used = (classes >= 0) & (True if weight is None else weight > 0)
-    outputs, shares = raw[:, used], np.ones(int(used.sum())) if weight is None else weight[used]
+    grades = len(raw) + (head.kind == "cumulative")
+    used, shares = rows_used(classes, grades, weight, offsets, sums, training)
+    outputs = raw[:, used]
     if count_all(int(used.sum()), sums) == 0 or sums.most(float(np.abs(outputs).max(initial=0.0))) > LARGEST:
         return None
     known = classes[used].astype(np.float64)
     if sums.most(known.max(initial=-np.inf)) == -sums.most((-known).max(initial=-np.inf)):
         return None  # of one grade alone the best correction is certainty of it, whatever the outputs are
-    grades = len(raw) + (head.kind == "cumulative")
-    if offsets is not None and training is not None:
-        shares = _as_likely(shares, classes, used, weight, offsets, grades, training, sums)
     problem = _Problem.of(outputs, classes[used], shares, head, sums)
     at, count = problem.start, len(problem.start) - len(outputs)
     free = np.full(len(at), True)
-    free[:count] = problem.spread > _EQUAL if problem.own else problem.spread.sum() > _EQUAL
-    at = _least(problem, at, free)
+    free[:count] = problem.spread > EQUAL if problem.own else problem.spread.sum() > EQUAL
+    at = least(problem, at, free)
     while (low := at[:count] < LEAST_SLOPE).any():
         at[:count][low], free[:count][low] = LEAST_SLOPE, False
-        at = _least(problem, at, free)
+        at = least(problem, at, free)
     slopes = problem.slopes(at)
     shifts = at[count:] + (1 - slopes) * problem.means
     if head.kind != "cumulative":
         shifts -= shifts.mean()  # what all grades have in common changes no probability
     # On a grid, so that the last bit of an exponential, which machines differ in, changes no model.
-    return Correction(_on_grid(slopes), _on_grid(shifts))
+    return Correction(on_grid(slopes), on_grid(shifts))
 
 
-def _on_grid(values: FloatArray) -> FloatArray:
+def on_grid(values: FloatArray) -> FloatArray:
+    """Return numbers of a model on a grid that the last bits of what they were made of do not reach."""
     return np.clip(np.rint(values / GRID) * GRID, -LARGEST, LARGEST)
 
 
-def _as_likely(
-    weights: FloatArray,
+def rows_used(
     classes: RowArray,
-    used: BoolArray,
-    weight: FloatArray | None,
-    offsets: IntArray,
     grades: int,
-    training: Shares,
+    weight: FloatArray | None,
+    offsets: IntArray | None,
     sums: Sums,
-) -> FloatArray:
-    """Weights of the rows used, so that the grades have the shares that are likely in other rows."""
+    training: Shares | None,
+) -> tuple[BoolArray, FloatArray]:
+    """Return which held-out rows take part, and their weights: so that the grades have the shares that are
+    likely in other rows, where that is known. Arguments as in `fit_correction`.
+    """
+    used = np.asarray((classes >= 0) & (True if weight is None else weight > 0))
+    weights = np.ones(int(used.sum())) if weight is None else weight[used]
+    if offsets is None or training is None:
+        return used, weights
     found = grade_shares(np.where(used, classes, -1), grades, weight, offsets, sums)
     if found is None:
-        return weights
+        return used, weights
     wanted = likely_shares(found, training)
     each = np.ones(grades)
     np.divide(wanted, found.share, out=each, where=found.share > 0)
     each = np.clip(each, 1 / MOST_MOVED, MOST_MOVED)
     # All together they weigh what they did.
-    return np.asarray(weights * (each / float(each @ found.share))[classes[used]])
+    return used, np.asarray(weights * (each / float(each @ found.share))[classes[used]])
 
 
 def mean_spread(fits: Iterable[FloatArray], own: IntArray, held_out: FloatArray, head: Head) -> float:
@@ -275,10 +289,10 @@ def _free(raw: FloatArray, head: Head) -> FloatArray:
     return np.asarray(raw - raw.mean(axis=0))
 
 
-def _least(problem: _Problem, at: FloatArray, free: FloatArray) -> FloatArray:
-    """Return where the loss is least, moving only what is free."""
+def least(problem: Convex, at: FloatArray, free: BoolArray, steps: int = _STEPS) -> FloatArray:
+    """Return where the loss is least, or nearer to it by so many steps, moving only what is free."""
     value = problem.value(at)
-    for _ in range(_STEPS):
+    for _ in range(steps):
         first, second = problem.derivatives(at)
         step = np.zeros(len(at))
         step[free] = np.linalg.solve(second[np.ix_(free, free)], first[free])
@@ -309,7 +323,7 @@ def harmless(
         return None
     before = prepared.per_query(head.rank(raw))
     for share in (1.0, 0.75, 0.5, 0.25):
-        part = Correction(_on_grid(1 + share * (correction.slopes - 1)), _on_grid(share * correction.shifts))
+        part = Correction(on_grid(1 + share * (correction.slopes - 1)), on_grid(share * correction.shifts))
         gained = prepared.per_query(head.rank(part.applied(raw, head))) - before
         gained = gained[~np.isnan(gained)]
         count = count_all(len(gained), sums)

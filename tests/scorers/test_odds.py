@@ -1,0 +1,78 @@
+"""Odds of grades at a score: a distribution, a higher score never a lower grade, and files that are not
+believed.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcrank.errors import ModelFileError
+from mcrank.scorers.correction import Correction, takes_odds
+from mcrank.scorers.heads import Head, sigmoid
+from mcrank.scorers.odds import Odds
+from tests.reference import odds as naive
+
+GRADES = np.array([0.0, 1.0, 2.5, 4.0])
+STRAY = np.array([0.05, 0.02, 0.02, 0.01])
+ODDS = Odds.of(1.5, np.array([2.0, 0.5, -3.0]), STRAY, GRADES)
+SAID = {"slope": 1.0, "cuts": [2.0, 1.0, 0.0], "stray": [0.1, 0.1, 0.1, 0.1]}
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(-60, 60), min_size=3, max_size=3))
+def test_the_twin_says_the_same(outputs):
+    above = sigmoid(np.array(outputs)[:, None])
+    odds = naive.log_odds(above[:, 0].tolist(), GRADES.tolist())
+    wanted = naive.distribution(odds, 1.5, ODDS.cuts.tolist(), STRAY.tolist())
+    found = Head("cumulative", GRADES, ODDS).proba(np.array(outputs)[:, None])[:, 0]
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
+    assert found.min() > 0
+    assert found.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_scores_are_what_they_were_and_a_higher_one_never_means_a_lower_grade():
+    raw = np.random.default_rng(1).normal(size=(3, 500)) * 3  # boundaries that cross
+    plain, head = Head("cumulative", GRADES), Head("cumulative", GRADES, ODDS)
+    for relevance in (GRADES, np.array([0.0, 0.0, 1.0, 9.0])):
+        assert np.array_equal(plain.expected(raw, relevance), head.expected(raw, relevance))
+    above = 1 - np.cumsum(head.proba(raw[:, np.argsort(head.rank(raw))]), axis=0)
+    assert (np.diff(above, axis=1) > -1e-12).all()
+    # What a grade is worth changes no probability.
+    assert np.array_equal(head.revalued("gain", "x").proba(raw), head.proba(raw))
+
+
+def test_saved_and_loaded():
+    head = Head("cumulative", GRADES)
+    correction = Correction(np.ones(3), np.zeros(3), ODDS)
+    again = Correction.from_json(correction.to_json(), head)
+    assert again.to_json() == correction.to_json()
+    assert again.head(head).odds.steps.tolist() == ODDS.steps.tolist()
+    assert Correction.from_json({"slope": 1.0, "shifts": [0.0] * 3}, head).head(head).odds is None
+
+
+@pytest.mark.parametrize(
+    "odds",
+    [
+        None, [], 3, {}, *({k: v for k, v in SAID.items() if k != name} for name in SAID),
+        SAID | {"slope": 0.0}, SAID | {"slope": -1.0}, SAID | {"slope": 1}, SAID | {"slope": True},
+        SAID | {"slope": 1e7}, SAID | {"slope": float("nan")}, SAID | {"slope": [1.0]},
+        SAID | {"cuts": [2.0, 1.0]}, SAID | {"cuts": [2.0, 2.0, 0.0]}, SAID | {"cuts": [0.0, 1.0, 2.0]},
+        SAID | {"cuts": [2e6, 1.0, 0.0]}, SAID | {"cuts": [2.0, float("nan"), 0.0]}, SAID | {"cuts": "210"},
+        SAID | {"stray": [0.1, 0.1, 0.1]}, SAID | {"stray": [0.1, 0.1, 0.1, -0.1]}, SAID | {"stray": 0.1},
+        SAID | {"stray": [0.8, 0.1, 0.1, 0.1]}, SAID | {"stray": [0, 0.1, 0.1, 0.1]},
+    ],
+)  # fmt: skip
+def test_a_file_is_not_believed(odds):
+    Correction.from_json({"slope": 1.0, "shifts": [0.0] * 3, "odds": SAID}, Head("cumulative", GRADES))
+    said = {"slope": 1.0, "shifts": [0.0] * 3, "odds": odds}
+    with pytest.raises(ModelFileError, match="odds"):
+        Correction.from_json(said, Head("cumulative", GRADES))
+
+
+@pytest.mark.parametrize("head", [Head("softmax", GRADES), Head("cumulative", np.array([0.0, 1.0]))])
+def test_other_heads_have_none(head):
+    n = head.n_outputs
+    assert not takes_odds(head)
+    with pytest.raises(ModelFileError, match="odds"):
+        Correction.from_json({"slope": 1.0, "shifts": [0.0] * n, "odds": ODDS.to_json()}, head)

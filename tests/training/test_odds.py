@@ -1,0 +1,129 @@
+"""Odds of grades at a score: against a general minimiser, and what they promise."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.special import expit, logit
+
+from mcrank.metrics.calibration import calibration
+from mcrank.scorers.heads import Head
+from mcrank.training.correcting import GRID, LEAST_SLOPE, PULL, fit_correction
+from mcrank.training.odds import MOST_STRAY, SAID, STRAY, fit_odds
+from mcrank.training.shares import Shares
+from tests.reference import odds as naive
+
+
+def rows(seed, n=200, grades=4, noise=0.5):
+    """Boundaries of one hidden number, each with noise of its own, and grades that follow the number."""
+    stream = np.random.default_rng(seed)
+    hidden, cuts = 2 * stream.normal(size=n), np.linspace(1.5, -2.5, grades - 1)[:, None]
+    classes = (stream.random(n) < expit(hidden + cuts)).sum(axis=0).astype(np.int32)
+    return hidden + cuts + noise * stream.normal(size=(grades - 1, n)), classes
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([[0.0, 1.0, 2.0], [0.0, 1.0, 3.0, 7.0]]), st.booleans())
+def test_it_is_the_minimum(seed, values, weighted):
+    grades = np.array(values)
+    stream = np.random.default_rng(seed)
+    hidden = stream.normal(size=60)
+    raw = hidden + np.linspace(1.0, -1.0, len(grades) - 1)[:, None]
+    classes = np.searchsorted([-0.5, 0.5, 1.2][: len(grades) - 1], hidden + stream.normal(size=60))
+    weight = 0.1 + stream.random(60) if weighted else np.ones(60)
+    found = fit_odds(raw, classes.astype(np.int32), Head("cumulative", grades), weight if weighted else None)
+    odds = [naive.log_odds(above, values) for above in expit(raw).T]
+
+    def objective(at):
+        cuts = np.append(at[2], at[2] - np.cumsum(np.exp(at[3:])))  # gaps as powers, so that they fall
+        return naive.loss(odds, classes, weight, at[0], cuts, expit(at[1]), PULL, STRAY, SAID)
+
+    gaps = np.log(-np.diff(found.cuts))
+    start = np.array([found.slope, logit(found.stray.sum()), found.cuts[0], *gaps])
+    best = minimize(objective, start, tol=1e-10)
+    assert found.slope > LEAST_SLOPE
+    assert objective(start) == pytest.approx(best.fun, abs=1e-4)
+    np.testing.assert_allclose(start, best.x, atol=0.02)
+
+
+def test_boundaries_learned_apart_are_too_sure_of_grades_and_their_score_is_not():
+    """The promise: each boundary is right, the grades between them are not, and by the score they are."""
+    head = Head("cumulative", np.arange(5.0))
+    raw, classes = rows(1, 20_000, 5, noise=1.5)
+    other, true = rows(2, 20_000, 5, noise=1.5)
+    found = fit_correction(raw, classes, head)
+    corrected, shown = found.applied(raw, head), found.applied(other, head)
+    for above, k in zip(expit(shown), range(4), strict=True):
+        assert above.mean() == pytest.approx((true > k).mean(), abs=0.01)
+    before = calibration(head.proba(shown).T, head.values, head.values[true])
+    odds = fit_odds(corrected, classes, head)
+    after = calibration(odds.proba(expit(shown)).T, head.values, head.values[true])
+    assert before.top.error > 0.05
+    assert after.top.error < 0.02
+    assert after.log_loss < before.log_loss - 0.05
+    assert after.mean_expected == pytest.approx(after.mean_grade, rel=0.02)
+
+
+def test_grades_given_by_mistake_do_not_make_the_others_unsure():
+    head = Head("cumulative", np.arange(4.0))
+    raw, classes = rows(8, 20_000, noise=0.0)
+    raw, mistaken = 4 * raw, np.random.default_rng(9).random(20_000) < 0.2
+    classes = (np.random.default_rng(10).random(20_000) < expit(raw)).sum(axis=0)
+    classes = np.where(mistaken, np.random.default_rng(11).permutation(classes), classes).astype(np.int32)
+    odds = fit_odds(raw, classes, head)
+    assert odds.stray.sum() == pytest.approx(0.2, abs=0.03)
+    assert calibration(odds.proba(expit(raw)).T, head.values, head.values[classes]).top.error < 0.03
+
+
+def test_the_order_of_rows_changes_nothing():
+    raw, classes = rows(3)
+    order = np.random.default_rng(2).permutation(200)
+    head = Head("cumulative", np.arange(4.0))
+    one, other = (fit_odds(raw[:, o], classes[o], head) for o in (slice(None), order))
+    assert one.to_json() == other.to_json()
+    assert (np.append(one.cuts, one.slope) / GRID % 1 == 0).all()
+
+
+def test_a_grade_that_no_row_has_stays_possible():
+    raw, classes = rows(4)
+    for missing in range(4):
+        known = np.where(classes == missing, (missing + 1) % 4, classes)
+        odds = fit_odds(raw, known.astype(np.int32), Head("cumulative", np.arange(4.0)))
+        assert (np.diff(odds.cuts) < 0).all()
+        assert 0 < odds.proba(np.full((3, 1), 0.5))[missing, 0] < 0.05
+
+
+def test_a_ranking_is_never_turned_round():
+    raw, classes = rows(5)
+    odds = fit_odds(raw, (3 - classes).astype(np.int32), Head("cumulative", np.arange(4.0)))
+    assert odds.slope == pytest.approx(LEAST_SLOPE, abs=GRID)
+    random = fit_odds(raw, np.random.default_rng(1).permutation(classes), Head("cumulative", np.arange(4.0)))
+    assert random.slope >= LEAST_SLOPE
+    assert random.stray.sum() <= MOST_STRAY + GRID
+    flat = fit_odds(np.zeros_like(raw), classes, Head("cumulative", np.arange(4.0)))
+    assert flat.slope == 1.0
+    assert flat.proba(np.full((3, 1), 0.5))[:, 0] == pytest.approx(np.bincount(classes) / 200, abs=0.01)
+
+
+def test_rows_of_unknown_grades_and_of_no_weight_take_no_part():
+    raw, classes = rows(6)
+    head = Head("cumulative", np.arange(4.0))
+    some = fit_odds(raw[:, :150], classes[:150], head)
+    unknown, weight = classes.copy(), np.ones(200)
+    unknown[150:], weight[150:] = -1, 0.0
+    for other in (fit_odds(raw, unknown, head), fit_odds(raw, classes, head, weight)):
+        assert other.to_json() == some.to_json()
+
+
+def test_shares_of_training_count():
+    raw, classes = rows(7)
+    head, offsets = Head("cumulative", np.arange(4.0)), np.arange(0, 201, 20)
+    share = np.bincount(classes, minlength=4) / 200
+    moved = share + np.array([-0.04, 0.0, 0.0, 0.04])
+    training = Shares(moved, np.eye(4) * 1e-5, 1000)
+    found = fit_odds(raw, classes, head, None, offsets, training=training)
+    alone = fit_odds(raw, classes, head, None, offsets)
+    highest = [one.proba(expit(raw))[-1].mean() for one in (found, alone)]
+    assert highest[0] == pytest.approx(moved[-1], abs=0.015)
+    assert highest[1] == pytest.approx(share[-1], abs=0.015)
