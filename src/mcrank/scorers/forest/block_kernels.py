@@ -28,7 +28,14 @@ from numba import njit
 from mcrank.arrays import Array
 from mcrank.kernels import kernel, step
 from mcrank.kernels.vectors import one_of_four, select_greater
-from mcrank.scorers.forest.rank_kernels import LANES, RANKED_LEFT, RANKED_RIGHT, Tables, rank_rows
+from mcrank.scorers.forest.rank_kernels import (
+    LANES,
+    RANKED_LEFT,
+    RANKED_RIGHT,
+    Tables,
+    has_infinite,
+    rank_rows,
+)
 
 MIDDLE, NARROW = 64, 16  # rows up to which a block is folded in fewer lanes instead
 MAX_LEAVES = 256  # a leaf number is one byte
@@ -140,8 +147,11 @@ def rank_sets(X: Array, row: int, rows: int, tables: Tables, trees: TreeArrays, 
 def fold_rows(
     X: Array, start: int, end: int, tables: Tables, program: Program, trees: TreeArrays, scratch: Scratch,
     out: Array,
-) -> None:  # fmt: skip
-    """Score rows ``start:end``. IN: ``X`` flat, tables, program, trees. OUT: ``scratch``, ``out``."""
+) -> Any:  # fmt: skip
+    """Score rows ``start:end``, and return whether they hold an infinite number.
+
+    IN: ``X`` flat, tables, program, trees. OUT: ``scratch``, ``out``.
+    """
     width, base = trees.n_features, trees.base
     places, values, ranks = scratch.places, scratch.values, scratch.ranks
     slots, sums = scratch.slots, scratch.sums
@@ -150,11 +160,13 @@ def fold_rows(
     four, four_number, node, node_rank = program.four, program.four_number, program.node, program.node_rank
     group_output, group_walk = program.group_output, program.group_walk
     lanes = np.uint64(LANES)
+    infinite = False
     for row in range(start, end, LANES):
         rows = min(LANES, end - row)
         used = np.uint64(LANES if rows > MIDDLE else MIDDLE if rows > NARROW else NARROW)
         for i in range(LANES):
             places[i] = min(i, rows - 1) * width
+        infinite |= has_infinite(X, row * width, (row + rows) * width)
         rank_rows(X, row * width, rows, places, tables, values, ranks)
         rank_sets(X, row, rows, tables, trees, ranks)
         for k in range(np.uint64(base.shape[0])):
@@ -183,6 +195,7 @@ def fold_rows(
         for k in range(base.shape[0]):
             for i in range(rows):
                 out[row + i, k] = sums[k * LANES + i]
+    return infinite
 
 
 @step()
@@ -291,10 +304,10 @@ def _leaf(X: Array, x_at: Index, first: Index, trees: TreeArrays) -> Index:
 
 
 @kernel()
-def walk_rows(X: Array, start: int, end: int, trees: TreeArrays, out: Array) -> None:
-    """Score rows ``start:end`` on the raw values. IN: ``X`` flat, trees. OUT: ``out``.
+def walk_rows(X: Array, start: int, end: int, trees: TreeArrays, out: Array) -> Any:
+    """Score rows ``start:end`` on the raw values, and return whether they hold an infinite number.
 
-    A step must wait for the one before it, so four trees are walked abreast to fill the time.
+    IN: ``X`` flat, trees. OUT: ``out``. A step must wait for the one before it, so four trees are walked abreast to fill the time.
     """
     base, feature, value = trees.base, trees.feature, trees.value
     tree_offsets, tree_output = trees.tree_offsets, trees.tree_output
@@ -323,3 +336,4 @@ def walk_rows(X: Array, start: int, end: int, trees: TreeArrays, out: Array) -> 
             root = np.uint64(tree_offsets[t])
             leaf = _leaf(X, x_at, root, trees)
             out[row, tree_output[t]] += value[leaf]
+    return has_infinite(X, start * trees.n_features, end * trees.n_features)
