@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from numba import njit
 
 from mcrank.errors import DataError, OptionError
-from mcrank.kernels.search import PARTS, TURNED, searches_fast
+from mcrank.kernels import search
+from mcrank.kernels.search import TURNED, most_searched
 from mcrank.scorers.forest import predict as predict_module
-from mcrank.scorers.forest import tables as tables_module
 from mcrank.scorers.forest.block_kernels import MAX_LEAVES, fold_rows, walk_rows
 from mcrank.scorers.forest.forest import ForestBuilder
 from mcrank.scorers.forest.predict import predict_raw
 from mcrank.scorers.forest.program import compile_forest
-from mcrank.scorers.forest.rank_kernels import FEW, LANES, rank_rows
+from mcrank.scorers.forest.rank_kernels import LANES, rank_rows
 from tests.reference import forest as naive
 from tests.scorers.forests import random_forest, random_rows
 
@@ -160,9 +160,9 @@ LEVELS = {
 
 
 def test_few_thresholds_are_searched_in_registers_where_there_is_an_instruction():
-    for count, few in ((1, True), (FEW - 1, True), (FEW, False)):
+    for count in (1, 31, 32, 63, 64, 95, 96, 127, 128, 255):
         part = stumps(np.arange(count)).compiled.tables.part
-        assert part.tolist() == [count // PARTS + 1 if few and searches_fast() else 0]
+        assert (part > 0).tolist() == [count <= most_searched()]
 
 
 @pytest.mark.parametrize("features", [3, 7, 8, 9, 16, 21, 200])
@@ -182,7 +182,9 @@ def test_pieces_of_columns_hold_all_tables_and_end_with_the_row(features):
 @pytest.mark.parametrize("in_registers", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", LEVELS)
 def test_thresholds_however_they_lie(name, in_registers, monkeypatch):
-    monkeypatch.setattr(tables_module, "searches_fast", lambda: in_registers)
+    if not in_registers:
+        monkeypatch.setattr(search, "_has_permute", lambda context: False)
+        monkeypatch.setattr(search, "_has_wide", lambda context: False)
     levels = np.asarray(LEVELS[name], dtype=np.float32)
     forest = stumps(levels)
     with np.errstate(over="ignore"):
@@ -201,7 +203,7 @@ def test_three_and_four_leaves_below_a_node_are_one_step():
     program = forest.compiled.program
     fours = len(program.four) // 4
     assert fours > 20
-    assert len(program.node_rank) < sum([1, 2, 3, 4, 15, 30, 254, 255]) - fours
+    assert len(program.node_number) < sum([1, 2, 3, 4, 15, 30, 254, 255]) - fours
     X = random_rows(rng, forest, 2 * LANES + 5)
     for rows in (3, 16, 17, len(X)):
         assert_same_bits(predict_raw(forest, X[:rows]), naive.predict_raw(forest, X[:rows]))

@@ -21,6 +21,7 @@ from numba.extending import intrinsic
 from mcrank.arrays import Array
 from mcrank.kernels.descend import LEVELS, WIDE, by_level, descend, joined
 from mcrank.kernels.memory import BYTE, LONG, WORD, aligned, load_at, place_of
+from mcrank.kernels.processor import has_features
 from mcrank.kernels.vectors import constants, gather, splat
 
 TURNED = 8  # rows and columns that are turned at a time
@@ -67,17 +68,12 @@ def laid_out(thresholds: Array) -> tuple[Array, Array]:
     return part.astype(np.uint64), placed
 
 
-def _features(context: Any) -> list[str]:
-    triple, _, features = context.codegen().magic_tuple()
-    return features.split(",") if triple.startswith("x86_64") else []
-
-
 def _has_permute(context: Any) -> bool:
-    return "+avx2" in _features(context)
+    return has_features(context, "avx2")
 
 
 def _has_wide(context: Any) -> bool:
-    return {"+avx512f", "+avx512bw", "+avx512vl"} <= set(_features(context))
+    return has_features(context, "avx512f", "avx512bw", "avx512vl")
 
 
 def _mixed(builder: Any, one: Any, other: Any, lanes: tuple[int, ...]) -> Any:

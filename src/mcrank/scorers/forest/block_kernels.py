@@ -27,7 +27,7 @@ from numba import njit
 
 from mcrank.arrays import Array
 from mcrank.kernels import kernel, step
-from mcrank.kernels.vectors import one_of_four, select_greater
+from mcrank.kernels.choose import one_of_four, select_below
 from mcrank.scorers.forest.rank_kernels import (
     LANES,
     RANKED_LEFT,
@@ -44,9 +44,9 @@ GROUP = 8  # trees folded before their leaf values are added up
 Index = Any  # unsigned in kernels: a signed index costs a test for counting from the end
 
 
-# In every lane: slots[out] = slots[right] if ranks[column] > rank else slots[left].
-_fold_node = select_greater(LANES)
-_fold_node_middle, _fold_node_narrow = select_greater(MIDDLE), select_greater(NARROW)
+# In every lane: slots[out] = slots[left] if number > ranks[column] else slots[right].
+_fold_node = select_below(LANES)
+_fold_node_middle, _fold_node_narrow = select_below(MIDDLE), select_below(NARROW)
 _fold_four = one_of_four(LANES)
 _fold_four_middle, _fold_four_narrow = one_of_four(MIDDLE), one_of_four(NARROW)
 
@@ -75,8 +75,8 @@ class Program(NamedTuple):
     By group its first tree, four and node (one more than there are groups), its output and, where it is one
     tree too big to fold, its number, else -1; by tree its first leaf value; then the leaf values. A *four* is
     three nodes whose four ends are leaves, folded before the nodes of its group. Of each there are four
-    places (three columns and a slot) and four numbers (three ranks and the first leaf); of each other node
-    four places (two slots, column, slot) and the rank (`mcrank.scorers.forest.program`).
+    places (three columns and a slot) and four numbers (above the ranks that go left, and the first leaf); of
+    each other node four places (two slots, column, slot) and the number (`mcrank.scorers.forest.program`).
     """
 
     group_tree: Array
@@ -89,7 +89,7 @@ class Program(NamedTuple):
     four: Array
     four_number: Array
     node: Array
-    node_rank: Array
+    node_number: Array
 
 
 class Scratch(NamedTuple):
@@ -157,7 +157,7 @@ def fold_rows(
     slots, sums = scratch.slots, scratch.sums
     tree_value, leaf_value = program.tree_value, program.leaf_value
     group_tree, group_four, group_node = program.group_tree, program.group_four, program.group_node
-    four, four_number, node, node_rank = program.four, program.four_number, program.node, program.node_rank
+    four, four_number, node, node_number = program.four, program.four_number, program.node, program.node_number
     group_output, group_walk = program.group_output, program.group_walk
     lanes = np.uint64(LANES)
     infinite = False
@@ -182,7 +182,7 @@ def fold_rows(
                 continue
             following = group + np.uint64(1)
             _fold_fours(group_four[group], group_four[following], four, four_number, ranks, used, slots)
-            _fold_nodes(group_node[group], group_node[following], node, node_rank, ranks, used, slots)
+            _fold_nodes(group_node[group], group_node[following], node, node_number, ranks, used, slots)
             tree = group_tree[group]
             if group_tree[following] - tree == np.uint64(GROUP):
                 _add_group(tree, tree_value, leaf_value, slots, sums_at, used, sums)
@@ -222,7 +222,7 @@ def _fold_fours(
 
 @step()
 def _fold_nodes(
-    start: Index, end: Index, node: Array, node_rank: Array, ranks: Array, used: Index, slots: Array
+    start: Index, end: Index, node: Array, node_number: Array, ranks: Array, used: Index, slots: Array
 ) -> None:
     """Fold nodes ``start:end`` of the program; the results of the trees end up in the first slots."""
     for n in range(start, end):
@@ -231,11 +231,11 @@ def _fold_nodes(
         column = np.uint64(node[at + np.uint64(2)]) * np.uint64(LANES)
         to = np.uint64(node[at + np.uint64(3)])
         if used == np.uint64(LANES):
-            _fold_node(slots, ranks, from_left, from_right, column, node_rank[n], to)
+            _fold_node(slots, ranks, from_left, from_right, column, node_number[n], to)
         elif used == np.uint64(MIDDLE):
-            _fold_node_middle(slots, ranks, from_left, from_right, column, node_rank[n], to)
+            _fold_node_middle(slots, ranks, from_left, from_right, column, node_number[n], to)
         else:
-            _fold_node_narrow(slots, ranks, from_left, from_right, column, node_rank[n], to)
+            _fold_node_narrow(slots, ranks, from_left, from_right, column, node_number[n], to)
 
 
 @step()

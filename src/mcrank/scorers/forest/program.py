@@ -53,7 +53,7 @@ class CompiledForest:
         """Roughly how long a block of rows takes, to judge whether threads are worth starting."""
         program = self.program
         walked = int(np.count_nonzero(program.group_walk >= 0))
-        return 2 * (len(program.node_rank) + len(program.four) // 4) + LANES * (
+        return 2 * (len(program.node_number) + len(program.four) // 4) + LANES * (
             2 * len(self.tables.feature)
             + 3 * len(self.tables.set_feature)
             + len(program.tree_value) // 2
@@ -123,7 +123,7 @@ def _program(forest: Forest, small: Array, seen: Ranked, together: int = GROUP) 
         four=aligned(4 * int(tree_four[-1]), dtype=np.uint16),
         four_number=aligned(4 * int(tree_four[-1]), dtype=np.uint32),
         node=aligned(4 * int(tree_step[-1]), dtype=np.uint16),
-        node_rank=aligned(int(tree_step[-1]), dtype=np.uint32),
+        node_number=aligned(int(tree_step[-1]), dtype=np.uint32),
     )
     placed = PlacedTrees(
         order[foldable], member[foldable], tree_four[:-1][foldable], tree_step[:-1][foldable],
@@ -194,7 +194,7 @@ class Steps(NamedTuple):
     four: Array
     four_number: Array
     node: Array
-    node_rank: Array
+    node_number: Array
 
 
 @kernel(allocates=True)
@@ -214,6 +214,12 @@ def _four_times(number: int) -> int:
     return (number & 255) * 0x01010101
 
 
+@njit(nogil=True)
+def _number(rank: int) -> int:
+    """The number just above a rank, which are kept less 128; ranks end at 254."""
+    return _four_times(rank - 127)
+
+
 @njit(inline="always")
 def _lay_fours(
     t: int, placed: PlacedTrees, trees: TreeArrays, nodes: Nodes, steps: Steps, slot_of: Array
@@ -225,14 +231,14 @@ def _lay_fours(
         if nodes.kind[n] != FOUR:
             continue
         at, values = 4 * (placed.four[t] + done), placed.value[t] + 4 * done
-        steps.four[at], steps.four_number[at] = nodes.column[n], _four_times(nodes.rank[n] - 128)
+        steps.four[at], steps.four_number[at] = nodes.column[n], _number(nodes.rank[n])
         for side in range(2):
             child = first + (trees.right[n] if side else trees.left[n])
-            a, b, column, rank = child, child, nodes.column[n], 255  # a leaf alone: nothing is above 255
+            a, b, column, rank = child, child, nodes.column[n], 0  # a leaf alone: whichever side, the same
             if trees.feature[child] >= 0:
                 a, b = first + trees.left[child], first + trees.right[child]
                 column, rank = nodes.column[child], nodes.rank[child]
-            steps.four[at + 1 + side], steps.four_number[at + 1 + side] = column, _four_times(rank - 128)
+            steps.four[at + 1 + side], steps.four_number[at + 1 + side] = column, _number(rank)
             steps.leaf_value[values + 2 * side] = trees.value[a]
             steps.leaf_value[values + 2 * side + 1] = trees.value[b]
         slot_of[n - first] = placed.slot[t] + done if n > first else placed.member[t]
@@ -272,7 +278,7 @@ def _lay_nodes(
             next_slot += 1
         steps.node[4 * step], steps.node[4 * step + 1] = from_left * LANES, from_right * LANES
         steps.node[4 * step + 2], steps.node[4 * step + 3] = nodes.column[n], slot_of[n - first] * LANES
-        steps.node_rank[step] = _four_times(nodes.rank[n] - 128)
+        steps.node_number[step] = _number(nodes.rank[n])
         step += 1
     return int(next_slot)
 
@@ -281,9 +287,9 @@ def _side_by_side(steps: Steps, group: Array, counts: Array) -> Steps:
     """Let the trees of a group take turns, so that no step waits for the one before it; roots come last."""
     left = np.repeat(np.cumsum(counts), counts) - np.arange(len(group))
     order = np.lexsort((-left, group))
-    node, node_rank = aligned(4 * len(group), dtype=np.uint16), aligned(len(group), dtype=np.uint32)
-    node[:], node_rank[:] = steps.node.reshape(-1, 4)[order].ravel(), steps.node_rank[order]
-    return steps._replace(node=node, node_rank=node_rank)
+    node, node_number = aligned(4 * len(group), dtype=np.uint16), aligned(len(group), dtype=np.uint32)
+    node[:], node_number[:] = steps.node.reshape(-1, 4)[order].ravel(), steps.node_number[order]
+    return steps._replace(node=node, node_number=node_number)
 
 
 def _lone_pairs(forest: Forest, kind: Array) -> Array:
