@@ -1,6 +1,6 @@
 """Choices by the comparison of bytes, for many rows at once: the steps by which trees are folded.
 
-Both steps compare keys with a number and say where that is *above* them: of the two sides of this comparison
+All steps compare keys with a number and say where that is *above* them: of the two sides of this comparison
 processors load the second one from memory and compare it in one instruction, and keys are loaded for every
 step. Numbers are given four times each, as a uint32: such are loaded into all lanes in one instruction.
 
@@ -89,6 +89,52 @@ def one_of_four(lanes: int) -> Any:
     return choose
 
 
+def leaf_of_tree(lanes: int, depth: int, step: int) -> Any:
+    """Make ``find(slots, keys, columns, numbers, at, out)`` for ``lanes`` bytes at once, and trees whose
+    leaves are all ``depth`` (at least 2) below the root.
+
+    Nodes are counted from the root, level by level, each level from the left. In every lane node n goes right
+    where ``numbers[at + n] <= keys[step columns[at + n]]``, and ``slots[out]`` becomes the number of the leaf,
+    counted from the left. Nothing but keys is loaded, and nothing else stored: what the nodes of a tree leave
+    for those above them stays in registers.
+    """
+
+    @intrinsic
+    def find(
+        typing_context: Any, slots: Any, keys: Any, columns: Any, numbers: Any, at: Any, out: Any
+    ) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            slots, keys, columns, numbers, at, out = args
+            of_slots, of_keys, of_columns, of_numbers = signature.args[:4]
+            code = _Code(context, builder, lanes)
+
+            def goes_left(node: int) -> Any:
+                here = builder.add(at, LONG(node))
+                column = builder.load(place_of(context, builder, of_columns, columns, here))
+                number = builder.load(place_of(context, builder, of_numbers, numbers, here))
+                place = builder.mul(builder.zext(column, LONG), LONG(step))
+                return code.above(code.spread(number), code.loaded(of_keys, keys, place))
+
+            def leaf(node: int, levels: int, first: int) -> Any:
+                """The leaf below a node, which has some levels below it, and whose first leaf is given."""
+                if levels > 2:
+                    half = 1 << (levels - 1)
+                    left, right = (leaf(2 * node + 1 + k, levels - 1, first + k * half) for k in range(2))
+                    return code.chosen(goes_left(node), left, right)
+                answers = [goes_left(n) for n in (node, 2 * node + 1, 2 * node + 2)]
+                return code.with_bit(
+                    code.with_bit(code.constant(first), 2, answers[0]), 1, code.chosen(*answers)
+                )
+
+            code.store(leaf(0, depth, 0), of_slots, slots, out)
+            return context.get_dummy_value()
+
+        u64 = types.uint64
+        return types.void(slots, keys, columns, numbers, u64, u64), generate
+
+    return find
+
+
 class _Code:
     """Operations on ``lanes`` bytes, as lists of registers; answers are bits or, ``in_bytes``, -1 and 0."""
 
@@ -119,6 +165,10 @@ class _Code:
         one = splat(self.builder, number, ir.VectorType(WORD, self.width // 4))
         return [self.builder.bitcast(one, self.kind)] * len(self.offsets)
 
+    def constant(self, number: int) -> list[Any]:
+        """A number known when compiling in all lanes."""
+        return [ir.Constant(self.kind, [number] * self.width)] * len(self.offsets)
+
     def above(self, numbers: list[Any], keys: list[Any]) -> list[Any]:
         """Whether numbers are above keys."""
         found = [self.builder.icmp_signed(">", *both) for both in zip(numbers, keys, strict=True)]
@@ -132,7 +182,7 @@ class _Code:
 
     def with_bit(self, values: list[Any], bit: int, answers: list[Any]) -> list[Any]:
         """Values, of which a bit is 0, with that bit where the answer is no."""
-        bits = [ir.Constant(self.kind, [bit] * self.width)] * len(values)
+        bits = self.constant(bit)
         if self.in_bytes:
             return self._ternary(_A_OR_B_IF_NOT_C, values, bits, answers)
         more = [self.builder.or_(*both) for both in zip(values, bits, strict=True)]

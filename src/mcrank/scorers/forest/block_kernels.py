@@ -7,7 +7,8 @@ A block of `LANES` rows goes through a forest in two steps:
    takes is settled here once. For a set of categories the byte is the lowest or the highest.
 2. *Fold.* A tree is evaluated from its leaves to its root for all rows at once: an inner node is one
    comparison and one selection between the leaf numbers its two children arrived at; three nodes with
-   nothing but leaves below are one step, whose leaf numbers are counted, not loaded. There are no branches
+   nothing but leaves below are one step, whose leaf numbers are counted, not loaded, and so are whole trees
+   that are not deep (`mcrank.scorers.forest.whole`). There are no branches
    and no loads that depend on data, and a node costs about a tenth of a cycle per row, so visiting every node
    of a tree of up to `MAX_LEAVES` leaves is cheaper than walking one path through it.
 
@@ -27,7 +28,7 @@ from numba import njit
 
 from mcrank.arrays import Array
 from mcrank.kernels import kernel, step
-from mcrank.kernels.choose import one_of_four, select_below
+from mcrank.kernels.choose import leaf_of_tree, one_of_four, select_below
 from mcrank.scorers.forest.rank_kernels import (
     LANES,
     RANKED_LEFT,
@@ -40,6 +41,8 @@ from mcrank.scorers.forest.rank_kernels import (
 MIDDLE, NARROW = 64, 16  # rows up to which a block is folded in fewer lanes instead
 MAX_LEAVES = 256  # a leaf number is one byte
 GROUP = 8  # trees folded before their leaf values are added up
+DEPTH = 6  # of trees that are folded in one step, where they are no deeper
+WHOLE = 1 << DEPTH  # leaves of such a tree
 
 Index = Any  # unsigned in kernels: a signed index costs a test for counting from the end
 
@@ -49,6 +52,8 @@ _fold_node = select_below(LANES)
 _fold_node_middle, _fold_node_narrow = select_below(MIDDLE), select_below(NARROW)
 _fold_four = one_of_four(LANES)
 _fold_four_middle, _fold_four_narrow = one_of_four(MIDDLE), one_of_four(NARROW)
+_fold_whole = leaf_of_tree(LANES, DEPTH, LANES)
+_fold_whole_middle, _fold_whole_narrow = (leaf_of_tree(n, DEPTH, LANES) for n in (MIDDLE, NARROW))
 
 
 class TreeArrays(NamedTuple):
@@ -72,14 +77,16 @@ class TreeArrays(NamedTuple):
 class Program(NamedTuple):
     """Trees in the order they are folded.
 
-    By group its first tree, four and node (one more than there are groups), its output and, where it is one
+    By group its first tree, whole tree, four and node (one more than there are groups), its output and, where it is one
     tree too big to fold, its number, else -1; by tree its first leaf value; then the leaf values. A *four* is
     three nodes whose four ends are leaves, folded before the nodes of its group. Of each there are four
     places (three columns and a slot) and four numbers (above the ranks that go left, and the first leaf); of
-    each other node four places (two slots, column, slot) and the number (`mcrank.scorers.forest.program`).
+    each other node four places (two slots, column, slot) and the number (`mcrank.scorers.forest.program`); of
+    each tree that is folded whole, `WHOLE` places and numbers (`mcrank.scorers.forest.whole`).
     """
 
     group_tree: Array
+    group_whole: Array
     group_four: Array
     group_node: Array
     group_output: Array
@@ -90,6 +97,8 @@ class Program(NamedTuple):
     four_number: Array
     node: Array
     node_number: Array
+    whole: Array
+    whole_number: Array
 
 
 class Scratch(NamedTuple):
@@ -158,6 +167,7 @@ def fold_rows(
     tree_value, leaf_value = program.tree_value, program.leaf_value
     group_tree, group_four, group_node = program.group_tree, program.group_four, program.group_node
     four, four_number, node, node_number = program.four, program.four_number, program.node, program.node_number
+    group_whole, whole, whole_number = program.group_whole, program.whole, program.whole_number
     group_output, group_walk = program.group_output, program.group_walk
     lanes = np.uint64(LANES)
     infinite = False
@@ -181,6 +191,7 @@ def fold_rows(
                     sums[sums_at + np.uint64(i)] += trees.value[leaf]
                 continue
             following = group + np.uint64(1)
+            _fold_wholes(group_whole[group], group_whole[following], whole, whole_number, ranks, used, slots)
             _fold_fours(group_four[group], group_four[following], four, four_number, ranks, used, slots)
             _fold_nodes(group_node[group], group_node[following], node, node_number, ranks, used, slots)
             tree = group_tree[group]
@@ -196,6 +207,22 @@ def fold_rows(
             for i in range(rows):
                 out[row + i, k] = sums[k * LANES + i]
     return infinite
+
+
+@step()
+def _fold_wholes(
+    start: Index, end: Index, whole: Array, number: Array, ranks: Array, used: Index, slots: Array
+) -> None:
+    """Fold whole trees ``start:end`` of the program."""
+    for t in range(start, end):
+        at = t * np.uint64(WHOLE)
+        to = np.uint64(whole[at + np.uint64(WHOLE - 1)])
+        if used == np.uint64(LANES):
+            _fold_whole(slots, ranks, whole, number, at, to)
+        elif used == np.uint64(MIDDLE):
+            _fold_whole_middle(slots, ranks, whole, number, at, to)
+        else:
+            _fold_whole_narrow(slots, ranks, whole, number, at, to)
 
 
 @step()

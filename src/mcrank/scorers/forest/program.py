@@ -17,6 +17,7 @@ from mcrank.lazy import lazy
 from mcrank.scorers.forest.block_kernels import (
     GROUP,
     MAX_LEAVES,
+    WHOLE,
     Program,
     Scratch,
     TreeArrays,
@@ -24,6 +25,7 @@ from mcrank.scorers.forest.block_kernels import (
 from mcrank.scorers.forest.forest import Forest
 from mcrank.scorers.forest.rank_kernels import LANES, Tables
 from mcrank.scorers.forest.tables import Ranked, ranked
+from mcrank.scorers.forest.whole import COSTS, are_whole, lay_wholes
 
 LEAF, NODE, FOUR, INSIDE = range(4)
 _MOST_SLOTS = (1 << 16) // LANES  # places of slots are kept in 16 bits
@@ -53,7 +55,8 @@ class CompiledForest:
         """Roughly how long a block of rows takes, to judge whether threads are worth starting."""
         program = self.program
         walked = int(np.count_nonzero(program.group_walk >= 0))
-        return 2 * (len(program.node_number) + len(program.four) // 4) + LANES * (
+        wholes = len(program.whole) // WHOLE * int(COSTS[0])
+        return wholes + 2 * (len(program.node_number) + len(program.four) // 4) + LANES * (
             2 * len(self.tables.feature)
             + 3 * len(self.tables.set_feature)
             + len(program.tree_value) // 2
@@ -103,19 +106,21 @@ def _program(forest: Forest, small: Array, seen: Ranked, together: int = GROUP) 
     first = np.flatnonzero(member == 0)
     ends = np.append(first, len(order))
     nodes = Nodes(_kinds(forest), seen.column_of, seen.rank_of)
-    fours, others, leaves = (
-        np.where(foldable, _by_tree(forest, nodes.kind == kind)[order], 0) for kind in (FOUR, NODE, LEAF)
-    )
-    leaves += 4 * fours  # their numbers: some have two
+    fours, others, leaves = (_by_tree(forest, nodes.kind == kind)[order] for kind in (FOUR, NODE, LEAF))
+    whole = foldable & are_whole(forest, fours[np.argsort(order)], others[np.argsort(order)])[order]
+    stepped = foldable & ~whole
+    # Of leaf numbers: some leaves have two.
+    leaves = np.where(stepped, leaves + 4 * fours, 0)
+    fours, others = np.where(stepped, fours, 0), np.where(stepped, others, 0)
+    constants = int(leaves.max(initial=1))
     # A tree of one leaf takes a step too, to put leaf 0 where the result is looked for.
     others = np.where(leaves == 1, 1, others)
-    tree_four, tree_step, tree_value = map(_starts, (fours, others, leaves))
+    tree_four, tree_step, tree_value = map(_starts, (fours, others, np.where(whole, WHOLE, leaves)))
     # Trees of a group are folded beside each other, so each has slots of its own.
     tree_slot = _starts(
-        fours + np.where(foldable, _by_tree(forest, _lone_pairs(forest, nodes.kind))[order], 0)
+        fours + np.where(stepped, _by_tree(forest, _lone_pairs(forest, nodes.kind))[order], 0)
     )
     before = tree_slot[:-1] - np.repeat(tree_slot[first], np.diff(ends))
-    constants = int(leaves.max(initial=1))
     if GROUP + constants + np.diff(tree_slot[ends]).max(initial=0) > _MOST_SLOTS:
         return _program(forest, small, seen, together // 2)
     steps = Steps(
@@ -126,18 +131,23 @@ def _program(forest: Forest, small: Array, seen: Ranked, together: int = GROUP) 
         node_number=aligned(int(tree_step[-1]), dtype=np.uint32),
     )
     placed = PlacedTrees(
-        order[foldable], member[foldable], tree_four[:-1][foldable], tree_step[:-1][foldable],
-        tree_value[:-1][foldable], (GROUP + constants + before)[foldable],
+        order[stepped], member[stepped], tree_four[:-1][stepped], tree_step[:-1][stepped],
+        tree_value[:-1][stepped], (GROUP + constants + before)[stepped],
     )  # fmt: skip
     slots = _lay_out(constants, placed, forest.arrays, nodes, steps)
+    wholes = lay_wholes(forest, order[whole], member[whole], seen)
+    steps.leaf_value[(tree_value[:-1][whole, None] + np.arange(WHOLE)).ravel()] = wholes.leaf_value
     steps = _side_by_side(steps, np.repeat(np.arange(len(first)), np.diff(tree_step[ends])), others)
     program = Program(
         group_tree=_starts(foldable)[ends].astype(np.uint64),
+        group_whole=_starts(whole)[ends].astype(np.uint64),
         group_four=tree_four[ends].astype(np.uint64),
         group_node=tree_step[ends].astype(np.uint64),
         group_output=output[first].astype(np.int64),
         group_walk=np.where(foldable[first], -1, order[first]),
-        tree_value=placed.value.astype(np.uint64),
+        tree_value=tree_value[:-1][foldable].astype(np.uint64),
+        whole=wholes.whole,
+        whole_number=wholes.whole_number,
         **steps._asdict(),
     )
     return program, constants, int(slots)
