@@ -29,6 +29,7 @@ from numba import njit
 from mcrank.arrays import Array
 from mcrank.kernels import kernel, step
 from mcrank.kernels.choose import leaf_of_tree, one_of_four, select_below
+from mcrank.kernels.planes import PLANES, ROWS, add_numbers
 from mcrank.scorers.forest.rank_kernels import (
     LANES,
     RANKED_LEFT,
@@ -54,6 +55,7 @@ _fold_four = one_of_four(LANES)
 _fold_four_middle, _fold_four_narrow = one_of_four(MIDDLE), one_of_four(NARROW)
 _fold_whole = leaf_of_tree(LANES, DEPTH, LANES)
 _fold_whole_middle, _fold_whole_narrow = (leaf_of_tree(n, DEPTH, LANES) for n in (MIDDLE, NARROW))
+_add_planes = add_numbers(GROUP, LANES)
 
 
 class TreeArrays(NamedTuple):
@@ -78,7 +80,8 @@ class Program(NamedTuple):
     """Trees in the order they are folded.
 
     By group its first tree, whole tree, four and node (one more than there are groups), its output and, where it is one
-    tree too big to fold, its number, else -1; by tree its first leaf value; then the leaf values. A *four* is
+    tree too big to fold, its number, else -1; by tree its first leaf value; then the leaf values, and those of
+    each tree as `mcrank.kernels.planes` where all trees have few enough (else none). A *four* is
     three nodes whose four ends are leaves, folded before the nodes of its group. Of each there are four
     places (three columns and a slot) and four numbers (above the ranks that go left, and the first leaf); of
     each other node four places (two slots, column, slot) and the number (`mcrank.scorers.forest.program`); of
@@ -93,6 +96,7 @@ class Program(NamedTuple):
     group_walk: Array
     tree_value: Array
     leaf_value: Array
+    planes: Array
     four: Array
     four_number: Array
     node: Array
@@ -164,7 +168,7 @@ def fold_rows(
     width, base = trees.n_features, trees.base
     places, values, ranks = scratch.places, scratch.values, scratch.ranks
     slots, sums = scratch.slots, scratch.sums
-    tree_value, leaf_value = program.tree_value, program.leaf_value
+    tree_value, leaf_value, planes = program.tree_value, program.leaf_value, program.planes
     group_tree, group_four, group_node = program.group_tree, program.group_four, program.group_node
     four, four_number, node, node_number = program.four, program.four_number, program.node, program.node_number
     group_whole, whole, whole_number = program.group_whole, program.whole, program.whole_number
@@ -195,7 +199,11 @@ def fold_rows(
             _fold_fours(group_four[group], group_four[following], four, four_number, ranks, used, slots)
             _fold_nodes(group_node[group], group_node[following], node, node_number, ranks, used, slots)
             tree = group_tree[group]
-            if group_tree[following] - tree == np.uint64(GROUP):
+            full = group_tree[following] - tree == np.uint64(GROUP)
+            if full and planes.shape[0] > 0 and used > np.uint64(NARROW):
+                for i in range(np.uint64(0), used, np.uint64(ROWS)):
+                    _add_planes(planes, tree * np.uint64(PLANES), slots, i, sums, sums_at + i)
+            elif full:
                 _add_group(tree, tree_value, leaf_value, slots, sums_at, used, sums)
             else:
                 for t in range(tree, group_tree[following]):

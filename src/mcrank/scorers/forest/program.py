@@ -12,6 +12,7 @@ from numba import njit
 from mcrank.arrays import Array
 from mcrank.kernels import kernel
 from mcrank.kernels.memory import aligned
+from mcrank.kernels.planes import ROWS, looks_up_fast, planes_of
 from mcrank.kernels.search import TURNED
 from mcrank.lazy import lazy
 from mcrank.scorers.forest.block_kernels import (
@@ -106,12 +107,11 @@ def _program(forest: Forest, small: Array, seen: Ranked, together: int = GROUP) 
     first = np.flatnonzero(member == 0)
     ends = np.append(first, len(order))
     nodes = Nodes(_kinds(forest), seen.column_of, seen.rank_of)
-    fours, others, leaves = (_by_tree(forest, nodes.kind == kind)[order] for kind in (FOUR, NODE, LEAF))
-    whole = foldable & are_whole(forest, fours[np.argsort(order)], others[np.argsort(order)])[order]
+    counts = [_by_tree(forest, nodes.kind == kind) for kind in (FOUR, NODE, LEAF)]
+    whole = foldable & are_whole(forest, counts[0], counts[1])[order]
     stepped = foldable & ~whole
-    # Of leaf numbers: some leaves have two.
-    leaves = np.where(stepped, leaves + 4 * fours, 0)
-    fours, others = np.where(stepped, fours, 0), np.where(stepped, others, 0)
+    fours, others, leaves = (np.where(stepped, count[order], 0) for count in counts)
+    leaves += 4 * fours  # their numbers: some have two
     constants = int(leaves.max(initial=1))
     # A tree of one leaf takes a step too, to put leaf 0 where the result is looked for.
     others = np.where(leaves == 1, 1, others)
@@ -146,11 +146,21 @@ def _program(forest: Forest, small: Array, seen: Ranked, together: int = GROUP) 
         group_output=output[first].astype(np.int64),
         group_walk=np.where(foldable[first], -1, order[first]),
         tree_value=tree_value[:-1][foldable].astype(np.uint64),
+        planes=_planes(steps.leaf_value, tree_value[:-1][foldable], np.diff(tree_value)[foldable]),
         whole=wholes.whole,
         whole_number=wholes.whole_number,
         **steps._asdict(),
     )
     return program, constants, int(slots)
+
+
+def _planes(values: Array, first: Array, counts: Array) -> Array:
+    """Leaf values of each tree as planes; none where a tree has too many, or the processor is no faster."""
+    if counts.max(initial=0) > ROWS or not looks_up_fast():
+        return np.empty(0, dtype=np.uint8)
+    number = np.arange(ROWS)
+    places = first[:, None] + np.minimum(number, counts[:, None] - 1)  # to fill up, any
+    return planes_of(values[places])
 
 
 def _kinds(forest: Forest) -> Array:
