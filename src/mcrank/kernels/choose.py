@@ -94,7 +94,7 @@ def leaf_of_tree(lanes: int, depth: int, step: int) -> Any:
     leaves are all ``depth`` (at least 2) below the root.
 
     Nodes are counted from the root, level by level, each level from the left. In every lane node n goes right
-    where ``numbers[at + n] <= keys[step columns[at + n]]``, and ``slots[out]`` becomes the number of the leaf,
+    where ``numbers[at + n] <= keys[step columns[at + n]]``; ``slots[out]`` becomes the number of the leaf,
     counted from the left. Nothing but keys is loaded, and nothing else stored: what the nodes of a tree leave
     for those above them stays in registers.
     """

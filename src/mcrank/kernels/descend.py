@@ -19,7 +19,7 @@ from numba.core import cgutils
 
 from mcrank.arrays import Array
 from mcrank.kernels.memory import BYTE, LONG, WORD, load_at
-from mcrank.kernels.vectors import constants, splat
+from mcrank.kernels.vectors import constants, joined, splat
 
 LEVELS = (5, 6, 7, 8)  # that a search can have: for up to 31, 63, 127, 255 thresholds
 WIDE = 16  # numbers of a register
@@ -81,15 +81,6 @@ def descend(builder: Any, memory: Any, levels: Any, x: list[Any]) -> Any:
     for value, block in ends:
         result.add_incoming(value, block)
     return result
-
-
-def joined(builder: Any, parts: list[Any]) -> Any:
-    """Vectors, a power of two of them, as one."""
-    while len(parts) > 1:
-        count = 2 * parts[0].type.count
-        every = ir.Constant(ir.VectorType(WORD, count), list(range(count)))
-        parts = [builder.shuffle_vector(*parts[k : k + 2], every) for k in range(0, len(parts), 2)]
-    return parts[0]
 
 
 def _deeper(builder: Any, tables: list[Any], level: int, found: Any, x: Any) -> Any:

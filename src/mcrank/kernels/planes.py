@@ -1,9 +1,9 @@
 """Numbers looked up in registers: of a few float64 one for each of 64 rows, added to sums.
 
-A load for each row is what adding leaf values costs. AVX-512 has an instruction (``vpermb`` of its part VBMI)
-that picks one of 64 bytes for each of 64 rows, so the numbers are kept as *planes*: the lowest byte of each of
-64 numbers, then the next byte of each, and so on. Eight picks, and the bytes are put together again, two, four
-and eight at a time.
+To load a number for each row takes most of the time of adding it. AVX-512 has an instruction (``vpermb``, of
+its part VBMI) that picks one of 64 bytes for each of 64 rows, so the numbers are kept as *planes*: the lowest
+byte of each of 64 numbers, then the next byte of each, and so on. Eight picks, and the bytes are put together
+again, two, four and eight at a time.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from numba.extending import intrinsic
 from mcrank.arrays import Array
 from mcrank.kernels.memory import BYTE, LONG, WORD, aligned, load_at, place_of
 from mcrank.kernels.processor import has_features
+from mcrank.kernels.vectors import joined
 
 ROWS = 64  # that are looked up at once, and numbers they are looked up in
 PLANES = 8 * ROWS  # bytes of the planes of so many numbers
@@ -79,7 +80,7 @@ def add_numbers(count: int, step: int) -> Any:
 
             room: Any = cgutils.alloca_once_value
             firsts = [[16 * lane + 2 * k for lane in range(_LANES)] for k in range(8)]
-            kept = [room(builder, _joined(builder, [pair(row)[1] for row in rows])) for rows in firsts]
+            kept = [room(builder, joined(builder, [pair(row)[1] for row in rows])) for rows in firsts]
             loop: Any = cgutils.for_range
             with loop(builder, LONG(count)) as every:
                 here = builder.add(at, builder.mul(every.index, LONG(step)))
@@ -138,11 +139,3 @@ def _together(builder: Any, parts: list[Any]) -> list[Any]:
         # Parts of the same rows lie beside each other again.
         return [number for some in halves for number in _together(builder, some)]
     return parts
-
-
-def _joined(builder: Any, parts: list[Any]) -> Any:
-    while len(parts) > 1:
-        count = 2 * parts[0].type.count
-        every = ir.Constant(ir.VectorType(WORD, count), list(range(count)))
-        parts = [builder.shuffle_vector(*parts[k : k + 2], every) for k in range(0, len(parts), 2)]
-    return parts[0]

@@ -19,10 +19,10 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from mcrank.arrays import Array
-from mcrank.kernels.descend import LEVELS, WIDE, by_level, descend, joined
+from mcrank.kernels.descend import LEVELS, WIDE, by_level, descend
 from mcrank.kernels.memory import BYTE, LONG, WORD, aligned, load_at, place_of
 from mcrank.kernels.processor import has_features
-from mcrank.kernels.vectors import constants, gather, splat
+from mcrank.kernels.vectors import constants, gather, joined, splat
 
 TURNED = 8  # rows and columns that are turned at a time
 PARTS = 8  # of sorted thresholds: a value's part is found first, then its place there

@@ -246,6 +246,15 @@ def _matcher(size: int, test: Any) -> Any:
     return match
 
 
+def joined(builder: Any, parts: list[Any]) -> Any:
+    """Vectors, a power of two of them, as one."""
+    while len(parts) > 1:
+        count = 2 * parts[0].type.count
+        every = ir.Constant(ir.VectorType(WORD, count), list(range(count)))
+        parts = [builder.shuffle_vector(*parts[k : k + 2], every) for k in range(0, len(parts), 2)]
+    return parts[0]
+
+
 def constants(vector: Any, number: float) -> Any:
     """A number known when compiling, in all lanes."""
     return ir.Constant(vector.type, [number] * vector.type.count)

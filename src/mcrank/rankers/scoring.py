@@ -67,7 +67,7 @@ class Scoring(Explainable):
     def _raw_at_once(self, X: Any, n_jobs: int, rounds: int | None) -> FloatArray | None:
         """Raw outputs of a matrix that a forest can read as it is; None where there is more to do or to say.
 
-        To look for infinite numbers would take a tenth as long as to score: forests see them on the way.
+        To look for infinite numbers would take a fifth as long as to score: forests see them on the way.
         """
         if not (type(X) is np.ndarray and X.dtype == np.float32 and X.ndim == 2 and X.flags.c_contiguous):
             return None

@@ -79,10 +79,10 @@ class TreeArrays(NamedTuple):
 class Program(NamedTuple):
     """Trees in the order they are folded.
 
-    By group its first tree, whole tree, four and node (one more than there are groups), its output and, where it is one
-    tree too big to fold, its number, else -1; by tree its first leaf value; then the leaf values, and those of
-    each tree as `mcrank.kernels.planes` where all trees have few enough (else none). A *four* is
-    three nodes whose four ends are leaves, folded before the nodes of its group. Of each there are four
+    By group its first tree, whole tree, four and node (one more than there are groups), its output and, where
+    it is one tree too big to fold, its number, else -1; by tree its first leaf value; then the leaf values,
+    and those of each tree as `mcrank.kernels.planes`, where all trees have few enough (else none). A *four*
+    is three nodes whose four ends are leaves, folded before the nodes of its group. Of each there are four
     places (three columns and a slot) and four numbers (above the ranks that go left, and the first leaf); of
     each other node four places (two slots, column, slot) and the number (`mcrank.scorers.forest.program`); of
     each tree that is folded whole, `WHOLE` places and numbers (`mcrank.scorers.forest.whole`).
@@ -170,7 +170,12 @@ def fold_rows(
     slots, sums = scratch.slots, scratch.sums
     tree_value, leaf_value, planes = program.tree_value, program.leaf_value, program.planes
     group_tree, group_four, group_node = program.group_tree, program.group_four, program.group_node
-    four, four_number, node, node_number = program.four, program.four_number, program.node, program.node_number
+    four, four_number, node, node_number = (
+        program.four,
+        program.four_number,
+        program.node,
+        program.node_number,
+    )
     group_whole, whole, whole_number = program.group_whole, program.whole, program.whole_number
     group_output, group_walk = program.group_output, program.group_walk
     lanes = np.uint64(LANES)
@@ -342,7 +347,8 @@ def _leaf(X: Array, x_at: Index, first: Index, trees: TreeArrays) -> Index:
 def walk_rows(X: Array, start: int, end: int, trees: TreeArrays, out: Array) -> Any:
     """Score rows ``start:end`` on the raw values, and return whether they hold an infinite number.
 
-    IN: ``X`` flat, trees. OUT: ``out``. A step must wait for the one before it, so four trees are walked abreast to fill the time.
+    IN: ``X`` flat, trees. OUT: ``out``. A step must wait for the one before it, so four trees are walked
+    abreast to fill the time.
     """
     base, feature, value = trees.base, trees.feature, trees.value
     tree_offsets, tree_output = trees.tree_offsets, trees.tree_output

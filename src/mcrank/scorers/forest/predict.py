@@ -104,9 +104,7 @@ def _score(forest: Forest, X: FeatureArray, threads: int, out: FloatArray) -> bo
     if threads == 1:  # at once: a few rows take less time than to cut them into parts
         return _fold_part(forest, X, 0, rows, out)
     infinite: list[bool] = []
-    run_all(
-        lambda part: infinite.append(_fold_part(forest, X, *part, out)), _parts(rows, threads), threads
-    )
+    run_all(lambda part: infinite.append(_fold_part(forest, X, *part, out)), _parts(rows, threads), threads)
     return any(infinite)
 
 

@@ -57,11 +57,16 @@ class CompiledForest:
         program = self.program
         walked = int(np.count_nonzero(program.group_walk >= 0))
         wholes = len(program.whole) // WHOLE * int(COSTS[0])
-        return wholes + 2 * (len(program.node_number) + len(program.four) // 4) + LANES * (
-            2 * len(self.tables.feature)
-            + 3 * len(self.tables.set_feature)
-            + len(program.tree_value) // 2
-            + 100 * walked
+        return (
+            wholes
+            + 2 * (len(program.node_number) + len(program.four) // 4)
+            + LANES
+            * (
+                2 * len(self.tables.feature)
+                + 3 * len(self.tables.set_feature)
+                + len(program.tree_value) // 2
+                + 100 * walked
+            )
         )
 
     def scratch(self, n_outputs: int) -> Scratch:

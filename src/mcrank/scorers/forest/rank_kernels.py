@@ -78,8 +78,8 @@ class Tables(NamedTuple):
 def has_infinite(X: Array, start: int, end: int) -> Any:
     """Whether some of the numbers from ``start`` to ``end`` are infinite.
 
-    Asked of a block just before it is ranked this costs nothing: it reads in the order of memory, which
-    processors foresee, and ranking, which does not, then finds all numbers in the cache.
+    Asked of a block just before it is ranked, this saves more time than it takes: it reads in the order of
+    memory, which processors foresee, and ranking, which does not, then finds all numbers in the cache.
     """
     found = False
     for i in range(np.uint64(start), np.uint64(end)):
@@ -120,12 +120,12 @@ def rank_rows(
             low, high, size, steps = low_of[table], high_of[table], part[table], steps_of[table]
             first = table << np.uint64(8)
             if size > np.uint64(0):
-                numbers = (at, first, size, low, high, nobody)
+                given = (at, first, size, low, high, nobody)
                 if ranked > np.uint64(LANES // 2):
-                    _search_block(values, searched, ranks, (np.uint64(0), ranked, *numbers))
+                    _search_block(values, searched, ranks, (np.uint64(0), ranked, *given))
                 else:
-                    _search_wide(values, searched, ranks, (np.uint64(0), wide, *numbers))
-                    _search(values, searched, ranks, (wide, ranked, *numbers))
+                    _search_wide(values, searched, ranks, (np.uint64(0), wide, *given))
+                    _search(values, searched, ranks, (wide, ranked, *given))
             elif steps > np.uint64(0):
                 line = (line_of[table, 0], line_of[table, 1])
                 for i in range(np.uint64(0), ranked, np.uint64(RANKED)):
