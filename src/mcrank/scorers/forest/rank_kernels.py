@@ -37,7 +37,7 @@ RANKED_LEFT, RANKED_RIGHT = np.int8(-128), np.int8(127)
 _count_below = count_below(RUN)
 _rank_lanes = rank_lanes(RANKED, BUCKETS)
 _turn_rows = turn_rows(LANES)
-_search, _search_wide, _search_block = search_rows(RANKED), search_rows(2 * RANKED), search_rows(LANES)
+_search, _search_block = search_rows(RANKED), search_rows(LANES)
 
 
 class Tables(NamedTuple):
@@ -103,7 +103,6 @@ def rank_rows(
     low_of, high_of, first_of, nobody = tables.low, tables.high, tables.first, tables.nobody
     piece_feature, piece_turned, piece_table = tables.piece_feature, tables.piece_turned, tables.piece_table
     ranked = np.uint64((rows + RANKED - 1) // RANKED * RANKED)
-    wide = ranked & ~np.uint64(2 * RANKED - 1)
     run = np.uint64(4)  # log2 of RUN
     for piece in range(np.uint64(piece_feature.shape[0])):
         column = np.uint64(start) + piece_feature[piece]
@@ -124,8 +123,7 @@ def rank_rows(
                 if ranked > np.uint64(LANES // 2):
                     _search_block(values, searched, ranks, (np.uint64(0), ranked, *given))
                 else:
-                    _search_wide(values, searched, ranks, (np.uint64(0), wide, *given))
-                    _search(values, searched, ranks, (wide, ranked, *given))
+                    _search(values, searched, ranks, (np.uint64(0), ranked, *given))
             elif steps > np.uint64(0):
                 line = (line_of[table, 0], line_of[table, 1])
                 for i in range(np.uint64(0), ranked, np.uint64(RANKED)):
