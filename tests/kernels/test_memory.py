@@ -32,9 +32,7 @@ from mcrank.kernels.vectors import (
     match_any,
     match_byte,
     match_range,
-    one_of_four,
     product_of_chosen,
-    select_greater,
     vector_add2,
     vector_add4,
 )
@@ -42,8 +40,6 @@ from mcrank.kernels.vectors import (
 blanks16, digits16, newlines32 = match_any(16, b" \n"), match_range(16, 48, 57), match_any(32, b"\n")
 byte64 = match_byte(64)
 below8, below16 = count_below(8), count_below(16)
-select16, select64 = select_greater(16), select_greater(64)
-four64 = one_of_four(64)
 multiply16, add16 = product_of_chosen(16, add=False), product_of_chosen(16, add=True)
 
 
@@ -259,55 +255,6 @@ def test_counts_below_with_equals_infinities_and_nan():
 
 
 @njit
-def select(wide, slots, keys, left, right, column, key, out):
-    if wide:
-        select64(slots, keys, uint64(left), uint64(right), uint64(column), key, uint64(out))
-    else:
-        select16(slots, keys, uint64(left), uint64(right), uint64(column), key, uint64(out))
-
-
-def four_times(byte):
-    return np.uint32((byte & 255) * 0x01010101)
-
-
-@pytest.mark.parametrize("lanes", [16, 64])
-@pytest.mark.parametrize("key", [-128, -1, 0, 1, 127])
-def test_select_of_every_signed_byte(lanes, key):
-    stream = np.random.default_rng(lanes)
-    slots = stream.integers(0, 256, 4 * lanes).astype(np.uint8)
-    keys = np.arange(-128, 128).astype(np.int8)
-    expected = slots.copy()
-    for column in range(0, 257 - lanes, 3):
-        chosen = np.where(
-            keys[column : column + lanes] > key, expected[lanes : 2 * lanes], expected[7 : 7 + lanes]
-        )
-        expected[2 * lanes + 1 : 3 * lanes + 1] = chosen
-        select(lanes == 64, slots, keys, 7, lanes, column, four_times(key), 2 * lanes + 1)
-        assert (slots == expected).all()
-
-
-@njit
-def choose(slots, keys, columns, numbers, out):
-    four64(slots, keys, columns, numbers, uint64(4), uint64(out))
-
-
-def test_one_of_four_leaves():
-    stream = np.random.default_rng(2)
-    keys = stream.integers(-128, 128, 300).astype(np.int8)
-    for first in (0, 100, 252):
-        slots = np.zeros(100, dtype=np.uint8)
-        bytes_ = [*stream.integers(-128, 128, 3).tolist(), first]
-        numbers = np.array([0] * 4 + [four_times(byte) for byte in bytes_], dtype=np.uint32)
-        columns = (uint64(3), uint64(100), uint64(230))
-        choose(slots, keys, columns, numbers, 9)
-        top, left, right = (keys[c : c + 64] > byte for c, byte in zip((3, 100, 230), bytes_, strict=False))
-        expected = first + 2 * top + np.where(top, right, left)
-        assert slots[9:73].tolist() == expected.tolist()
-        assert not slots[:9].any()
-        assert not slots[73:].any()
-
-
-@njit
 def block(rows, own, at, sums):
     if len(own) == 3:
         lambda_block(rows, own, uint64(at), sums)
@@ -345,10 +292,11 @@ def test_pairs_of_a_row_with_eight_others(at, norm):
         assert found.tobytes() == wanted.tobytes()  # every step is rounded as written, on any machine
 
 
-def test_llvm_is_written_in_four_files():
+def test_llvm_is_written_in_a_few_files():
     texts = {path.name: path.read_text() for path in Path(mcrank.__file__).parent.rglob("*.py")}
     written = [name for name, text in texts.items() if "from llvmlite" in text or "import intrinsic" in text]
-    assert sorted(written) == ["lambda_block.py", "memory.py", "search.py", "vectors.py"]
+    few = ["choose.py", "descend.py", "lambda_block.py", "memory.py", "planes.py", "search.py", "vectors.py"]
+    assert sorted(written) == few
 
 
 @njit

@@ -137,3 +137,31 @@ def test_run_options_stay_out_of_models_and_commands():
     flags = {flag for option in declared_params(McRank) for flag in option.opts}
     assert "--num-leaves" in flags
     assert not {"--verbose", "--one-query"} & flags
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 90, 400])
+def test_infinite_numbers_are_refused_by_place_however_rows_are_given(rows, count):
+    X, y, qid = rows
+    model = make().fit(X, y, qid=qid)
+    good = np.resize(X, (count, X.shape[1])).astype(np.float32)
+    score = model.predict(good)
+    bad = good.copy()
+    bad[count - 1, 2] = -np.inf
+    said = rf"^X of RegressionRanker.predict has -inf at row {count - 1}, column 2; values must fit float32"
+    for form in (np.ascontiguousarray, np.asfortranarray, lambda a: a.astype(np.float64), np.ndarray.tolist):
+        assert model.predict(form(good)).tobytes() == score.tobytes()
+        with pytest.raises(DataError, match=said):
+            model.predict(form(bad))
+
+
+def test_a_matrix_of_the_wrong_shape_is_refused_before_it_is_scored(rows):
+    X, y, qid = rows
+    model = make().fit(X, y, qid=qid)
+    given = X.astype(np.float32)
+    for wrong, said in (
+        (given[:, :2], "X has 2 features"),
+        (given[:0], "is empty"),
+        (given[0], "2 dimensions"),
+    ):
+        with pytest.raises(DataError, match=said):
+            model.predict(np.ascontiguousarray(wrong))

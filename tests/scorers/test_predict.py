@@ -7,14 +7,16 @@ from hypothesis import strategies as st
 from numba import njit
 
 from mcrank.errors import DataError, OptionError
-from mcrank.kernels.search import PARTS, TURNED, searches_fast
+from mcrank.kernels import search
+from mcrank.kernels.planes import looks_up_fast
+from mcrank.kernels.search import TURNED, most_searched
 from mcrank.scorers.forest import predict as predict_module
-from mcrank.scorers.forest import tables as tables_module
-from mcrank.scorers.forest.block_kernels import MAX_LEAVES, fold_rows, walk_rows
+from mcrank.scorers.forest import program as program_module
+from mcrank.scorers.forest.block_kernels import MAX_LEAVES, WHOLE, fold_rows, walk_rows
 from mcrank.scorers.forest.forest import ForestBuilder
-from mcrank.scorers.forest.predict import predict_raw
+from mcrank.scorers.forest.predict import predict_finite, predict_raw
 from mcrank.scorers.forest.program import compile_forest
-from mcrank.scorers.forest.rank_kernels import FEW, LANES, rank_rows
+from mcrank.scorers.forest.rank_kernels import LANES, rank_rows
 from tests.reference import forest as naive
 from tests.scorers.forests import random_forest, random_rows
 
@@ -160,9 +162,9 @@ LEVELS = {
 
 
 def test_few_thresholds_are_searched_in_registers_where_there_is_an_instruction():
-    for count, few in ((1, True), (FEW - 1, True), (FEW, False)):
+    for count in (1, 31, 32, 63, 64, 95, 96, 127, 128, 255):
         part = stumps(np.arange(count)).compiled.tables.part
-        assert part.tolist() == [count // PARTS + 1 if few and searches_fast() else 0]
+        assert (part > 0).tolist() == [count <= most_searched()]
 
 
 @pytest.mark.parametrize("features", [3, 7, 8, 9, 16, 21, 200])
@@ -182,7 +184,9 @@ def test_pieces_of_columns_hold_all_tables_and_end_with_the_row(features):
 @pytest.mark.parametrize("in_registers", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", LEVELS)
 def test_thresholds_however_they_lie(name, in_registers, monkeypatch):
-    monkeypatch.setattr(tables_module, "searches_fast", lambda: in_registers)
+    if not in_registers:
+        monkeypatch.setattr(search, "_has_permute", lambda context: False)
+        monkeypatch.setattr(search, "_has_wide", lambda context: False)
     levels = np.asarray(LEVELS[name], dtype=np.float32)
     forest = stumps(levels)
     with np.errstate(over="ignore"):
@@ -201,10 +205,68 @@ def test_three_and_four_leaves_below_a_node_are_one_step():
     program = forest.compiled.program
     fours = len(program.four) // 4
     assert fours > 20
-    assert len(program.node_rank) < sum([1, 2, 3, 4, 15, 30, 254, 255]) - fours
+    assert len(program.node_number) < sum([1, 2, 3, 4, 15, 30, 254, 255]) - fours
     X = random_rows(rng, forest, 2 * LANES + 5)
     for rows in (3, 16, 17, len(X)):
         assert_same_bits(predict_raw(forest, X[:rows]), naive.predict_raw(forest, X[:rows]))
+
+
+def complete_forest(rng, depths, n_features=5, n_outputs=2):
+    """Trees whose leaves are all so deep, but for some that end a level or more earlier."""
+    builder = ForestBuilder(n_features, rng.standard_normal(n_outputs))
+    for number, depth in enumerate(depths):
+        feature, left, right = [-1], [-1], [-1]
+        for level in range(depth):
+            for node in [node for node, f in enumerate(feature) if f < 0][-(2**level) :]:
+                if level and rng.random() < 0.03:
+                    continue
+                feature[node], left[node], right[node] = rng.integers(n_features), len(left), len(left) + 1
+                for array in (feature, left, right):
+                    array.extend([-1, -1])
+        size = len(feature)
+        builder.append(
+            feature=feature, left=left, right=right, output=number % n_outputs,
+            threshold=rng.choice(np.arange(-8, 9) / 4, size).astype(np.float32),
+            missing_left=rng.integers(0, 2, size),
+            value=np.where(np.array(feature) < 0, rng.standard_normal(size), 0.0),
+        )  # fmt: skip
+    return builder.build()
+
+
+@pytest.mark.parametrize("in_planes", [True, False])
+def test_trees_that_are_not_deep_are_folded_whole(in_planes, monkeypatch):
+    if not in_planes:
+        monkeypatch.setattr(program_module, "looks_up_fast", lambda: False)
+    rng = np.random.default_rng(12)
+    forest = complete_forest(rng, [6] * 20 + [5, 7, 6, 2, 0] + [6] * 17)
+    program = forest.compiled.program
+    assert 30 <= len(program.whole) // WHOLE <= 38  # not those of another depth
+    assert np.diff(forest.tree_offsets).max() > 2 * WHOLE  # so that its leaf values do not fit
+    assert len(program.planes) == 0
+    X = random_rows(rng, forest, 2 * LANES + 5)
+    X[7:9] = [[np.inf] * 5, [-np.inf] * 5]
+    shallow = complete_forest(rng, [6] * 19 + [5, 1, 0])
+    assert len(shallow.compiled.program.planes) == (22 * 512 if in_planes and looks_up_fast() else 0)
+    for each in (forest, shallow):
+        for rows in (3, 16, 17, 64, 65, 100, len(X)):
+            assert_same_bits(predict_raw(each, X[:rows]), naive.predict_raw(each, X[:rows]))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+@pytest.mark.parametrize("rows", [1, 2, 3, 100, 700])
+def test_infinite_numbers_are_found_on_the_way(rows, n_jobs, monkeypatch):
+    monkeypatch.setattr(predict_module, "_THREAD_NANOSECONDS", 1)
+    rng = np.random.default_rng(13)
+    forest = random_forest(rng, [10] * 9, n_features=9)
+    X = random_rows(rng, forest, rows)
+    found = predict_finite(forest, X, n_jobs)
+    assert found is not None
+    assert_same_bits(found, naive.predict_raw(forest, X))
+    for row, column, value in ((0, 0, np.inf), (rows - 1, 8, -np.inf), (rows // 2, 4, np.inf)):
+        bad = X.copy()
+        bad[row, column] = value
+        assert predict_finite(forest, bad, n_jobs) is None
+        assert_same_bits(predict_raw(forest, bad, n_jobs), naive.predict_raw(forest, bad))
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 15, 16, 17, 63, 64, 65, 1000, 1601])

@@ -1,4 +1,4 @@
-"""Machine operations that Numba has no words for, as LLVM written by hand: here, in `vectors` and `search`.
+"""Machine operations that Numba has no words for, as LLVM written by hand: here and in some modules beside.
 
 * Between threads: `load_acquire`, `store_release`, `fetch_add`, `cpu_pause`, `nap`, `ticks`; and `prefetch`.
 * On bits: `float_to_bits`, `bits_to_float`, `trailing_zeros`, `load_u64`.

@@ -1,7 +1,7 @@
 """Operations on vectors of fixed width, where LLVM does not find them by itself; see `mcrank.kernels.memory`.
 
-`vector_add2`, `vector_add4`, `select_greater`, `one_of_four`, `product_of_chosen`, `count_below`,
-`rank_lanes`, and `match_any`, `match_range` and `match_byte` for characters.
+`vector_add2`, `vector_add4`, `product_of_chosen`, `count_below`, `rank_lanes`, and `match_any`, `match_range`
+and `match_byte` for characters.
 """
 
 from __future__ import annotations
@@ -25,11 +25,6 @@ def splat(builder: Any, number: Any, vector: Any) -> Any:
     )
 
 
-def _spread(builder: Any, number: Any, vector: Any) -> Any:
-    """Four bytes, again and again, in all lanes."""
-    return builder.bitcast(splat(builder, number, ir.VectorType(WORD, vector.count // 4)), vector)
-
-
 def _vector_add(lanes: int) -> Any:
     """Make ``add(counters, at, values, start)``: counters[at:at + L] += values[start:start + L], int64."""
     vector = ir.VectorType(LONG, lanes)
@@ -49,75 +44,6 @@ def _vector_add(lanes: int) -> Any:
         return types.void(counters, types.uint64, values, types.uint64), generate
 
     return add
-
-
-def select_greater(lanes: int) -> Any:
-    """Make ``select(slots, keys, left, right, column, key, out)`` for ``lanes`` bytes at once.
-
-    In every lane: ``slots[out] = slots[right] if keys[column] > key else slots[left]``; keys are int8, and
-    ``key`` is one four times, as a uint32: processors load such into all lanes in one step.
-    """
-    vector = ir.VectorType(BYTE, lanes)
-
-    @intrinsic
-    def select(
-        typing_context: Any, slots: Any, keys: Any, left: Any, right: Any, column: Any, key: Any, out: Any
-    ) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            slots, keys, left, right, column, key, out = args
-            of_slots, of_keys = signature.args[:2]
-            _, values = load_at(builder, place_of(context, builder, of_keys, keys, column), vector)
-            _, from_left = load_at(builder, place_of(context, builder, of_slots, slots, left), vector)
-            _, from_right = load_at(builder, place_of(context, builder, of_slots, slots, right), vector)
-            goes_right = builder.icmp_signed(">", values, _spread(builder, key, vector))
-            to = builder.bitcast(place_of(context, builder, of_slots, slots, out), vector.as_pointer())
-            builder.store(builder.select(goes_right, from_right, from_left), to).align = 1
-            return context.get_dummy_value()
-
-        u64 = types.uint64
-        return types.void(slots, keys, u64, u64, u64, types.uint32, u64), generate
-
-    return select
-
-
-def one_of_four(lanes: int) -> Any:
-    """Make ``choose(slots, keys, (c0, c1, c2), numbers, at, out)`` for ``lanes`` bytes at once.
-
-    In every lane, with ``above(i)`` for ``keys[ci] > numbers[at + i]``: ``slots[out]`` becomes
-    ``numbers[at + 3]``, plus 2 if above(0), plus 1 if above(2), or where not above(0), if above(1). Numbers
-    are bytes four times, as in `select_greater`.
-    """
-    vector = ir.VectorType(BYTE, lanes)
-
-    @intrinsic
-    def choose(
-        typing_context: Any, slots: Any, keys: Any, columns: Any, numbers: Any, at: Any, out: Any
-    ) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            slots, keys, columns, numbers, at, out = args
-            of_slots, of_keys, of_numbers = (signature.args[i] for i in (0, 1, 3))
-            given = [
-                builder.load(place_of(context, builder, of_numbers, numbers, builder.add(at, LONG(i))))
-                for i in range(4)
-            ]
-            above = []
-            for i in range(3):
-                column = builder.extract_value(columns, i)
-                _, values = load_at(builder, place_of(context, builder, of_keys, keys, column), vector)
-                above.append(builder.icmp_signed(">", values, _spread(builder, given[i], vector)))
-            least = _spread(builder, given[3], vector)
-            half = builder.select(above[0], builder.add(least, constants(least, 2)), least)
-            odd = builder.select(above[0], above[2], above[1])
-            found = builder.select(odd, builder.add(half, constants(half, 1)), half)
-            to = builder.bitcast(place_of(context, builder, of_slots, slots, out), vector.as_pointer())
-            builder.store(found, to).align = 1
-            return context.get_dummy_value()
-
-        u64 = types.uint64
-        three = types.UniTuple(u64, 3)  # type: ignore[no-untyped-call]
-        return types.void(slots, keys, three, numbers, u64, u64), generate
-
-    return choose
 
 
 def product_of_chosen(lanes: int, add: bool) -> Any:
@@ -318,6 +244,15 @@ def _matcher(size: int, test: Any) -> Any:
         return types.uint64(text, types.uint64), generate
 
     return match
+
+
+def joined(builder: Any, parts: list[Any]) -> Any:
+    """Vectors, a power of two of them, as one."""
+    while len(parts) > 1:
+        count = 2 * parts[0].type.count
+        every = ir.Constant(ir.VectorType(WORD, count), list(range(count)))
+        parts = [builder.shuffle_vector(*parts[k : k + 2], every) for k in range(0, len(parts), 2)]
+    return parts[0]
 
 
 def constants(vector: Any, number: float) -> Any:

@@ -7,7 +7,8 @@ A block of `LANES` rows goes through a forest in two steps:
    takes is settled here once. For a set of categories the byte is the lowest or the highest.
 2. *Fold.* A tree is evaluated from its leaves to its root for all rows at once: an inner node is one
    comparison and one selection between the leaf numbers its two children arrived at; three nodes with
-   nothing but leaves below are one step, whose leaf numbers are counted, not loaded. There are no branches
+   nothing but leaves below are one step, whose leaf numbers are counted, not loaded, and so are whole trees
+   that are not deep (`mcrank.scorers.forest.whole`). There are no branches
    and no loads that depend on data, and a node costs about a tenth of a cycle per row, so visiting every node
    of a tree of up to `MAX_LEAVES` leaves is cheaper than walking one path through it.
 
@@ -27,21 +28,34 @@ from numba import njit
 
 from mcrank.arrays import Array
 from mcrank.kernels import kernel, step
-from mcrank.kernels.vectors import one_of_four, select_greater
-from mcrank.scorers.forest.rank_kernels import LANES, RANKED_LEFT, RANKED_RIGHT, Tables, rank_rows
+from mcrank.kernels.choose import leaf_of_tree, one_of_four, select_below
+from mcrank.kernels.planes import PLANES, ROWS, add_numbers
+from mcrank.scorers.forest.rank_kernels import (
+    LANES,
+    RANKED_LEFT,
+    RANKED_RIGHT,
+    Tables,
+    has_infinite,
+    rank_rows,
+)
 
 MIDDLE, NARROW = 64, 16  # rows up to which a block is folded in fewer lanes instead
 MAX_LEAVES = 256  # a leaf number is one byte
 GROUP = 8  # trees folded before their leaf values are added up
+DEPTH = 6  # of trees that are folded in one step, where they are no deeper
+WHOLE = 1 << DEPTH  # leaves of such a tree
 
 Index = Any  # unsigned in kernels: a signed index costs a test for counting from the end
 
 
-# In every lane: slots[out] = slots[right] if ranks[column] > rank else slots[left].
-_fold_node = select_greater(LANES)
-_fold_node_middle, _fold_node_narrow = select_greater(MIDDLE), select_greater(NARROW)
+# In every lane: slots[out] = slots[left] if number > ranks[column] else slots[right].
+_fold_node = select_below(LANES)
+_fold_node_middle, _fold_node_narrow = select_below(MIDDLE), select_below(NARROW)
 _fold_four = one_of_four(LANES)
 _fold_four_middle, _fold_four_narrow = one_of_four(MIDDLE), one_of_four(NARROW)
+_fold_whole = leaf_of_tree(LANES, DEPTH, LANES)
+_fold_whole_middle, _fold_whole_narrow = (leaf_of_tree(n, DEPTH, LANES) for n in (MIDDLE, NARROW))
+_add_planes = add_numbers(GROUP, LANES)
 
 
 class TreeArrays(NamedTuple):
@@ -65,24 +79,30 @@ class TreeArrays(NamedTuple):
 class Program(NamedTuple):
     """Trees in the order they are folded.
 
-    By group its first tree, four and node (one more than there are groups), its output and, where it is one
-    tree too big to fold, its number, else -1; by tree its first leaf value; then the leaf values. A *four* is
-    three nodes whose four ends are leaves, folded before the nodes of its group. Of each there are four
-    places (three columns and a slot) and four numbers (three ranks and the first leaf); of each other node
-    four places (two slots, column, slot) and the rank (`mcrank.scorers.forest.program`).
+    By group its first tree, whole tree, four and node (one more than there are groups), its output and, where
+    it is one tree too big to fold, its number, else -1; by tree its first leaf value; then the leaf values,
+    and those of each tree as `mcrank.kernels.planes`, where all trees have few enough (else none). A *four*
+    is three nodes whose four ends are leaves, folded before the nodes of its group. Of each there are four
+    places (three columns and a slot) and four numbers (above the ranks that go left, and the first leaf); of
+    each other node four places (two slots, column, slot) and the number (`mcrank.scorers.forest.program`); of
+    each tree that is folded whole, `WHOLE` places and numbers (`mcrank.scorers.forest.whole`).
     """
 
     group_tree: Array
+    group_whole: Array
     group_four: Array
     group_node: Array
     group_output: Array
     group_walk: Array
     tree_value: Array
     leaf_value: Array
+    planes: Array
     four: Array
     four_number: Array
     node: Array
-    node_rank: Array
+    node_number: Array
+    whole: Array
+    whole_number: Array
 
 
 class Scratch(NamedTuple):
@@ -140,21 +160,32 @@ def rank_sets(X: Array, row: int, rows: int, tables: Tables, trees: TreeArrays, 
 def fold_rows(
     X: Array, start: int, end: int, tables: Tables, program: Program, trees: TreeArrays, scratch: Scratch,
     out: Array,
-) -> None:  # fmt: skip
-    """Score rows ``start:end``. IN: ``X`` flat, tables, program, trees. OUT: ``scratch``, ``out``."""
+) -> Any:  # fmt: skip
+    """Score rows ``start:end``, and return whether they hold an infinite number.
+
+    IN: ``X`` flat, tables, program, trees. OUT: ``scratch``, ``out``.
+    """
     width, base = trees.n_features, trees.base
     places, values, ranks = scratch.places, scratch.values, scratch.ranks
     slots, sums = scratch.slots, scratch.sums
-    tree_value, leaf_value = program.tree_value, program.leaf_value
+    tree_value, leaf_value, planes = program.tree_value, program.leaf_value, program.planes
     group_tree, group_four, group_node = program.group_tree, program.group_four, program.group_node
-    four, four_number, node, node_rank = program.four, program.four_number, program.node, program.node_rank
+    four, four_number, node, node_number = (
+        program.four,
+        program.four_number,
+        program.node,
+        program.node_number,
+    )
+    group_whole, whole, whole_number = program.group_whole, program.whole, program.whole_number
     group_output, group_walk = program.group_output, program.group_walk
     lanes = np.uint64(LANES)
+    infinite = False
     for row in range(start, end, LANES):
         rows = min(LANES, end - row)
         used = np.uint64(LANES if rows > MIDDLE else MIDDLE if rows > NARROW else NARROW)
         for i in range(LANES):
             places[i] = min(i, rows - 1) * width
+        infinite |= has_infinite(X, row * width, (row + rows) * width)
         rank_rows(X, row * width, rows, places, tables, values, ranks)
         rank_sets(X, row, rows, tables, trees, ranks)
         for k in range(np.uint64(base.shape[0])):
@@ -169,10 +200,15 @@ def fold_rows(
                     sums[sums_at + np.uint64(i)] += trees.value[leaf]
                 continue
             following = group + np.uint64(1)
+            _fold_wholes(group_whole[group], group_whole[following], whole, whole_number, ranks, used, slots)
             _fold_fours(group_four[group], group_four[following], four, four_number, ranks, used, slots)
-            _fold_nodes(group_node[group], group_node[following], node, node_rank, ranks, used, slots)
+            _fold_nodes(group_node[group], group_node[following], node, node_number, ranks, used, slots)
             tree = group_tree[group]
-            if group_tree[following] - tree == np.uint64(GROUP):
+            full = group_tree[following] - tree == np.uint64(GROUP)
+            if full and planes.shape[0] > 0 and used > np.uint64(NARROW):
+                for i in range(np.uint64(0), used, np.uint64(ROWS)):
+                    _add_planes(planes, tree * np.uint64(PLANES), slots, i, sums, sums_at + i)
+            elif full:
                 _add_group(tree, tree_value, leaf_value, slots, sums_at, used, sums)
             else:
                 for t in range(tree, group_tree[following]):
@@ -183,6 +219,23 @@ def fold_rows(
         for k in range(base.shape[0]):
             for i in range(rows):
                 out[row + i, k] = sums[k * LANES + i]
+    return infinite
+
+
+@step()
+def _fold_wholes(
+    start: Index, end: Index, whole: Array, number: Array, ranks: Array, used: Index, slots: Array
+) -> None:
+    """Fold whole trees ``start:end`` of the program."""
+    for t in range(start, end):
+        at = t * np.uint64(WHOLE)
+        to = np.uint64(whole[at + np.uint64(WHOLE - 1)])
+        if used == np.uint64(LANES):
+            _fold_whole(slots, ranks, whole, number, at, to)
+        elif used == np.uint64(MIDDLE):
+            _fold_whole_middle(slots, ranks, whole, number, at, to)
+        else:
+            _fold_whole_narrow(slots, ranks, whole, number, at, to)
 
 
 @step()
@@ -209,7 +262,7 @@ def _fold_fours(
 
 @step()
 def _fold_nodes(
-    start: Index, end: Index, node: Array, node_rank: Array, ranks: Array, used: Index, slots: Array
+    start: Index, end: Index, node: Array, node_number: Array, ranks: Array, used: Index, slots: Array
 ) -> None:
     """Fold nodes ``start:end`` of the program; the results of the trees end up in the first slots."""
     for n in range(start, end):
@@ -218,11 +271,11 @@ def _fold_nodes(
         column = np.uint64(node[at + np.uint64(2)]) * np.uint64(LANES)
         to = np.uint64(node[at + np.uint64(3)])
         if used == np.uint64(LANES):
-            _fold_node(slots, ranks, from_left, from_right, column, node_rank[n], to)
+            _fold_node(slots, ranks, from_left, from_right, column, node_number[n], to)
         elif used == np.uint64(MIDDLE):
-            _fold_node_middle(slots, ranks, from_left, from_right, column, node_rank[n], to)
+            _fold_node_middle(slots, ranks, from_left, from_right, column, node_number[n], to)
         else:
-            _fold_node_narrow(slots, ranks, from_left, from_right, column, node_rank[n], to)
+            _fold_node_narrow(slots, ranks, from_left, from_right, column, node_number[n], to)
 
 
 @step()
@@ -291,10 +344,11 @@ def _leaf(X: Array, x_at: Index, first: Index, trees: TreeArrays) -> Index:
 
 
 @kernel()
-def walk_rows(X: Array, start: int, end: int, trees: TreeArrays, out: Array) -> None:
-    """Score rows ``start:end`` on the raw values. IN: ``X`` flat, trees. OUT: ``out``.
+def walk_rows(X: Array, start: int, end: int, trees: TreeArrays, out: Array) -> Any:
+    """Score rows ``start:end`` on the raw values, and return whether they hold an infinite number.
 
-    A step must wait for the one before it, so four trees are walked abreast to fill the time.
+    IN: ``X`` flat, trees. OUT: ``out``. A step must wait for the one before it, so four trees are walked
+    abreast to fill the time.
     """
     base, feature, value = trees.base, trees.feature, trees.value
     tree_offsets, tree_output = trees.tree_offsets, trees.tree_output
@@ -323,3 +377,4 @@ def walk_rows(X: Array, start: int, end: int, trees: TreeArrays, out: Array) -> 
             root = np.uint64(tree_offsets[t])
             leaf = _leaf(X, x_at, root, trees)
             out[row, tree_output[t]] += value[leaf]
+    return has_infinite(X, start * trees.n_features, end * trees.n_features)

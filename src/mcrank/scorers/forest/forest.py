@@ -190,6 +190,13 @@ class Forest:
 
         return predict_raw(self, X, n_jobs).T
 
+    def raw_if_finite(self, X: FeatureArray, n_jobs: int = 1) -> FloatArray | None:
+        """`raw` of rows nobody has looked at; None where they hold an infinite number."""
+        from mcrank.scorers.forest.predict import predict_finite
+
+        found = predict_finite(self, X, n_jobs)
+        return None if found is None else found.T
+
     def importances(self, kind: Literal["gain", "splits"] = "gain") -> FloatArray:
         """Return the share of each feature in the total gain (or number) of splits; all 0 without splits."""
         if kind not in ("gain", "splits"):

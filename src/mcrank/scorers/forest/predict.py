@@ -69,17 +69,43 @@ def predict_raw(
             f"out must be a writable C-ordered float64 array of shape {(rows, forest.n_outputs)}, "
             f"got {out.dtype.name} of shape {out.shape}."
         )
-    threads = check_jobs(n_jobs, "predict")
+    _score(forest, X, check_jobs(n_jobs, "predict"), out)
+    return out
+
+
+def predict_finite(forest: Forest, X: FeatureArray, n_jobs: int = 1) -> FloatArray | None:
+    """`predict_raw` of rows nobody has looked at; None where they hold an infinite number.
+
+    ``X`` is a C-ordered float32 matrix of as many columns as the forest has features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.scorers.forest.predict import predict_finite
+    >>> from mcrank.scorers.forest.forest import ForestBuilder
+    >>> builder = ForestBuilder(n_features=1, base=[0.5])
+    >>> builder.append(feature=[-1], value=[0.25])
+    >>> predict_finite(builder.build(), np.array([[3.0], [np.nan]], dtype=np.float32)).tolist()
+    [[0.75], [0.75]]
+    >>> predict_finite(builder.build(), np.array([[3.0], [np.inf]], dtype=np.float32)) is None
+    True
+    """
+    out = np.empty((X.shape[0], forest.n_outputs), dtype=np.float64)
+    return None if _score(forest, X, n_jobs, out) else out
+
+
+def _score(forest: Forest, X: FeatureArray, threads: int, out: FloatArray) -> bool:
+    """Score all rows, and return whether they hold an infinite number."""
+    rows = X.shape[0]
     if rows <= _WALKED_ROWS:
-        walk_rows(_flat(X), 0, rows, forest.arrays, out)
-        return out
+        return bool(walk_rows(_flat(X), 0, rows, forest.arrays, out))
     if threads > 1:
         threads = _worthwhile(rows, threads, forest.compiled.block_nanoseconds)
     if threads == 1:  # at once: a few rows take less time than to cut them into parts
-        _fold_part(forest, X, 0, rows, out)
-    else:
-        run_all(lambda part: _fold_part(forest, X, part[0], part[1], out), _parts(rows, threads), threads)
-    return out
+        return _fold_part(forest, X, 0, rows, out)
+    infinite: list[bool] = []
+    run_all(lambda part: infinite.append(_fold_part(forest, X, *part, out)), _parts(rows, threads), threads)
+    return any(infinite)
 
 
 def _worthwhile(rows: int, threads: int, block_nanoseconds: int) -> int:
@@ -98,10 +124,11 @@ def _parts(rows: int, threads: int) -> list[tuple[int, int]]:
     return list(pairwise(min(rows, blocks * i // parts * LANES) for i in range(parts + 1)))
 
 
-def _fold_part(forest: Forest, X: FeatureArray, start: int, end: int, out: Any) -> None:
+def _fold_part(forest: Forest, X: FeatureArray, start: int, end: int, out: Any) -> bool:
     compiled = forest.compiled
     scratch = compiled.scratch(forest.n_outputs)
-    fold_rows(_flat(X), start, end, compiled.tables, compiled.program, forest.arrays, scratch, out)
+    tables, program = compiled.tables, compiled.program
+    return bool(fold_rows(_flat(X), start, end, tables, program, forest.arrays, scratch, out))
 
 
 def _flat(X: FeatureArray) -> FeatureArray:

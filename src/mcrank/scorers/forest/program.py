@@ -12,11 +12,13 @@ from numba import njit
 from mcrank.arrays import Array
 from mcrank.kernels import kernel
 from mcrank.kernels.memory import aligned
+from mcrank.kernels.planes import ROWS, looks_up_fast, planes_of
 from mcrank.kernels.search import TURNED
 from mcrank.lazy import lazy
 from mcrank.scorers.forest.block_kernels import (
     GROUP,
     MAX_LEAVES,
+    WHOLE,
     Program,
     Scratch,
     TreeArrays,
@@ -24,6 +26,7 @@ from mcrank.scorers.forest.block_kernels import (
 from mcrank.scorers.forest.forest import Forest
 from mcrank.scorers.forest.rank_kernels import LANES, Tables
 from mcrank.scorers.forest.tables import Ranked, ranked
+from mcrank.scorers.forest.whole import COSTS, are_whole, lay_wholes
 
 LEAF, NODE, FOUR, INSIDE = range(4)
 _MOST_SLOTS = (1 << 16) // LANES  # places of slots are kept in 16 bits
@@ -53,11 +56,17 @@ class CompiledForest:
         """Roughly how long a block of rows takes, to judge whether threads are worth starting."""
         program = self.program
         walked = int(np.count_nonzero(program.group_walk >= 0))
-        return 2 * (len(program.node_rank) + len(program.four) // 4) + LANES * (
-            2 * len(self.tables.feature)
-            + 3 * len(self.tables.set_feature)
-            + len(program.tree_value) // 2
-            + 100 * walked
+        wholes = len(program.whole) // WHOLE * int(COSTS[0])
+        return (
+            wholes
+            + 2 * (len(program.node_number) + len(program.four) // 4)
+            + LANES
+            * (
+                2 * len(self.tables.feature)
+                + 3 * len(self.tables.set_feature)
+                + len(program.tree_value) // 2
+                + 100 * walked
+            )
         )
 
     def scratch(self, n_outputs: int) -> Scratch:
@@ -103,19 +112,20 @@ def _program(forest: Forest, small: Array, seen: Ranked, together: int = GROUP) 
     first = np.flatnonzero(member == 0)
     ends = np.append(first, len(order))
     nodes = Nodes(_kinds(forest), seen.column_of, seen.rank_of)
-    fours, others, leaves = (
-        np.where(foldable, _by_tree(forest, nodes.kind == kind)[order], 0) for kind in (FOUR, NODE, LEAF)
-    )
+    counts = [_by_tree(forest, nodes.kind == kind) for kind in (FOUR, NODE, LEAF)]
+    whole = foldable & are_whole(forest, counts[0], counts[1])[order]
+    stepped = foldable & ~whole
+    fours, others, leaves = (np.where(stepped, count[order], 0) for count in counts)
     leaves += 4 * fours  # their numbers: some have two
+    constants = int(leaves.max(initial=1))
     # A tree of one leaf takes a step too, to put leaf 0 where the result is looked for.
     others = np.where(leaves == 1, 1, others)
-    tree_four, tree_step, tree_value = map(_starts, (fours, others, leaves))
+    tree_four, tree_step, tree_value = map(_starts, (fours, others, np.where(whole, WHOLE, leaves)))
     # Trees of a group are folded beside each other, so each has slots of its own.
     tree_slot = _starts(
-        fours + np.where(foldable, _by_tree(forest, _lone_pairs(forest, nodes.kind))[order], 0)
+        fours + np.where(stepped, _by_tree(forest, _lone_pairs(forest, nodes.kind))[order], 0)
     )
     before = tree_slot[:-1] - np.repeat(tree_slot[first], np.diff(ends))
-    constants = int(leaves.max(initial=1))
     if GROUP + constants + np.diff(tree_slot[ends]).max(initial=0) > _MOST_SLOTS:
         return _program(forest, small, seen, together // 2)
     steps = Steps(
@@ -123,24 +133,39 @@ def _program(forest: Forest, small: Array, seen: Ranked, together: int = GROUP) 
         four=aligned(4 * int(tree_four[-1]), dtype=np.uint16),
         four_number=aligned(4 * int(tree_four[-1]), dtype=np.uint32),
         node=aligned(4 * int(tree_step[-1]), dtype=np.uint16),
-        node_rank=aligned(int(tree_step[-1]), dtype=np.uint32),
+        node_number=aligned(int(tree_step[-1]), dtype=np.uint32),
     )
     placed = PlacedTrees(
-        order[foldable], member[foldable], tree_four[:-1][foldable], tree_step[:-1][foldable],
-        tree_value[:-1][foldable], (GROUP + constants + before)[foldable],
+        order[stepped], member[stepped], tree_four[:-1][stepped], tree_step[:-1][stepped],
+        tree_value[:-1][stepped], (GROUP + constants + before)[stepped],
     )  # fmt: skip
     slots = _lay_out(constants, placed, forest.arrays, nodes, steps)
+    wholes = lay_wholes(forest, order[whole], member[whole], seen)
+    steps.leaf_value[(tree_value[:-1][whole, None] + np.arange(WHOLE)).ravel()] = wholes.leaf_value
     steps = _side_by_side(steps, np.repeat(np.arange(len(first)), np.diff(tree_step[ends])), others)
     program = Program(
         group_tree=_starts(foldable)[ends].astype(np.uint64),
+        group_whole=_starts(whole)[ends].astype(np.uint64),
         group_four=tree_four[ends].astype(np.uint64),
         group_node=tree_step[ends].astype(np.uint64),
         group_output=output[first].astype(np.int64),
         group_walk=np.where(foldable[first], -1, order[first]),
-        tree_value=placed.value.astype(np.uint64),
+        tree_value=tree_value[:-1][foldable].astype(np.uint64),
+        planes=_planes(steps.leaf_value, tree_value[:-1][foldable], np.diff(tree_value)[foldable]),
+        whole=wholes.whole,
+        whole_number=wholes.whole_number,
         **steps._asdict(),
     )
     return program, constants, int(slots)
+
+
+def _planes(values: Array, first: Array, counts: Array) -> Array:
+    """Leaf values of each tree as planes; none where a tree has too many, or the processor is no faster."""
+    if counts.max(initial=0) > ROWS or not looks_up_fast():
+        return np.empty(0, dtype=np.uint8)
+    number = np.arange(ROWS)
+    places = first[:, None] + np.minimum(number, counts[:, None] - 1)  # to fill up, any
+    return planes_of(values[places])
 
 
 def _kinds(forest: Forest) -> Array:
@@ -194,7 +219,7 @@ class Steps(NamedTuple):
     four: Array
     four_number: Array
     node: Array
-    node_rank: Array
+    node_number: Array
 
 
 @kernel(allocates=True)
@@ -214,6 +239,12 @@ def _four_times(number: int) -> int:
     return (number & 255) * 0x01010101
 
 
+@njit(nogil=True)
+def _number(rank: int) -> int:
+    """The number just above a rank, which are kept less 128; ranks end at 254."""
+    return _four_times(rank - 127)
+
+
 @njit(inline="always")
 def _lay_fours(
     t: int, placed: PlacedTrees, trees: TreeArrays, nodes: Nodes, steps: Steps, slot_of: Array
@@ -225,14 +256,14 @@ def _lay_fours(
         if nodes.kind[n] != FOUR:
             continue
         at, values = 4 * (placed.four[t] + done), placed.value[t] + 4 * done
-        steps.four[at], steps.four_number[at] = nodes.column[n], _four_times(nodes.rank[n] - 128)
+        steps.four[at], steps.four_number[at] = nodes.column[n], _number(nodes.rank[n])
         for side in range(2):
             child = first + (trees.right[n] if side else trees.left[n])
-            a, b, column, rank = child, child, nodes.column[n], 255  # a leaf alone: nothing is above 255
+            a, b, column, rank = child, child, nodes.column[n], 0  # a leaf alone: whichever side, the same
             if trees.feature[child] >= 0:
                 a, b = first + trees.left[child], first + trees.right[child]
                 column, rank = nodes.column[child], nodes.rank[child]
-            steps.four[at + 1 + side], steps.four_number[at + 1 + side] = column, _four_times(rank - 128)
+            steps.four[at + 1 + side], steps.four_number[at + 1 + side] = column, _number(rank)
             steps.leaf_value[values + 2 * side] = trees.value[a]
             steps.leaf_value[values + 2 * side + 1] = trees.value[b]
         slot_of[n - first] = placed.slot[t] + done if n > first else placed.member[t]
@@ -272,7 +303,7 @@ def _lay_nodes(
             next_slot += 1
         steps.node[4 * step], steps.node[4 * step + 1] = from_left * LANES, from_right * LANES
         steps.node[4 * step + 2], steps.node[4 * step + 3] = nodes.column[n], slot_of[n - first] * LANES
-        steps.node_rank[step] = _four_times(nodes.rank[n] - 128)
+        steps.node_number[step] = _number(nodes.rank[n])
         step += 1
     return int(next_slot)
 
@@ -281,9 +312,9 @@ def _side_by_side(steps: Steps, group: Array, counts: Array) -> Steps:
     """Let the trees of a group take turns, so that no step waits for the one before it; roots come last."""
     left = np.repeat(np.cumsum(counts), counts) - np.arange(len(group))
     order = np.lexsort((-left, group))
-    node, node_rank = aligned(4 * len(group), dtype=np.uint16), aligned(len(group), dtype=np.uint32)
-    node[:], node_rank[:] = steps.node.reshape(-1, 4)[order].ravel(), steps.node_rank[order]
-    return steps._replace(node=node, node_rank=node_rank)
+    node, node_number = aligned(4 * len(group), dtype=np.uint16), aligned(len(group), dtype=np.uint32)
+    node[:], node_number[:] = steps.node.reshape(-1, 4)[order].ravel(), steps.node_number[order]
+    return steps._replace(node=node, node_number=node_number)
 
 
 def _lone_pairs(forest: Forest, kind: Array) -> Array:

@@ -3,7 +3,8 @@
 A search for each value would be most of the time of scoring. Columns that lie beside each other are turned
 first, so that values of one column are loaded many at a time. Then, by how many thresholds there are:
 
-* Few (fewer than `FEW`) are searched by picking them from registers (`mcrank.kernels.search`).
+* Few are searched by picking them from registers; how many those are is up to the processor
+  (`mcrank.kernels.search`).
 * Of more, the range is cut into `BUCKETS` of equal width, on the values or, where they crowd near zero, on
   their bits: a value's bucket is one subtraction and one multiplication, and says how many thresholds are
   below for sure; those in the same bucket (`Tables.steps` at most, mostly one or two) are compared. Rounding
@@ -16,6 +17,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from mcrank.arrays import Array
 from mcrank.kernels import step
@@ -28,7 +30,6 @@ RUN = 16
 BUCKETS = 512
 MOST_STEPS = 10  # beyond, searching is as quick
 RANKED = 16  # rows at a time
-FEW = 96  # thresholds from which on buckets are as quick
 TURN_FROM = 3  # columns within `TURNED` that make turning them all cheaper than to copy each
 # Ranks are kept minus 128, because the comparison of signed bytes is the one processors have.
 RANKED_LEFT, RANKED_RIGHT = np.int8(-128), np.int8(127)
@@ -36,7 +37,7 @@ RANKED_LEFT, RANKED_RIGHT = np.int8(-128), np.int8(127)
 _count_below = count_below(RUN)
 _rank_lanes = rank_lanes(RANKED, BUCKETS)
 _turn_rows = turn_rows(LANES)
-_search, _search_wide = search_rows(RANKED), search_rows(2 * RANKED)
+_search, _search_block = search_rows(RANKED), search_rows(LANES)
 
 
 class Tables(NamedTuple):
@@ -45,8 +46,8 @@ class Tables(NamedTuple):
     Per table its feature, the places of its two columns among the ranks (``low``: NaN goes left, ``high``:
     NaN goes right), how values become buckets (``by_bits``, ``line``: origin and scale), the thresholds to be
     compared then (0: they are searched instead), the last threshold of each run, the thresholds, and how many
-    of them are below each bucket; or, where there are few enough, the size of one of eight parts of them
-    (else 0), and these parts beside each other. Per piece, up to `TURNED` columns beside each other, the
+    of them are below each bucket; or, where there are few enough, how they are searched (``part``, else 0)
+    and the thresholds in the order for that. Per piece, up to `TURNED` columns beside each other, the
     first one, whether all are turned, and the first table (one more than there are pieces). ``nobody`` is the
     place of a column that no node reads. Then for each set of categories the feature, the number of the set,
     the side of NaN, and the place of its column.
@@ -62,7 +63,7 @@ class Tables(NamedTuple):
     thresholds: Array
     first: Array
     part: Array
-    few: Array
+    searched: Array
     piece_feature: Array
     piece_turned: Array
     piece_table: Array
@@ -71,6 +72,19 @@ class Tables(NamedTuple):
     set_number: Array
     set_missing: Array
     set_column: Array
+
+
+@njit(inline="always")
+def has_infinite(X: Array, start: int, end: int) -> Any:
+    """Whether some of the numbers from ``start`` to ``end`` are infinite.
+
+    Asked of a block just before it is ranked, this saves more time than it takes: it reads in the order of
+    memory, which processors foresee, and ranking, which does not, then finds all numbers in the cache.
+    """
+    found = False
+    for i in range(np.uint64(start), np.uint64(end)):
+        found |= abs(X[i]) == np.float32(np.inf)
+    return found
 
 
 @step()
@@ -85,11 +99,10 @@ def rank_rows(
     """
     # All in one function: to hand on so many arrays for every column would take as long as to rank it.
     feature, part, steps_of, by_bits = tables.feature, tables.part, tables.steps, tables.by_bits
-    runs, thresholds, few_of, line_of = tables.runs, tables.thresholds, tables.few, tables.line
+    runs, thresholds, searched, line_of = tables.runs, tables.thresholds, tables.searched, tables.line
     low_of, high_of, first_of, nobody = tables.low, tables.high, tables.first, tables.nobody
     piece_feature, piece_turned, piece_table = tables.piece_feature, tables.piece_turned, tables.piece_table
     ranked = np.uint64((rows + RANKED - 1) // RANKED * RANKED)
-    wide = ranked & ~np.uint64(2 * RANKED - 1)
     run = np.uint64(4)  # log2 of RUN
     for piece in range(np.uint64(piece_feature.shape[0])):
         column = np.uint64(start) + piece_feature[piece]
@@ -106,11 +119,11 @@ def rank_rows(
             low, high, size, steps = low_of[table], high_of[table], part[table], steps_of[table]
             first = table << np.uint64(8)
             if size > np.uint64(0):
-                few = table * np.uint64(FEW)
-                for i in range(np.uint64(0), wide, np.uint64(2 * RANKED)):
-                    _search_wide(values, few_of, ranks, (i, at, few, size, low, high, nobody))
-                if wide < ranked:
-                    _search(values, few_of, ranks, (wide, at, few, size, low, high, nobody))
+                given = (at, first, size, low, high, nobody)
+                if ranked > np.uint64(LANES // 2):
+                    _search_block(values, searched, ranks, (np.uint64(0), ranked, *given))
+                else:
+                    _search(values, searched, ranks, (np.uint64(0), ranked, *given))
             elif steps > np.uint64(0):
                 line = (line_of[table, 0], line_of[table, 1])
                 for i in range(np.uint64(0), ranked, np.uint64(RANKED)):

@@ -10,11 +10,10 @@ from numba import njit
 from mcrank.arrays import Array
 from mcrank.kernels import kernel
 from mcrank.kernels.memory import aligned
-from mcrank.kernels.search import PARTS, TURNED, searches_fast
+from mcrank.kernels.search import TURNED, laid_out
 from mcrank.scorers.forest.forest import Forest
 from mcrank.scorers.forest.rank_kernels import (
     BUCKETS,
-    FEW,
     LANES,
     MOST_STEPS,
     RUN,
@@ -58,10 +57,10 @@ def ranked(forest: Forest, folded: Array) -> Ranked | None:
     line = np.zeros((len(feature), 2), dtype=np.float32)
     first = aligned(len(feature) * BUCKETS + 4, dtype=np.uint8)
     _fill_buckets(thresholds, thresholds.view(np.int32), by_bits, line, steps, first)
-    part, few = _few(thresholds)
+    part, searched = laid_out(thresholds)
     tables = Tables(
         feature, low, high, by_bits, line, steps, _copied(thresholds.reshape(-1, RUN)[:, -1]),
-        _copied(thresholds.ravel()), first, part, few, *_pieces(feature, forest.n_features),
+        _copied(thresholds.ravel()), first, part, searched.reshape(-1), *_pieces(feature, forest.n_features),
         np.uint64((numeric - 1) * LANES), _copied(sets[:, 0]), _copied(sets[:, 1]), _copied(sets[:, 2]),
         ((numeric + np.arange(len(sets))) * LANES).astype(np.uint64),
     )  # fmt: skip
@@ -88,19 +87,6 @@ def _tables(feature: Array, threshold: Array) -> tuple[Array, Array, Array, Arra
     thresholds = np.full((tables, TABLE), np.inf, dtype=np.float32)
     thresholds[key_table[key_of], key_rank[key_of]] = threshold
     return table_feature, thresholds, key_table[key_of], key_rank[key_of]
-
-
-def _few(thresholds: Array) -> tuple[Array, Array]:
-    """The size of the parts of each table's thresholds, 0 where there are too many, and the parts."""
-    count = np.count_nonzero(thresholds < np.inf, axis=1)
-    part = (count // PARTS + 1).astype(np.uint64)  # so that the last place of the last part is free
-    part[(count >= FEW) | (not searches_fast())] = 0
-    few = aligned(len(thresholds), FEW, dtype=np.float32)
-    for size in range(1, FEW // PARTS + 1):
-        of = np.flatnonzero(part == size)
-        cut = thresholds[of, : PARTS * size].reshape(-1, PARTS, size)
-        few[of, : PARTS * size] = cut.swapaxes(1, 2).reshape(len(of), PARTS * size)
-    return part, few.reshape(-1)
 
 
 def _pieces(feature: Array, n_features: int) -> tuple[Array, Array, Array]:
