@@ -5,7 +5,7 @@ processors load the second one from memory and compare it in one instruction, an
 step. Numbers are given four times each, as a uint32: such are loaded into all lanes in one instruction.
 
 With AVX-512 comparisons would be made in its widest registers and answered by a bit for each lane. Registers
-of half that width with answers of a byte for each lane turned out a third faster (two loads, three or four
+of half that width with answers of a byte for each lane turned out a fifth faster (two loads, three or four
 operations per cycle instead of one and two), and ``vpternlog`` chooses by them. LLVM does not compile to that
 by itself.
 """
