@@ -135,6 +135,33 @@ def test_what_cannot_be_described_is_refused():
         stamp(reads)
 
 
+def test_a_class_is_what_its_methods_do():
+    """Writers of machine instructions are classes; kernels reach them by their names."""
+
+    def stamped(first, second, third):
+        class Writer:
+            @property
+            def width(self):
+                return first
+
+            @staticmethod
+            def lanes():
+                return second
+
+            def write(self):
+                return third
+
+        @njit
+        def writes(x):
+            return x if Writer is None else x + 1
+
+        return stamp(writes)
+
+    stamps = [stamped(1, 2, 3), stamped(9, 2, 3), stamped(1, 9, 3), stamped(1, 2, 9)]
+    assert len(set(stamps)) == 4
+    assert stamped(1, 2, 3) == stamps[0]
+
+
 def test_equal_constants_of_different_kinds_differ():
     def stamped(value):
         @njit

@@ -37,6 +37,12 @@ _CODE = (
     "co_posonlyargcount", "co_kwonlyargcount", "co_flags", "co_exceptiontable",
 )  # fmt: skip
 
+# Of a class, what says nothing of what it does.
+_CLASS_FURNITURE = {
+    "__module__", "__qualname__", "__doc__", "__dict__", "__weakref__", "__annotations__",
+    "__firstlineno__", "__static_attributes__",
+}  # fmt: skip
+
 
 class Undescribed(Exception):
     """A kernel reaches something that has no description; it is compiled in every process."""
@@ -156,7 +162,11 @@ class _Walk:
         elif issubclass(kind, tuple) and hasattr(kind, "_fields"):
             self._each((kind._fields, getattr(kind, "_field_defaults", None)))
         else:
-            raise Undescribed(f"class {kind.__module__}.{kind.__qualname__}")
+            self._each(kind.__bases__)
+            for name, value in sorted(vars(kind).items()):
+                if name not in _CLASS_FURNITURE:
+                    self._say("attribute", name)
+                    self.describe(_function_in(value))
 
     def _type(self, kind: Any) -> None:
         """Describe a Numba type: its name says all but what functions and named tuples are made of."""
@@ -193,6 +203,11 @@ class _Walk:
 
     def _say(self, *words: Any) -> None:
         self.digest.update(repr(words).encode("utf-8", "surrogatepass"))
+
+
+def _function_in(value: Any) -> Any:
+    """The function of an attribute of a class, if it is a method of some kind or is computed."""
+    return getattr(value, "fget", None) or getattr(value, "__func__", value)
 
 
 def _text(value: Any) -> str:
