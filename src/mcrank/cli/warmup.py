@@ -104,8 +104,11 @@ def _context() -> Any:
 
 def _begin() -> None:
     """Prepare a process that compiles."""
+    from mcrank.kernels.shortcuts import take_shortcuts
+
     # A compiler makes many small objects and keeps most of them: looking for garbage took an eighth.
     gc.disable()
+    take_shortcuts()
     # Whoever waits for work of a process that was killed waits forever.
     Thread(target=_end_with_parent, daemon=True).start()
 
