@@ -35,7 +35,6 @@ def take_shortcuts(version: str = numba.__version__) -> bool:
         for name, shortcut in shortcuts.items():
             getattr(kind, name)  # as it was when this was written
             setattr(kind, name, shortcut)
-    inline_closurecall.copy = _Copies  # type: ignore[attr-defined]
     return True
 
 
@@ -54,18 +53,19 @@ def _hash_of_options(self: Any) -> int:
     return hash(type(self))
 
 
-_find_call_type = BaseFunction.get_call_type
+_find_call_type: Any = BaseFunction.get_call_type
+_options_in_force: Any = ConfigStack.top_or_none
 
 
 def _call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
     """Types of a call of what Numba implements, found once for the same arguments and options."""
     known = self.__dict__.setdefault("_mcrank_call_types", {})
-    key = (context, tuple(args), tuple(kws.items()), ConfigStack.top_or_none(), len(self.templates))
+    key = (context, tuple(args), tuple(kws.items()), _options_in_force(), len(self.templates))
     if key in known:
         signature, implementation = known[key]
         self._impl_keys[signature.args] = implementation  # another, if it was found for other options since
         return signature
-    signature = _find_call_type(self, context, args, kws)  # type: ignore[no-untyped-call]
+    signature = _find_call_type(self, context, args, kws)
     known[key] = signature, self._impl_keys[signature.args]
     return signature
 
@@ -81,21 +81,17 @@ class _Copies:
         return deepcopy(block) if cls.needed else block
 
 
-def _inline_function(
-    self: Any, caller_ir: Any, block: Any, i: int, function: Any, arg_typs: Any = None
-) -> Any:
+def _inline_function(self: Any, caller: Any, block: Any, i: int, function: Any, arg_typs: Any = None) -> Any:
     """Inline a function, whose code was made for that and is needed no more."""
-    callee_ir = self.run_untyped_passes(function)
+    code = self.run_untyped_passes(function)
     _Copies.needed = False
     try:
-        return self.inline_ir(
-            caller_ir, block, i, callee_ir, function.__code__.co_freevars, arg_typs=arg_typs
-        )
+        return self.inline_ir(caller, block, i, code, function.__code__.co_freevars, arg_typs=arg_typs)
     finally:
         _Copies.needed = True
 
 
-_post_process = PostProcessor.run
+_post_process: Any = PostProcessor.run
 
 
 def _post_process_lazily(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
@@ -142,6 +138,7 @@ def _optimize_functions(self: Any, module: Any) -> None:
 _SHORTCUTS: dict[Any, dict[str, Any]] = {
     TargetConfig: {"__eq__": _same_options, "__hash__": _hash_of_options},
     BaseFunction: {"get_call_type": _call_type},
+    inline_closurecall: {"copy": _Copies},
     InlineWorker: {"inline_function": _inline_function},
     PostProcessor: {"run": _post_process_lazily},
     ir.Inst: {"_rec_list_vars": _variables_in},
