@@ -17,6 +17,7 @@ from typing import Any
 
 import numba
 from numba.core import inline_closurecall, ir, transforms
+from numba.core.base import BaseContext
 from numba.core.codegen import CPUCodeLibrary
 from numba.core.inline_closurecall import InlineWorker
 from numba.core.postproc import PostProcessor, VariableLifetime
@@ -135,6 +136,17 @@ def _optimize_functions(self: Any, module: Any) -> None:
             passes.run(function, builder)
 
 
+_sizes: dict[str, int] = {}
+
+
+def _size_of(self: Any, kind: Any) -> int:
+    """Bytes of a type; Numba has LLVM read a module with one variable of it, each time."""
+    name = str(kind)
+    if name not in _sizes:
+        _sizes[name] = kind.get_abi_size(self.target_data)
+    return _sizes[name]
+
+
 _SHORTCUTS: dict[Any, dict[str, Any]] = {
     TargetConfig: {"__eq__": _same_options, "__hash__": _hash_of_options},
     BaseFunction: {"get_call_type": _call_type},
@@ -142,5 +154,6 @@ _SHORTCUTS: dict[Any, dict[str, Any]] = {
     InlineWorker: {"inline_function": _inline_function},
     PostProcessor: {"run": _post_process_lazily},
     ir.Inst: {"_rec_list_vars": _variables_in},
+    BaseContext: {"get_abi_sizeof": _size_of},
     CPUCodeLibrary: {"_optimize_functions": _optimize_functions},
 }
