@@ -6,6 +6,7 @@ data as reaches all of its kernels.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import tempfile
@@ -104,11 +105,12 @@ def _context() -> Any:
 
 def _begin() -> None:
     """Prepare a process that compiles."""
-    from mcrank.kernels.shortcuts import take_shortcuts
-
     # A compiler makes many small objects and keeps most of them: looking for garbage took an eighth.
     gc.disable()
-    take_shortcuts()
+    with contextlib.suppress(ImportError, AttributeError):  # a Numba that lacks what they change: without
+        from mcrank.kernels.shortcuts import take_shortcuts
+
+        take_shortcuts()
     # Whoever waits for work of a process that was killed waits forever.
     Thread(target=_end_with_parent, daemon=True).start()
 

@@ -34,7 +34,6 @@ def take_shortcuts(version: str = numba.__version__) -> bool:
         return False
     for kind, shortcuts in _SHORTCUTS.items():
         for name, shortcut in shortcuts.items():
-            getattr(kind, name)  # as it was when this was written
             setattr(kind, name, shortcut)
     return True
 
