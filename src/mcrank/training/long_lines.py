@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit, types
 
 from mcrank.arrays import FloatArray, IntArray
-from mcrank.kernels import kernel, step
+from mcrank.kernels import kernel
 
 ENOUGH = 64  # rows compared one by one, beside twice the ranks that count
 _SLACK = 2.0**-46  # share of a score that rounding may move it
@@ -122,7 +122,7 @@ def reaching(line, rows, n, a, b, k, low, out):  # type: ignore[no-untyped-def]
     return kept
 
 
-@step()
+@njit(nogil=True)
 def sort_with(key, moved, n):  # type: ignore[no-untyped-def]
     """Sort the first ``n`` steps, moving a second array along (Shell's sort: they are few)."""
     # IN and OUT: key, moved  IN: n

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from mcrank.arrays import Array
-from mcrank.kernels import kernel, step
+from mcrank.kernels import kernel
 from mcrank.kernels.memory import aligned
 from mcrank.kernels.search import TURNED
 from mcrank.lazy import lazy
@@ -208,7 +208,7 @@ def _lay_out(constants: int, placed: PlacedTrees, trees: TreeArrays, nodes: Node
     return most
 
 
-@step()
+@njit(nogil=True)
 def _four_times(number: int) -> int:
     """A byte in each of four."""
     return (number & 255) * 0x01010101
