@@ -108,7 +108,7 @@ def grow(binned, rules, tree, ws, scratch, board, threads):  # type: ignore[no-u
         return n_nodes
     looks = 0
     while me < len(ws.started) and not is_over(board):
-        looks = 0 if _work(g, False) > 0 else wait_a_little(looks)
+        looks = 0 if _work(g, me == 0) > 0 else wait_a_little(looks)
     return int64(0)
 
 
@@ -145,7 +145,7 @@ def _share(g, kind, node, items):  # type: ignore[no-untyped-def]
     g.board[_NODE] = node
     g.board[_ITEMS] = items
     if give_out(g.board, items):
-        wait_for(g.board, items, _work(g, True))
+        wait_for(g.board, items, _work(g, g.me == 0))
     else:
         for item in range(items):
             _do(g, item)

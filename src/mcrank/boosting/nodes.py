@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import int64, njit
 
 from mcrank.kernels import step
 
@@ -103,12 +103,12 @@ def start_children(nodes, at, n_nodes):  # type: ignore[no-untyped-def]
 @njit(inline="always")
 def best_leaf(nodes, n_nodes):  # type: ignore[no-untyped-def]
     """Leaf with the largest gain, the earliest among equals; -1 when no split is worth making."""
-    best = -1
+    best = int64(-1)  # typed: else what is called with it is compiled for the number -1 as well
     gain = 0.0
     for i in range(n_nodes):
         if nodes[i].left < 0 and nodes[i].gain > gain:
             gain = nodes[i].gain
-            best = i
+            best = int64(i)
     return best
 
 

@@ -195,7 +195,7 @@ def rows_at(sums, cut, packing):  # type: ignore[no-untyped-def]
     return sums[2, cut]
 
 
-@step()
+@step(shared=True)
 def finish_split(hist, binned, packing, node):  # type: ignore[no-untyped-def]
     """The rest of a split that was found: sums of its left side, the place of its cut, its set of bins."""
     # IN: hist, binned, packing  OUT: node
@@ -251,7 +251,7 @@ def _fill_left_bins(binned, node):  # type: ignore[no-untyped-def]
         node.left_bins[b >> 6] |= uint64(1) << uint64(b & 63)
 
 
-@step()
+@step(shared=True)
 def fill_left_table(binned, node, table):  # type: ignore[no-untyped-def]
     """The set of bins of a node's split as a table: 1 for each bin that goes left."""
     # IN: binned, node  OUT: table (the bins of the split's feature)

@@ -6,6 +6,7 @@ data as reaches all of its kernels.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import tempfile
@@ -106,6 +107,10 @@ def _begin() -> None:
     """Prepare a process that compiles."""
     # A compiler makes many small objects and keeps most of them: looking for garbage took an eighth.
     gc.disable()
+    with contextlib.suppress(ImportError, AttributeError):  # a Numba that lacks what they change: without
+        from mcrank.kernels.shortcuts import take_shortcuts
+
+        take_shortcuts()
     # Whoever waits for work of a process that was killed waits forever.
     Thread(target=_end_with_parent, daemon=True).start()
 

@@ -132,7 +132,7 @@ def add_digits(text, at, mantissa, digits):  # type: ignore[no-untyped-def]
     return p + count, mantissa * WHOLE_POWERS[count] + value, digits + count
 
 
-@njit(nogil=True)
+@step()
 def read_decimal(text, at):  # type: ignore[no-untyped-def]
     """Read a plain decimal: (end, value, certainty).
 

@@ -156,7 +156,7 @@ def cut_trees(order: Array, tests: int, trees: TreeArrays, scratch: TreeScratch,
         # Two passes over the leaves from left to right: those that can be tabled, then those that cannot.
         for deep in range(2):
             nodes = 0
-            piece = -1
+            piece = np.int64(-1)
             for at in range(size):
                 n = scratch.preorder[at]
                 if trees.feature[first + n] >= 0 or n == 0 or (scratch.depth[n] > tests) != (deep == 1):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from numba import njit
+from mcrank.kernels.declare import step
 
 
-@njit(nogil=True)
+@step()
 def add_at(tree, place, value):  # type: ignore[no-untyped-def]
     """Add a value at one place.
 
@@ -25,7 +25,7 @@ def add_at(tree, place, value):  # type: ignore[no-untyped-def]
         place |= place + 1
 
 
-@njit(nogil=True)
+@step()
 def sum_upto(tree, place):  # type: ignore[no-untyped-def]
     """Sum of all places up to one; -1 is before the first."""
     # IN: tree, place

@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 
 from mcrank.arrays import FloatArray, IntArray, RowArray
-from mcrank.kernels import kernel
+from mcrank.kernels import kernel, step
 from mcrank.kernels.exp import exp_negative
 
 LONG = 4096  # rows from which the pairs of a query are summed in boxes
@@ -158,7 +158,7 @@ def _groups(level: IntArray) -> IntArray:
     return np.array([*groups, len(level)], dtype=np.int64)
 
 
-@njit(nogil=True)
+@step()
 def add_potential(side, function, target, moments, place, tables, out):  # type: ignore[no-untyped-def]
     """Add what all boxes do to the nodes of box ``target``; on better rows (side 0) or worse ones (1)."""
     # IN: side, function, target, moments by box and node, place, tables  OUT: out by node, added to
@@ -219,10 +219,10 @@ def boxed_sums(boxed, tables, moments, seen, potential, out):  # type: ignore[no
     moments[:] = 0.0
     seen[:] = False
     for g in range(n_groups - 1, -1, -1):
-        meet_group(0, g, boxed, moments, tables, seen, potential, out)
+        meet_group(np.int64(0), g, boxed, moments, tables, seen, potential, out)
     moments[:] = 0.0
     for g in range(n_groups):
-        meet_group(1, g, boxed, moments, tables, seen, potential, out)
+        meet_group(np.int64(1), g, boxed, moments, tables, seen, potential, out)
     for g in range(n_groups):
         end = boxed.groups[g + 1]
         if boxed.level[boxed.groups[g]] == boxed.level[end - 1]:

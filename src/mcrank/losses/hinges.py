@@ -14,6 +14,7 @@ import numpy.typing as npt
 from numba import njit
 
 from mcrank.arrays import FloatArray, IntArray
+from mcrank.kernels import step
 from mcrank.kernels.fenwick import add_at, sum_upto
 from mcrank.kernels.sort import merge_rows
 from mcrank.losses.pairs import Space
@@ -58,7 +59,7 @@ def add_violations(level, margin, score, worth, slope, count):  # type: ignore[n
         count[j] += rows
 
 
-@njit(nogil=True)
+@step()
 def add_all_violations(n_levels, margin, score, place, rows, total, slope, count):  # type: ignore[no-untyped-def]
     """As `add_violations`, for every grade at once; ``place`` counts grades from the lowest, 0."""
     # IN: n_levels, margin, score (falling), place by rank  OUT: rows, total (scratch), slope, count by rank
@@ -102,7 +103,7 @@ def hinge_query(order_by_worth, worth, scores, factor, margin, space, slopes, co
     """
     # IN: order_by_worth (falling), worth, scores, factor, margin  OUT: space, slopes, counts
     n = len(worth)
-    n_levels = 1
+    n_levels = np.int64(1)
     for k in range(1, n):
         n_levels += worth[order_by_worth[k]] != worth[order_by_worth[k - 1]]
     file_order = space.row_a[:0]

@@ -59,7 +59,7 @@ def make_space(longest: int) -> Space:
     return Space._make([*reals, np.zeros(max(_LANES, 3 * LAMBDA_LANES)), *rows])
 
 
-@njit(nogil=True)
+@step()
 def sum_in_lanes(values, lane):  # type: ignore[no-untyped-def]
     """Sum in a fixed order that vector units can follow."""
     # IN: values  OUT: lane (scratch)

@@ -44,13 +44,13 @@ def kendall_taus(rows, tree, held, out):  # type: ignore[no-untyped-def]
                 level = np.int64(levels[order[s + r]])
                 grade_ties += held[level]
                 held[level] += 1
-                add_at(tree, level, 1)
+                add_at(tree, level, np.int64(1))
             # Rows of the group were not yet counted when its own members looked, so ties add nothing.
             a = b
         for r in range(n):
             level = np.int64(levels[order[s + r]])
             held[level] -= 1
-            add_at(tree, level, -1)
+            add_at(tree, level, np.int64(-1))
         pairs = n * (n - 1.0) / 2.0
         scale = np.sqrt((pairs - score_ties) * (pairs - grade_ties))
         out[q] = agreement / scale if scale > 0.0 else 0.0

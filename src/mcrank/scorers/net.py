@@ -57,7 +57,7 @@ def n_weights(sizes: IntArray) -> int:
     return int(sum((a + 1) * b for a, b in itertools.pairwise(sizes.tolist())))
 
 
-@njit(nogil=True)
+@step()
 def add_products(  # type: ignore[no-untyped-def]
     inputs,  # IN  (n, a)
     weights,  # IN  (a, b)

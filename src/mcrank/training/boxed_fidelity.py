@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+from numba import int64, njit
 
 from mcrank.arrays import BoolArray, FloatArray, IntArray, RowArray
-from mcrank.kernels import kernel
+from mcrank.kernels import kernel, step
 from mcrank.losses.boxes import (
     ABOVE,
     BELOW,
@@ -91,7 +91,7 @@ def join(tree, group, box, share, sign):  # type: ignore[no-untyped-def]
         g += g & -g
 
 
-@njit(nogil=True)
+@step()
 def before(tree, group, out):  # type: ignore[no-untyped-def]
     """Moments of all groups before ``group``."""
     # IN: tree, group  OUT: out
@@ -157,8 +157,8 @@ def add_separated(columns, boxed, tables, group, together, factor, places, out):
                         held[a] += boxed.share[sequence[at], a]
                     at += 1
                 potential[:] = 0.0
-                add_potential(0, 0, t, lower, boxed.place, tables, potential)
-                add_potential(1, 0, t, higher, boxed.place, tables, potential)
+                add_potential(int64(0), int64(0), t, lower, boxed.place, tables, potential)
+                add_potential(int64(1), int64(0), t, higher, boxed.place, tables, potential)
                 for a in range(NODES):
                     total += held[a] * potential[a]
             out[places[f] + b] += factor * total

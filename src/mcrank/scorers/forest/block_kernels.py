@@ -300,7 +300,7 @@ def _add_group(
         sums[sums_at + i] = total
 
 
-@njit(nogil=True)
+@step()
 def _step(X: Array, x_at: Index, first: Index, n: Index, f: Index, trees: TreeArrays) -> Index:
     """Return where node ``n`` (testing feature ``f``) sends a row; a leaf sends it to itself."""
     # Arithmetic instead of branches: the side a row takes is close to a coin toss, and a wrong guess of the

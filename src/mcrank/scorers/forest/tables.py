@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from mcrank.arrays import Array
-from mcrank.kernels import kernel
+from mcrank.kernels import kernel, step
 from mcrank.kernels.memory import aligned
 from mcrank.kernels.search import TURNED, laid_out
 from mcrank.scorers.forest.forest import Forest
@@ -123,7 +122,7 @@ def _set_columns(forest: Forest, nodes: Array) -> tuple[Array, Array]:
     return columns.reshape(-1, 3), of_node.reshape(-1)
 
 
-@njit(nogil=True)
+@step()
 def _most_in_one(z: Array, origin: Any, scale: Any, count: int, bucket: Array) -> int:
     """Put numbers, rising, into buckets as `rank_lanes` does; return how many the fullest has."""
     most = same = 0
