@@ -14,7 +14,6 @@ from mcrank.boosting.tickets import claim, give_out, is_over, join, say_done, sa
 
 @njit(nogil=True)
 def lead(board, lots, did):
-    tickets.begin(board)
     for lot in range(lots):
         items = lot % 7
         board[tickets.ABOUT] = lot
@@ -29,7 +28,7 @@ def lead(board, lots, did):
             say_done(board)
             own += 1
             item = claim(board, True)
-        wait_for(board, items, own)
+        wait_for(board, items, own / max(items, 1))
     say_over(board)
 
 
@@ -90,12 +89,11 @@ def done_at_last(board):
 
 @njit(nogil=True)
 def lead_the_rest(board, items):
-    tickets.begin(board)
     own = 0
     while claim(board, True) >= 0:
         say_done(board)
         own += 1
-    wait_for(board, items, own)
+    wait_for(board, items, own / max(items, 1))
     return give_out(board, 1)
 
 

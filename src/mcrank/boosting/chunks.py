@@ -27,6 +27,14 @@ def uneven_chunk_of(begin, end, item, items, threads):  # type: ignore[no-untype
 
 
 @njit(inline="always")
+def part_before(item, items, threads):  # type: ignore[no-untyped-def]
+    """Part of the rows in the chunks before one of `uneven_chunk_of`."""
+    if items < _UNEVEN * threads:
+        return float(item) / items
+    return _share(item, items, threads)
+
+
+@njit(inline="always")
 def _share(item, items, threads):  # type: ignore[no-untyped-def]
     """Part of the rows before an item: distances from the meeting point, cubed, on both sides of it."""
     meeting = float(items) / threads

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from numba import int64, njit, uint64
 
 from mcrank.arrays import IntArray
-from mcrank.boosting.chunks import chunk_of, uneven_chunk_of
+from mcrank.boosting.chunks import chunk_of, part_before, uneven_chunk_of
 from mcrank.boosting.drafts import (
     begin_drafts,
     choose_drafts,
@@ -43,7 +43,6 @@ from mcrank.boosting.partition import (
 from mcrank.boosting.split import best_split, fill_left_table, finish_split
 from mcrank.boosting.tickets import (
     ABOUT,
-    begin,
     claim,
     give_out,
     is_over,
@@ -102,7 +101,6 @@ def grow(binned, rules, tree, ws, scratch, board, threads):  # type: ignore[no-u
     me = int64(0) if threads > 0 else join(board)
     g = Growing(binned, rules, tree, ws, scratch, board, me)
     if threads > 0:
-        begin(board)
         n_nodes = _lead(g, threads)
         say_over(board)
         return n_nodes
@@ -145,7 +143,9 @@ def _share(g, kind, node, items):  # type: ignore[no-untyped-def]
     g.board[_NODE] = node
     g.board[_ITEMS] = items
     if give_out(g.board, items):
-        wait_for(g.board, items, _work(g, g.me == 0))
+        own = _work(g, g.me == 0)
+        uneven = kind == _COUNT
+        wait_for(g.board, items, part_before(own, items, g.board[_THREADS] if uneven else items))
     else:
         for item in range(items):
             _do(g, item)

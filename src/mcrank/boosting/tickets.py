@@ -23,11 +23,11 @@ from mcrank.kernels.memory import aligned, cpu_pause, fetch_add, load_acquire, n
 
 # The board, places of different writers on cache lines of their own: the ticket; items done; helpers that
 # have joined; and what only the leader writes, before it gives out items: what they are about, and its own
-# account: when it began, how long it has waited, items it did itself and all there were, and whether it has
-# sent the helpers home.
+# account: when it gave them out, how long it has waited for others and how long it would have taken for what
+# they did, and whether it has sent them home.
 _TICKET, _DONE, _JOINED = uint64(0), uint64(8), uint64(16)
 ABOUT = 24
-_BEGAN, _WAITED, _OWN, _ALL, _ALONE = range(32, 37)
+_GIVEN, _WAITED, _SAVED, _ALONE = range(32, 36)
 _WORDS = 40
 # A ticket is one word: items claimed from the back in its lowest bits, from the front above them, then the
 # number of items, then whether all is over. It tells by itself whether an item exists, so nobody can claim
@@ -39,6 +39,7 @@ _OVER = 1 << 3 * _BITS
 # Looks before sleeping: 10 to 50 microseconds, by the processor.
 _LOOKS = 1000
 _SHORTEST_NAP, _LONGEST_NAP = 50, 1000  # microseconds
+_NAPS = 3  # more of them than that, half a millisecond: whoever is waited for has lost its core
 
 
 def new_board() -> npt.NDArray[np.int64]:
@@ -71,12 +72,6 @@ def join(board):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def begin(board):  # type: ignore[no-untyped-def]
-    """Begin to lead."""
-    board[_BEGAN] = ticks()
-
-
-@njit(inline="always")
 def threads_there(board, expected):  # type: ignore[no-untyped-def]
     """Threads to cut items for: as many as are expected, or have joined."""
     return int64(1) if board[_ALONE] else max(expected, 1 + load_acquire(board, _JOINED))
@@ -87,28 +82,29 @@ def give_out(board, items):  # type: ignore[no-untyped-def]
     """Offer so many items; those before must be done. False when there is nobody to offer them to."""
     if board[_ALONE]:
         return False
+    board[_GIVEN] = ticks()
     store_release(board, _DONE, int64(0))
     store_release(board, _TICKET, int64(items) << int64(2 * _BITS))
     return True
 
 
 @njit(inline="always")
-def wait_for(board, items, own):  # type: ignore[no-untyped-def]
-    """Wait until all items are done, ``own`` of them by the leader; send helpers home who do not pay."""
-    board[_OWN] += own
-    board[_ALL] += items
+def wait_for(board, items, share):  # type: ignore[no-untyped-def]
+    """Wait until all items are done, of which the leader did a share; send helpers home who do not pay."""
+    before = ticks()
+    if share > 0.0:
+        # What the others have done, or are doing, would have taken the leader so much longer.
+        board[_SAVED] += int64((before - board[_GIVEN]) * (1.0 - share) / share)
     if load_acquire(board, _DONE) == items:
         return
-    before = ticks()
     looks = 0
     while load_acquire(board, _DONE) != items:
         looks = wait_a_little(looks)
-    now = ticks()
-    board[_WAITED] += now - before
-    # Items of the others would have taken the leader so much longer.
-    worked = now - board[_BEGAN] - board[_WAITED]
-    saved = float(worked) * (board[_ALL] - board[_OWN]) / max(board[_OWN], 1)
-    if looks > _LOOKS and board[_WAITED] > saved:
+    waited = ticks() - before
+    board[_WAITED] += waited
+    if share == 0.0:
+        board[_SAVED] += waited  # the leader would have taken as long
+    if looks > _LOOKS + _NAPS and board[_WAITED] > board[_SAVED]:
         board[_ALONE] = 1
         say_over(board)
 

@@ -104,6 +104,7 @@ class _Round:
         self.in_vain = False  # whether helpers were sent home because they did not pay
         self._next = 0
         self._led = 0  # trees that a thread has taken and not finished
+        self._prepared = 0  # of those, the ones that are not under way yet
         self._under_way: list[_Tree] = []
         self._changed = threading.Condition(threading.Lock())
         self.errors: list[BaseException] = []
@@ -137,6 +138,7 @@ class _Round:
                 return False
             self._next += 1
             self._led += 1
+            self._prepared += 1
             left = self._count - number
         ws = grower.spaces.pop()
         tree = None
@@ -146,6 +148,8 @@ class _Round:
             tree = _Tree(self._begin(number, ws, self.sharing), ws)
             with self._changed:
                 self._under_way.append(tree)
+                self._prepared -= 1
+                self._changed.notify_all()
             n = grower.grow(tree.tree, ws, scratch, tree.board, threads)
             with self._changed:
                 self._under_way.remove(tree)
@@ -161,14 +165,21 @@ class _Round:
             with self._changed:
                 if tree in self._under_way:
                     self._under_way.remove(tree)
+                if tree is None:
+                    self._prepared -= 1
                 self._led -= 1
                 self._changed.notify_all()
         return True
 
     def _least_helped(self) -> _Tree | None:
-        """A tree under way, of several the one with the fewest helpers."""
+        """A tree under way, of several the one with the fewest helpers; one that is being prepared is worth
+        waiting for, as helpers who are awake are there before it.
+        """
         with self._changed:
-            trees = [tree for tree in self._under_way if tree.helpers < self.sharing - 1]
+            while not (trees := [tree for tree in self._under_way if tree.helpers < self.sharing - 1]):
+                if not self._prepared:
+                    break
+                self._changed.wait()
             tree = min(trees, key=lambda tree: tree.helpers, default=None)
             if tree is not None:
                 tree.helpers += 1
