@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from mcrank.cli.warmup import AREAS
+from mcrank.cli.warmup import AREAS, ON_DEMAND, _chosen
 
 pytestmark = pytest.mark.slow
 
@@ -19,10 +19,10 @@ CODE = """
 import importlib, json, pkgutil
 import mcrank
 from types import FunctionType
-from mcrank.cli.warmup import AREAS, FOR_CLUSTER
+from mcrank.cli.warmup import AREAS, FOR_CLUSTER, ON_DEMAND
 from numba.core.dispatcher import Dispatcher
 
-for area in (AREAS | FOR_CLUSTER).values():
+for area in (AREAS | ON_DEMAND | FOR_CLUSTER).values():
     area.use()
 kernels = {}
 for module in pkgutil.walk_packages(mcrank.__path__, "mcrank."):
@@ -65,6 +65,9 @@ def test_parts_are_compiled_alone(mcrank_cli):
     code, printed, _ = mcrank_cli("warmup", "stumps", "scoring", "--json")
     assert code == 0
     assert set(json.loads(printed)["seconds"]) == {"stumps", "scoring"}
+    assert set(_chosen(())) == set(AREAS)
+    assert set(_chosen(("vectors", "trees"))) == {"vectors", "trees"}
+    assert not set(ON_DEMAND) & set(AREAS)
     code, printed, errors = mcrank_cli("warmup", "scorring")
     assert (code, printed) == (2, "")
     assert "There is no part 'scorring'; did you mean scoring?" in errors
