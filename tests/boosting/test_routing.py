@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcrank import Dataset, LambdaMART, McRank, OrdinalMcRank, RegressionRanker
-from mcrank.boosting import boost
+from mcrank.boosting import boost, held_out
 from mcrank.boosting.binning import find_bins
 from mcrank.boosting.routing import MOST_LEAVES, BinColumns, TreeNodes, route
 from mcrank.boosting.start import tree_of, walk
@@ -87,7 +87,7 @@ def test_the_history_is_that_of_the_trees_whatever_the_parts(kind, leaves, monke
         options["calibrate"] = False
     once = kind(**options, n_jobs=1).fit(train, valid=valid)
     for part, n_jobs in ((16384, 2), (64, 1), (64, 3)):
-        monkeypatch.setattr(boost, "PART", part)
+        monkeypatch.setattr(held_out, "PART", part)
         again = kind(**options, n_jobs=n_jobs).fit(train, valid=valid)
         assert again.history_ == once.history_
     assert once.history_["ndcg@10"][once.best_round_ - 1] == pytest.approx(once.score(valid), abs=1e-14)

@@ -93,15 +93,16 @@ def _values(
     scale: tuple[float, float, LimitOptions],
 ) -> tuple[FloatArray, BoolArray]:
     """Values training would give the leaves that rows fell into, and which leaves those are."""
-    leaf = leaf[rows]
+    leaf, q = leaf[rows], gradients.q[output, rows]
     counts = np.bincount(leaf, minlength=len(tree["left"]))
     ends = np.cumsum(counts)
     places = np.stack([ends - counts, ends, ends], axis=1)
     rows = rows[np.argsort(leaf, kind="stable")]
     entries = (rows << 32) | (gradients.q[output, rows].astype(np.int64) & 0xFFFFFFFF)
-    nodes = np.zeros(len(counts), dtype=[("left", np.int32), ("count", np.int64)])
+    nodes = np.zeros(len(counts), dtype=[("left", np.int32), ("count", np.int64), ("total", np.int64)])
     nodes["left"], nodes["count"] = np.where(counts > 0, tree["left"], 0), counts  # what is empty is no leaf
     nodes["count"][0] = len(leaf)
+    np.add.at(nodes["total"], leaf, q)
     where = LeafRows(places, entries, np.empty(0, dtype=np.uint8), counts[:1])
     values = leaf_values(loss, gradients, output, scores, nodes, where, *scale)
     return values, counts > 0
