@@ -16,7 +16,7 @@ def add_at(tree, place, value):  # type: ignore[no-untyped-def]
     >>> tree = np.zeros(3)
     >>> for place, value in enumerate([1.0, 2.0, 4.0]):
     ...     add_at(tree, place, value)
-    >>> [sum_upto(tree, place) for place in (-1, 0, 1, 2)]
+    >>> [float(sum_upto(tree, place)) for place in (-1, 0, 1, 2)]
     [0.0, 1.0, 3.0, 7.0]
     """
     # IN: place, value  OUT: tree
