@@ -190,6 +190,8 @@ def use_trees() -> None:
     adaptive = McRank(**_SMALL, base_class="adaptive").fit(weighted)
     McRank(**_SMALL, base_class="adaptive").fit(weighted, init_model=adaptive)
     RegressionRanker(**_SMALL, loss="lad").fit(train).refit(train)
+    # As many rows as it takes for a root to follow from the leaves before.
+    RegressionRanker(**_SMALL).fit(make_artificial(n_train=160, n_valid=1, n_test=1, docs_per_query=10).train)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "train.bins")
         for bins in (256, 300):
