@@ -39,7 +39,7 @@ _OVER = 1 << 3 * _BITS
 # Looks before sleeping: 10 to 50 microseconds, by the processor.
 _LOOKS = 1000
 _SHORTEST_NAP, _LONGEST_NAP = 50, 1000  # microseconds
-_NAPS = 3  # more of them than that, half a millisecond: whoever is waited for has lost its core
+_NAPS = 1  # more of them than that, a quarter of a millisecond: whoever is waited for has lost its core
 
 
 def new_board() -> npt.NDArray[np.int64]:
