@@ -43,7 +43,7 @@ demo: $(INSTALLED) ## Train the rankers of the McRank paper on built-in data and
 
 test: $(EXTRAS_DEV) ## Run the test suite, all but what is slow, and the examples in the docstrings
 	@# Compiled once and in a good order, instead of by both workers at the same time.
-	$(BIN)/mcrank --quiet warmup
+	$(BIN)/mcrank --quiet warmup all
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow and not consumer" tests $(ELSEWHERE)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --doctest-modules src
 

@@ -67,6 +67,7 @@ def test_parts_are_compiled_alone(mcrank_cli):
     assert set(json.loads(printed)["seconds"]) == {"stumps", "scoring"}
     assert set(_chosen(())) == set(AREAS)
     assert set(_chosen(("vectors", "trees"))) == {"vectors", "trees"}
+    assert set(_chosen(("all",))) == set(AREAS | ON_DEMAND)
     assert not set(ON_DEMAND) & set(AREAS)
     code, printed, errors = mcrank_cli("warmup", "scorring")
     assert (code, printed) == (2, "")

@@ -14,6 +14,7 @@ CODE = """
 import sys
 from typing import NamedTuple
 import numpy as np
+import pytest
 from numba import njit
 from mcrank.kernels import kernel, step
 
@@ -67,6 +68,7 @@ for code in sample.inspect_asm().values():
 """
 
 
+@pytest.mark.slow
 def test_machine_code_is_the_same_with_shortcuts(tmp_path):
     file = tmp_path / "sample.py"
     file.write_text(CODE)

@@ -27,6 +27,7 @@ from mcrank.cli.volume import is_quiet
 from mcrank.cores import available_cores
 from mcrank.errors import KernelError, did_you_mean
 
+_ALL = "all"  # every part, in place of a name
 # Threads would be longer in starting than in working.
 _SMALL: dict[str, Any] = {"n_estimators": 2, "num_leaves": 3, "min_samples_leaf": 2, "n_jobs": 1}
 
@@ -43,8 +44,8 @@ def command(parts: tuple[str, ...], for_cluster: bool, n_jobs: int | None, as_js
 
     With one PART or more only those: reading, scoring and explaining are what serving trees takes; trees,
     pairwise, pairs, stumps, linear, nets and measuring what training does. The rest is compiled when it is
-    first used, as without this command. What only multi_output="tree" uses is compiled only if it is named:
-    vectors.
+    first used, as without this command. What only multi_output="tree" uses is compiled only if it is named,
+    vectors, or everything is: all.
 
     Kernels are kept in the folder MCRANK_CACHE_DIR, if it is set, else beside the package, in the user's
     folder for caches, or in one for temporary files: the first that can be written.
@@ -69,9 +70,11 @@ def _chosen(parts: tuple[str, ...]) -> dict[str, Area]:
     """Areas of these names; without any, all but those that few need."""
     every = AREAS | ON_DEMAND
     for name in parts:
-        if name not in every:
-            raise click.UsageError(f"There is no part {name!r}; {did_you_mean(name, every, 'parts:')}")
-    chosen = set(parts or AREAS)
+        if name != _ALL and name not in every:
+            raise click.UsageError(
+                f"There is no part {name!r}; {did_you_mean(name, [*every, _ALL], 'parts:')}"
+            )
+    chosen = set(every if _ALL in parts else parts or AREAS)
     return {name: area for name, area in every.items() if name in chosen}
 
 
