@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from mcrank.kernels.shortcuts import TRIED, take_shortcuts
 from mcrank.kernels.tested import NEWEST_TESTED
 
