@@ -16,7 +16,6 @@ CODE = """
 import sys
 from typing import NamedTuple
 import numpy as np
-import pytest
 from numba import njit
 from mcrank.kernels import kernel, step
 
