@@ -19,7 +19,7 @@ import numpy.typing as npt
 from numba import int64, njit
 
 from mcrank.arrays import IntArray
-from mcrank.boosting.histogram import RowRun, node_histogram, subtract
+from mcrank.boosting.histogram import WHOLE, RowRun, node_histogram, subtract
 from mcrank.boosting.nodes import NODE, slot_of, start_sides
 from mcrank.boosting.partition import UNLISTED, is_small, list_rows, place_node, scatter
 from mcrank.boosting.split import best_split, fill_left_table, finish_split
@@ -128,7 +128,32 @@ def choose_drafts(g, at, n_nodes, held):  # type: ignore[no-untyped-def]
         return int64(0)
     for i in range(chosen):
         _begin_draft(ws, drafts.batch[i])
+    _largest_outside(ws.nodes, drafts.batch[:chosen])
     return chosen
+
+
+@njit(inline="always")
+def _largest_outside(nodes, batch):  # type: ignore[no-untyped-def]
+    """Order leaves so that the largest are at both ends, where threads begin, and the smallest between: who
+    is done first then waits for one of those.
+    """
+    # IN: nodes  OUT: batch
+    front, back = int64(0), int64(len(batch))
+    while back - front > 1:
+        _put_largest(nodes, batch, (front, back), front)
+        front += 1
+        _put_largest(nodes, batch, (front, back), back - 1)
+        back -= 1
+
+
+@njit(inline="always")
+def _put_largest(nodes, batch, span, to):  # type: ignore[no-untyped-def]
+    """Exchange the leaf of most rows in a part of the batch with the one at place ``to``."""
+    best = span[0]
+    for i in range(span[0], span[1]):
+        if nodes[batch[i]].count > nodes[batch[best]].count:
+            best = int64(i)
+    batch[best], batch[to] = batch[to], batch[best]
 
 
 @njit(inline="always")
@@ -171,7 +196,7 @@ def draft(g, item, held):  # type: ignore[no-untyped-def]
     run = RowRun(span[0], span[1], where.entries, span[2], where.numbers, held, g.tree.weights, ws.packs)
     hist = ws.hists[sides[small].slot]
     features = len(g.binned.n_bins)
-    node_histogram(g.binned, int64(0), features, run, g.rules.packing, g.scratch, False, hist)
+    node_histogram(g.binned, int64(0), features, run, g.rules.packing, g.scratch, int64(WHOLE), hist)
     subtract(ws.hists[large.slot], hist, int64(0), g.binned.bin_start[features] * g.rules.packing.lanes)
     every = (int64(0), len(g.tree.features))
     for i in range(2):

@@ -12,10 +12,17 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from numba import int64, njit, uint64
+from numba import int64, njit
 
 from mcrank.arrays import IntArray
-from mcrank.boosting.chunks import chunk_of, part_before, uneven_chunk_of
+from mcrank.boosting.chunks import chunk_of, part_before
+from mcrank.boosting.counting import (
+    Lot,
+    chunks_for,
+    count_chunk,
+    count_whole,
+    finish_chunks,
+)
 from mcrank.boosting.drafts import (
     begin_drafts,
     choose_drafts,
@@ -24,10 +31,10 @@ from mcrank.boosting.drafts import (
     take_draft,
     undo_drafts,
 )
-from mcrank.boosting.histogram import RowRun, node_histogram, subtract
+from mcrank.boosting.histogram import add_up, subtract, sum_root
 from mcrank.boosting.limits import begin_children, begin_root
 from mcrank.boosting.nodes import best_leaf, start_children, start_node, worth_searching
-from mcrank.boosting.packing import bin_sums, fill_packs, pack_lanes, round_entries, round_rows
+from mcrank.boosting.packing import fill_packs, pack_lanes, round_entries, round_rows
 from mcrank.boosting.partition import (
     UNLISTED,
     count_left,
@@ -55,7 +62,6 @@ from mcrank.boosting.tickets import (
 )
 from mcrank.boosting.wide import has_bits, subtract_used
 from mcrank.boosting.workspace import (
-    ITEMS_PER_THREAD,
     BinnedArrays,
     Rules,
     Scratch,
@@ -69,12 +75,7 @@ from mcrank.kernels import kernel, step
 # threads rows are cut.
 _KIND, _ITEMS, _NODE, _SMALL, _LARGE, _PARTS, _COUNTED, _THREADS = range(ABOUT, ABOUT + 8)
 _BEGIN, _RENUMBER, _COUNT_LEFT, _SCATTER, _COUNT, _SEARCH, _DRAFT = range(7)
-# Rows of a chunk: with fewer the calling of helpers would show, or how much longer the first rows of a chunk
-# take, whose lines nobody has asked for yet. Of a small node every thread has one chunk, unless adding up
-# what they counted would take longer.
-_CHUNK_ROWS = 8192
-_COUNTED_ROWS = 4096
-_FEWEST_COUNTED = 1024
+_CHUNK_ROWS = 8192  # of a partition: with fewer rows the calling of helpers would show
 
 
 class Growing(NamedTuple):
@@ -117,9 +118,11 @@ def _work(g, leads):  # type: ignore[no-untyped-def]
     item = claim(g.board, leads)
     while item >= 0:
         _do(g, item)
+        item = claim(g.board, leads)
+        if item < 0:
+            _finish(g)  # before it says that the last of its own is done
         say_done(g.board)
         done += 1
-        item = claim(g.board, leads)
     return done
 
 
@@ -129,11 +132,18 @@ def _do(g, item):  # type: ignore[no-untyped-def]
     if g.board[_KIND] == _SEARCH:
         _search_item(g, item)
     elif g.board[_KIND] == _COUNT:
-        _count_item(g, item)
+        count_chunk(g, _lot(g), item)
     elif g.board[_KIND] == _DRAFT:
         draft(g, item, _held(g))
     else:
         _chunk_item(g, item)
+
+
+@njit(inline="always")
+def _finish(g):  # type: ignore[no-untyped-def]
+    """Do what is left after the last of a thread's items."""
+    if g.board[_KIND] == _COUNT:
+        finish_chunks(g, _lot(g))
 
 
 @step(shared=True, outer=True)
@@ -149,6 +159,7 @@ def _share(g, kind, node, items):  # type: ignore[no-untyped-def]
     else:
         for item in range(items):
             _do(g, item)
+        _finish(g)
 
 
 @njit(inline="always")
@@ -300,12 +311,8 @@ def _search(g, small, large, threads):  # type: ignore[no-untyped-def]
     board[_PARTS] = threads > 1 or wide
     board[_COUNTED] = small == large and g.tree.ready
     if threads > 1 and not wide and not board[_COUNTED]:
-        rows = ws.nodes[small].count
-        chunks = max(
-            min(rows // _COUNTED_ROWS, ITEMS_PER_THREAD * threads), min(rows // _FEWEST_COUNTED, threads)
-        )
         ws.started[:] = 0
-        _share(g, int64(_COUNT), small, max(int64(1), chunks))
+        _share(g, int64(_COUNT), small, chunks_for(ws.nodes[small].count, threads))
     parts = int64(len(g.tree.parts) if board[_PARTS] else 1)
     _share(g, int64(_SEARCH), small, parts)
     for i in range(1 if small == large else 2):
@@ -318,26 +325,11 @@ def _search(g, small, large, threads):  # type: ignore[no-untyped-def]
         finish_split(ws.hists[ws.nodes[child].slot], g.binned, g.rules.packing, ws.nodes[child])
 
 
-@step(shared=True, outer=True)
-def _count_rows(g, item, items, part, more, hist):  # type: ignore[no-untyped-def]
-    """Count a chunk of the rows of the smaller side: features ``part[0]`` up to ``part[1]``."""
-    ws, threads = g.ws, g.board[_THREADS]
-    begin, end, number = rows_of_node(ws.rows, g.board[_SMALL])
-    low, high = uneven_chunk_of(begin, end, item, items, threads)
-    run = RowRun(low, high, ws.rows.entries, number, ws.rows.numbers, _held(g), g.tree.weights, ws.packs)
-    node_histogram(g.binned, part[0], part[1], run, g.rules.packing, g.scratch, more, hist)
-
-
 @njit(inline="always")
-def _count_item(g, item):  # type: ignore[no-untyped-def]
-    """A chunk of the rows of the smaller side. Each thread has counters of its own, to which it adds
-    whichever chunks it takes.
-    """
-    ws = g.ws
-    own = ws.partial_hists[g.me - 1] if g.me > 0 else ws.hists[ws.nodes[g.board[_SMALL]].slot]
-    more = ws.started[g.me] == 1
-    ws.started[g.me] = 1
-    _count_rows(g, item, g.board[_ITEMS], (int64(0), len(g.binned.n_bins)), more, own)
+def _lot(g):  # type: ignore[no-untyped-def]
+    """Chunks of the smaller side, those on the board or all rows as one."""
+    chunks = g.board[_ITEMS] if g.board[_KIND] == _COUNT else int64(1)
+    return Lot(g.board[_SMALL], chunks, g.board[_THREADS], _held(g))
 
 
 @step(shared=True, outer=True)
@@ -355,9 +347,9 @@ def _search_item(g, item):  # type: ignore[no-untyped-def]
     begin, end = g.binned.bin_start[low] * lanes, g.binned.bin_start[high] * lanes
     if not g.board[_COUNTED]:
         if g.board[_PARTS] and g.binned.wide_columns.shape[0] == 0:
-            _add_up(ws, hist, begin, end)
+            add_up(hist, ws.partial_hists, ws.started, begin, end)
         else:
-            _count_rows(g, int64(0), int64(1), (low, high), False, hist)
+            count_whole(g, _lot(g), (low, high), hist)
     if small != large and has_bits(g.binned, hist, lanes):
         subtract_used(g.binned, low, high, g.rules.packing, ws.hists[ws.nodes[large].slot], hist)
     elif small != large:
@@ -370,29 +362,3 @@ def _search_item(g, item):  # type: ignore[no-untyped-def]
         if small == large:
             sum_root(g.binned, g.rules.packing, low, own, found)
         best_split(own, g.binned, g.tree.features, (first, last), g.rules, g.tree.limits, g.scratch, found)
-
-
-@step()
-def _add_up(ws, hist, begin, end):  # type: ignore[no-untyped-def]
-    """Counters of a part of the features, from those of the threads that took chunks of the rows."""
-    # IN: ws, begin, end  OUT: hist
-    there = ws.started[0] == 1
-    for other in range(1, len(ws.started)):
-        if ws.started[other] == 1:
-            add = ws.partial_hists[other - 1]
-            for i in range(uint64(begin), uint64(end)):  # unsigned: it runs on vectors
-                hist[i] = hist[i] + add[i] if there else add[i]
-            there = True
-
-
-@njit(inline="always")
-def sum_root(binned, packing, f, hist, root):  # type: ignore[no-untyped-def]
-    """Sums of the root's rows: those of the bins of any feature."""
-    root.total = 0
-    root.weight = 0
-    root.count = 0
-    for b in range(binned.bin_start[f], binned.bin_start[f + 1]):
-        total, weight, count = bin_sums(hist, b * packing.lanes, packing)
-        root.total += total
-        root.weight += weight
-        root.count += count

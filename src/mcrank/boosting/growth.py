@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.arrays import IntArray
-from mcrank.boosting.grow import sum_root
-from mcrank.boosting.histogram import subtract
+from mcrank.boosting.histogram import subtract, sum_root
 from mcrank.boosting.limits import Limits, begin_children, begin_root
 from mcrank.boosting.nodes import NODE, best_leaf, start_children, start_node, worth_searching
 from mcrank.boosting.rows import Job, Rows

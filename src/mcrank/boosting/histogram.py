@@ -24,7 +24,7 @@ from numba import int64, njit, uint64
 
 from mcrank.arrays import ByteArray, IntArray
 from mcrank.boosting.binning import LINE, line_of, words_of
-from mcrank.boosting.packing import chunk_rows, fill_packs, spread
+from mcrank.boosting.packing import bin_sums, chunk_rows, fill_packs, spread
 from mcrank.boosting.partition import list_rows
 from mcrank.boosting.wide import WORD, bits_of, clear_used, count_used, has_bits
 from mcrank.kernels import step
@@ -33,6 +33,8 @@ from mcrank.kernels.vectors import vector_add2
 
 GATHERED = 1792  # rows gathered at a time: a quarter of what triples count before they are spread
 LINES = 3  # lines counted together: counters of their features fit the L2 cache beside what is gathered
+# Rows that are counted: all of a node, the first of several runs of them, or further ones.
+WHOLE, FIRST, FURTHER = range(3)
 
 
 class RowRun(NamedTuple):
@@ -234,33 +236,50 @@ def _wide_histogram(binned, low, high, run, lanes, hist):  # type: ignore[no-unt
             _one_wide(binned.wide_columns[f], entries, run.packs, lanes, part)
 
 
+@njit(inline="always")
+def _stays(binned, packing):  # type: ignore[no-untyped-def]
+    """Whether counters of a chunk may be left as they are between runs: where all features have some."""
+    return packing.chunk_bits > 0 and len(binned.n_bins) <= LINE * LINES
+
+
+@njit(inline="always")
+def _in_chunk(packing):  # type: ignore[no-untyped-def]
+    """Counters of a bin in a chunk: one for a triple, or a sum with its count; two with a given lane."""
+    return int64(1 if packing.bits > 0 else 1 + packing.second)
+
+
 @step()
-def node_histogram(binned, low, high, run, packing, scratch, more, hist):  # type: ignore[no-untyped-def]
-    """Fill the part of ``hist`` that belongs to features ``low`` up to ``high``, or with ``more`` add to it.
+def node_histogram(binned, low, high, run, packing, scratch, which, hist):  # type: ignore[no-untyped-def]
+    """Fill the part of ``hist`` that belongs to features ``low`` up to ``high``.
+
+    With the `FIRST` of several runs of rows, and `FURTHER` ones that are added to it, what is counted may
+    stay in the scratch, until `finish_histogram`; these must be of all features.
 
     ``low`` must be a multiple of eight. A last eight with four features or more is padded (its padding counts
     into the spare end of ``hist``); fewer come from their columns, since a word of a few moves as much memory
     as a full one. Wide data (16-bit bins) has columns only, and nothing to be added to.
     """
-    # IN: all but scratch and hist  OUT: hist
+    # IN: all but scratch and hist  OUT: hist, scratch
     lanes = packing.lanes
     if binned.wide_columns.shape[0] > 0:
         _wide_histogram(binned, low, high, run, lanes, hist)
         return
-    # Counters of a chunk: one for a triple or a sum with its count, two with a lane that is given.
-    chunked = packing.chunk_bits > 0
+    chunked, more = packing.chunk_bits > 0, which == FURTHER
+    stays = which != WHOLE and _stays(binned, packing)
     most = chunk_rows(packing) - GATHERED if chunked else run.end
-    in_chunk = int64(1 if packing.bits > 0 else 1 + packing.second) if chunked else lanes
+    in_chunk = _in_chunk(packing) if chunked else lanes
     for f in range(low // LINE * LINE, high, LINE * LINES):
         start, stop = max(f, low), min(f + LINE * LINES, high)
         part = hist[binned.bin_start[start] * lanes :]
         counters = scratch.chunk if chunked else part
         counted = counters[: (stop - start) * 256 * in_chunk]
-        if chunked or not more:
-            counted[:] = 0
-        if chunked and run.begin == run.end and not more:
-            part[: (stop - start) * 256 * lanes] = 0
         since, again, turn = int64(0), more, 0
+        if stays and more:
+            since, again = scratch.open[0], scratch.open[1] == 1
+        elif chunked or not more:
+            counted[:] = 0
+        if chunked and run.begin == run.end and not (more or stays):
+            part[: (stop - start) * 256 * lanes] = 0
         at, entries = _next_rows(run, run.begin, scratch.entries[0])
         over = run.begin == run.end
         while not over:
@@ -280,10 +299,49 @@ def node_histogram(binned, low, high, run, packing, scratch, more, hist):  # typ
                 _some(binned, (first, last), entries, after, in_chunk, scratch, own)
                 first = last
             since += n
-            if chunked and (since > most or over):
+            if chunked and (since > most or (over and not stays)):
                 spread(counted, packing, again, part)
                 since, again = int64(0), True
             entries = ahead
+        if stays:
+            scratch.open[0], scratch.open[1] = since, again
+
+
+@step()
+def finish_histogram(binned, packing, scratch, hist):  # type: ignore[no-untyped-def]
+    """Add to ``hist`` what runs of rows have left in the scratch."""
+    # IN: binned, packing  OUT: scratch, hist
+    if _stays(binned, packing) and (scratch.open[0] > 0 or scratch.open[1] == 0):
+        counted = scratch.chunk[: len(binned.n_bins) * 256 * _in_chunk(packing)]
+        spread(counted, packing, scratch.open[1] == 1, hist)
+
+
+@step()
+def add_up(own, others, started, begin, end):  # type: ignore[no-untyped-def]
+    """Counters ``begin`` up to ``end`` of the threads that have ``started``, of which the first has its
+    ``own`` histogram and the ``others`` theirs.
+    """
+    # IN: others, started, begin, end  OUT: own
+    there = started[0] == 1
+    for other in range(1, len(started)):
+        if started[other] == 1:
+            add = others[other - 1]
+            for i in range(uint64(begin), uint64(end)):  # unsigned: it runs on vectors
+                own[i] = own[i] + add[i] if there else add[i]
+            there = True
+
+
+@njit(inline="always")
+def sum_root(binned, packing, f, hist, root):  # type: ignore[no-untyped-def]
+    """Sums of the root's rows: those of the bins of any feature."""
+    root.total = 0
+    root.weight = 0
+    root.count = 0
+    for b in range(binned.bin_start[f], binned.bin_start[f + 1]):
+        total, weight, count = bin_sums(hist, b * packing.lanes, packing)
+        root.total += total
+        root.weight += weight
+        root.count += count
 
 
 @njit(inline="always")

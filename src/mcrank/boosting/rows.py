@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.arrays import IntArray
-from mcrank.boosting.histogram import RowRun, node_histogram
+from mcrank.boosting.histogram import WHOLE, RowRun, node_histogram
 from mcrank.boosting.packing import fill_packs, round_entries, round_rows
 from mcrank.boosting.partition import (
     NUMBERED_ROWS,
@@ -187,7 +187,8 @@ class MemoryRows:
     def _count(self, tree: int, node: int, hist: IntArray, bench: Bench, threads: int) -> None:
         where, weights = self._where[tree], self._gradients.weights_of(self._outputs[tree])
         begin, end, number = (int(part) for part in rows_of_node(where, node))
-        run = RowRun(begin, end, where.entries, number, where.numbers, self._held(tree), weights, bench.packs)
+        held = self._held(tree)
+        run = RowRun(begin, end, where.entries, number, where.numbers, held, weights, bench.packs)
         if self._binned.wide:
             fill_packs(run.entries, begin, end, self._rules.packing, weights, run.packs)
         features = len(self._binned.n_bins)
@@ -244,7 +245,7 @@ def divide_and_count(binned, rules, tree, job, bench, hist):  # type: ignore[no-
     if binned.wide_columns.shape[0] > 0:
         fill_packs(run.entries, begin, end, rules.packing, weights, run.packs)
     features = np.int64(len(binned.n_bins))
-    node_histogram(binned, np.int64(0), features, run, rules.packing, bench.scratch, False, hist)
+    node_histogram(binned, np.int64(0), features, run, rules.packing, bench.scratch, np.int64(WHOLE), hist)
 
 
 @kernel()
@@ -279,4 +280,5 @@ def send_rows(binned, nodes, where, held, pair, share, table):  # type: ignore[n
 def count_node(binned, rules, run, part, scratch, hist):  # type: ignore[no-untyped-def]
     """Histogram of the rows of a node, of features ``part[0]`` up to ``part[1]``."""
     # IN: binned, rules, run, part  OUT: scratch, hist
-    node_histogram(binned, np.int64(part[0]), np.int64(part[1]), run, rules.packing, scratch, False, hist)
+    low, high = np.int64(part[0]), np.int64(part[1])
+    node_histogram(binned, low, high, run, rules.packing, scratch, np.int64(WHOLE), hist)

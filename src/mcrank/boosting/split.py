@@ -17,6 +17,7 @@ from mcrank.boosting.packing import bin_sums, counted
 from mcrank.boosting.wide import has_bits, prefix_used
 from mcrank.kernels import step
 from mcrank.kernels.memory import bits_to_float
+from mcrank.kernels.scan import SCANNED, scan_block, scan_pairs
 
 
 @step()
@@ -27,19 +28,28 @@ def prefix(hist, low, high, packing, first, sums):  # type: ignore[no-untyped-de
     """
     words, masses, counts = sums[0], sums[1], sums[2]
     total, mass, count = first
-    lanes = packing.lanes
+    lanes, n = uint64(packing.lanes), uint64(high - low)
     word = (total << packing.count_bits) + (count if packing.count_bits > 0 else np.int64(0))
-    for b in range(low, high):
-        word += hist[b * lanes]
-        words[b - low] = word
-    if packing.second:
-        for b in range(low, high):
-            mass += hist[b * lanes + 1]
-            masses[b - low] = mass
-    if packing.count_bits == 0:
-        for b in range(low, high):
-            count += hist[b * lanes + lanes - 1]
-            counts[b - low] = count
+    at, i = uint64(low) * lanes, uint64(0)
+    if lanes == uint64(1):
+        while i + uint64(SCANNED) <= n:
+            word = scan_block(hist, at + i, words, i, word)
+            i += uint64(SCANNED)
+    elif packing.second and packing.count_bits > 0:
+        while i + uint64(SCANNED) <= n:
+            word, mass = scan_pairs(hist, at + uint64(2) * i, (words, masses), i, (word, mass))
+            i += uint64(SCANNED)
+    while i < n:
+        place = at + i * lanes
+        word += hist[place]
+        words[i] = word
+        if packing.second:
+            mass += hist[place + uint64(1)]
+            masses[i] = mass
+        if packing.count_bits == 0:
+            count += hist[place + lanes - uint64(1)]
+            counts[i] = count
+        i += uint64(1)
 
 
 @njit(inline="always")

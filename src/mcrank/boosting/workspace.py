@@ -20,7 +20,7 @@ from mcrank.boosting.wide import WORD
 from mcrank.kernels.memory import aligned
 
 # Items of a lot that each thread may expect: who is done first then waits for a small part of the whole.
-ITEMS_PER_THREAD = 8
+_ITEMS_PER_THREAD = 8
 _PARTS_PER_THREAD = 4
 
 
@@ -156,14 +156,16 @@ def _parts_of(cuts: bytes, features: bytes) -> IntArray:
 
 class Scratch(NamedTuple):
     """Memory one thread needs for a node: prefix sums of a feature, gains of cuts, their bins where some are
-    left out, counters of a chunk, bins in an order (and room to sort them); of the rows under way entries,
-    what they add to counters, and words of their bins; and which bins of a split go left.
+    left out, counters of a chunk (open: how many rows are in them, and whether they are added to others
+    afterwards), bins in an order (and room to sort them); of the rows under way entries, what they add to
+    counters, and words of their bins; and which bins of a split go left.
     """
 
     sums: IntArray
     gains: FloatArray
     bins: IntArray
     chunk: IntArray
+    open: IntArray
     order: IntArray
     entries: IntArray
     packs: IntArray
@@ -181,6 +183,7 @@ class Scratch(NamedTuple):
             np.empty(longest),
             np.empty(longest if binned.wide else 0, dtype=np.int64),
             aligned(min(LINES * LINE, padded) * 256 * lanes if packing.chunk_bits else 0),
+            np.zeros(2, dtype=np.int64),
             aligned(2, longest),
             aligned(2, rows),
             aligned(rows * lanes),
@@ -237,7 +240,7 @@ class Workspace(NamedTuple):
         counters = binned.counters * packing.lanes
         bits = binned.counters // WORD if binned.wide else 0
         parts = len(_cuts(len(binned.n_bins), binned.wide, threads)) // 8 - 1
-        items = ITEMS_PER_THREAD * threads if threads > 1 else 1
+        items = _ITEMS_PER_THREAD * threads if threads > 1 else 1
         drafts = Drafts.allocate(rules.num_leaves, 1 if binned.wide else threads)
         where = LeafRows.allocate(rules.num_leaves, rows, binned.wide or rows < NUMBERED_ROWS)
         return cls(
