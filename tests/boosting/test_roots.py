@@ -79,3 +79,49 @@ def test_many_rows(derived):
             np.add.at(sums, columns[f], np.stack([values, np.ones_like(values), lane], axis=1))
             assert np.array_equal(part[:, 0], (sums[:, 0] << packing.count_bits) + sums[:, 1])
             assert not derived or np.array_equal(part[:, 1], sums[:, 2])
+
+
+@pytest.mark.parametrize("outputs", [5, 9])
+def test_five_outputs_share_four_words_however_full_bins_are(outputs):
+    """Bins that are full within a chunk of rows, one after the other, or never; and the largest sums."""
+    rows = 9000
+    stream = np.random.default_rng(0)
+    sorted_ = np.arange(rows) // 700
+    zeros = np.where(stream.random(rows) < 0.8, 0, stream.integers(0, 200, rows))
+    X = np.stack([np.zeros(rows), sorted_, zeros, stream.integers(0, 2, rows), stream.integers(0, 200, rows),
+                  sorted_[::-1] % 3], axis=1)  # fmt: skip
+    p = plot(X, np.zeros(rows))
+    packing = Packing.of(rows, derived=True)
+    roots = SharedRoots(p.arrays, packing, outputs, balanced=True)
+    steps = roots.plan.steps
+    assert set(np.unique(steps)) == {0, 2}
+    one = 1 << GRADIENT_BITS
+    for q in (
+        stream.integers(-one, one + 1, (outputs, rows)),
+        np.full((outputs, rows), one),
+        np.full((outputs, rows), -one),
+        np.full((outputs, rows), one // 2),  # the largest curvature
+        np.full((outputs, rows), -one // 2),
+    ):
+        for parts in (1, 2):
+            roots.fill(Gradients(q.astype(np.int32)), parts, everything)
+            check(roots, packing, p.binned.columns, q.astype(np.int32), X.shape[1])
+
+
+def test_counters_are_spread_before_a_bin_is_full():
+    """Of 255 values at random a chunk has some sixteen rows a bin: counters are spread every other dozen."""
+    rows = 200_000
+    p = plot(np.random.default_rng(1).integers(0, 255, (rows, 5)), np.zeros(rows))
+    steps, fullest = SharedRoots(p.arrays, Packing.of(rows, derived=True), 5, balanced=True).plan
+    assert steps.shape == (2, -(-rows // 4096))
+    assert set(np.unique(steps)) == {0, 1}
+    assert (steps == 1).sum(axis=1).tolist() == [1, 1]
+    counts = np.zeros((5, 255), dtype=np.int64)
+    for chunk in range(steps.shape[1]):
+        here = p.binned.columns[:, 4096 * chunk : 4096 * (chunk + 1)]
+        for f in range(5):
+            if steps[f // 4, chunk]:
+                counts[f] = 0
+            counts[f] += np.bincount(here[f], minlength=255)
+            counts[f, fullest[f]] = 0  # which may overflow
+        assert counts.max() <= 511

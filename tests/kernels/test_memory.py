@@ -34,7 +34,7 @@ from mcrank.kernels.vectors import (
     match_range,
     product_of_chosen,
     vector_add2,
-    vector_add4,
+    vector_add4_all,
 )
 
 blanks16, digits16, newlines32 = match_any(16, b" \n"), match_range(16, 48, 57), match_any(32, b"\n")
@@ -63,7 +63,7 @@ def add_all(two, counters, at, values, start):
         if two:
             vector_add2(counters, uint64(at[i]), values, uint64(start[i]))
         else:
-            vector_add4(counters, uint64(at[i]), values, uint64(start[i]))
+            vector_add4_all((counters,), (uint64(at[i]),), values, uint64(start[i]))
 
 
 @pytest.mark.parametrize("lanes", [2, 4])
@@ -76,6 +76,21 @@ def test_vector_adds_at_any_place(lanes):
         expected[a : a + lanes] += values[s : s + lanes]  # sums wrap around in both
     add_all(lanes == 2, counters, at, values, start)
     assert (counters == expected).all()
+
+
+@njit
+def add_to_both(one, other, at, values):
+    vector_add4_all((one, other), (uint64(at[0]), uint64(at[1])), values, uint64(at[2]))
+
+
+def test_vector_adds_of_the_same_values_to_several_arrays():
+    values, one, other = numbers(3, 20), numbers(4, 20), numbers(5, 30)
+    wanted = one.copy(), other.copy()
+    wanted[0][7:11] += values[2:6]
+    wanted[1][26:30] += values[2:6]
+    add_to_both(one, other, np.array([7, 26, 2]), values)
+    assert np.array_equal(one, wanted[0])
+    assert np.array_equal(other, wanted[1])
 
 
 @njit

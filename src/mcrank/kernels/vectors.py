@@ -1,7 +1,7 @@
 """Operations on vectors of fixed width, where LLVM does not find them by itself; see `mcrank.kernels.memory`.
 
-`vector_add2`, `vector_add4`, `product_of_chosen`, `count_below`, `rank_lanes`, and `match_any`, `match_range`
-and `match_byte` for characters.
+`vector_add2`, `vector_add4_all`, `product_of_chosen`, `count_below`, `rank_lanes`, and `match_any`,
+`match_range` and `match_byte` for characters.
 """
 
 from __future__ import annotations
@@ -42,6 +42,29 @@ def _vector_add(lanes: int) -> Any:
             return context.get_dummy_value()
 
         return types.void(counters, types.uint64, values, types.uint64), generate
+
+    return add
+
+
+def _vector_add_all(lanes: int) -> Any:
+    """Make ``add(counters, places, values, start)``: `_vector_add` of the same values to each of several
+    arrays, at a place of its own; values are loaded once.
+    """
+    vector = ir.VectorType(LONG, lanes)
+
+    @intrinsic
+    def add(typing_context: Any, counters: Any, places: Any, values: Any, start: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            counters, places, values, start = args
+            _, new = load_at(builder, place_of(context, builder, signature.args[2], values, start), vector, 8)
+            for k in range(len(signature.args[0])):
+                array, at = (builder.extract_value(of, k) for of in (counters, places))
+                to = place_of(context, builder, signature.args[0].dtype, array, at)
+                pointer, old = load_at(builder, to, vector, align=8)
+                builder.store(builder.add(old, new), pointer).align = 8
+            return context.get_dummy_value()
+
+        return types.void(counters, places, values, types.uint64), generate
 
     return add
 
@@ -262,4 +285,4 @@ def constants(vector: Any, number: float) -> Any:
 
 # Kernels call these without the typing context; Any says so.
 vector_add2: Any = _vector_add(2)
-vector_add4: Any = _vector_add(4)
+vector_add4_all: Any = _vector_add_all(4)
