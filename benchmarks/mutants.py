@@ -99,6 +99,9 @@ def main() -> int:
     chosen = [m for m in MUTANTS if not given.words or any(word in m.name for word in given.words)]
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
+        compiled = TOP / "src" / "mcrank" / "__pycache__" / "kernels"
+        if compiled.is_dir():  # a mutant then compiles what is changed in it, and no more
+            shutil.copytree(compiled, work / "cache" / "kernels")
         tests = sorted({test for mutant in chosen for test in named_tests(mutant)})
         code, said = run_tests(TOP / "src", work / "cache", tests, None)
         if code:
