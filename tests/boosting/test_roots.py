@@ -88,9 +88,12 @@ def test_five_outputs_share_four_words_however_full_bins_are(outputs):
     stream = np.random.default_rng(0)
     sorted_ = np.arange(rows) // 700
     zeros = np.where(stream.random(rows) < 0.8, 0, stream.integers(0, 200, rows))
-    one_too_many = np.arange(rows) < 512
-    X = np.stack([np.zeros(rows), sorted_, zeros, stream.integers(0, 2, rows), one_too_many,
-                  stream.integers(0, 200, rows), sorted_[::-1] % 3], axis=1)  # fmt: skip
+    one_too_many = np.arange(rows) < 512  # in a turn of four features without others like it
+    any_ = [stream.integers(0, 200, rows) for _ in range(3)]
+    X = np.stack(
+        [np.zeros(rows), sorted_, zeros, stream.integers(0, 2, rows), one_too_many, *any_, sorted_[::-1] % 3],
+        axis=1,
+    )
     p = plot(X, np.zeros(rows))
     packing = Packing.of(rows, derived=True)
     roots = SharedRoots(p.arrays, packing, outputs, balanced=True)
