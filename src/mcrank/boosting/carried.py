@@ -13,6 +13,8 @@ root is counted as always. So no bit of a forest depends on it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,17 +98,27 @@ class CarriedRoot:
         slots, taken, packing = np.array(left.slots), np.array(left.moves), self._rules.packing
         step = -(-len(self._hist) // (_PARTS * _BLOCK)) * _BLOCK
 
+        q = gradients.q[0]
+
         def add(first: int) -> None:
             span = (first, min(first + step, len(self._hist)))
             add_moved(ws.hists, slots, taken, packing, span, self._hist)
 
-        run(add, range(0, len(self._hist), step))
-        q = gradients.q[0]
-        for node, more in zip(left.smaller, left.more, strict=True):
-            self._count(node, ws.rows, q)
+        def expect() -> None:
+            self._expected[:] = q
+            move_rows(nodes["left"].astype(np.int64), ws.rows, -moves, self._expected)
+
+        # Rows are gone through while others add up histograms; of several leaves to be counted, all but one
+        # are counted afterwards.
+        tasks: list[Callable[[], None]] = [expect]
+        if left.smaller:
+            tasks.append(partial(self._count, left.smaller[0], ws.rows, q))
+        tasks += [partial(add, first) for first in range(0, len(self._hist), step)]
+        run(lambda task: tasks[task](), range(len(tasks)))
+        for number, (node, more) in enumerate(zip(left.smaller, left.more, strict=True)):
+            if number > 0:
+                self._count(node, ws.rows, q)
             take_off(self._small, more, packing, self._hist)
-        self._expected[:] = q
-        move_rows(nodes["left"].astype(np.int64), ws.rows, -moves, self._expected)
         self._unit = gradients.unit
 
     def _count(self, node: int, where: LeafRows, q: npt.NDArray[np.int32]) -> None:

@@ -100,23 +100,24 @@ def fill_plan(columns, plan):  # type: ignore[no-untyped-def]
 
 
 @step()
-def five_roots(arrays, part, q, packing, hists):  # type: ignore[no-untyped-def]
-    """Root histograms of five outputs, for features ``part[0]`` up to ``part[1]``."""
-    # IN: columns, counts and plan of arrays, part, q, packing  OUT: arrays.sums, hists
+def five_roots(arrays, span, q, packing, hists):  # type: ignore[no-untyped-def]
+    """Root histograms of five outputs: what rows ``span[0]`` up to ``span[1]`` add; the first of these begins
+    a chunk.
+    """
+    # IN: columns, counts and plan of arrays, span, q, packing  OUT: arrays.sums, hists
     columns, sums, plan = arrays.columns, arrays.sums, arrays.plan
-    first, last = part
-    rows = int64(columns.shape[1])
+    features = int64(columns.shape[0])
     words = np.empty((WORDS, CHUNK), np.int64)
     vectors = np.empty(WORDS * CHUNK, np.int64)
     totals = np.zeros((OUTPUTS, 2), np.int64)
-    sums[first:last] = 0
-    _begin(arrays.counts, part, packing, hists)
-    for low in range(0, rows, CHUNK):
-        high = min(low + CHUNK, rows)
+    sums[:] = 0
+    _begin(arrays.counts, packing, hists)
+    for low in range(span[0], span[1], CHUNK):
+        high = min(low + CHUNK, span[1])
         _fill_words(q[:, low:high], packing, words, totals)
         weave(words, high - low, vectors)
-        for f in range(first, last, TURN):
-            turn = (f, min(f + TURN, last))
+        for f in range(0, features, TURN):
+            turn = (f, min(f + TURN, features))
             what = plan.steps[f // TURN, low // CHUNK]
             if what != _ADD:
                 _spread(sums, turn, packing, hists)
@@ -127,16 +128,16 @@ def five_roots(arrays, part, q, packing, hists):  # type: ignore[no-untyped-def]
                 piece = columns[turn[0] : turn[1], start : min(start + _PIECE, high)]
                 add_words(piece, vectors[WORDS * (start - low) :], sums[turn[0] : turn[1]])
                 _spread(sums, turn, packing, hists)
-    _spread(sums, part, packing, hists)
-    _fill_fullest(plan.fullest, part, packing, (rows, totals), hists)
+    _spread(sums, (int64(0), features), packing, hists)
+    _fill_fullest(plan.fullest, arrays.counts, packing, totals, hists)
 
 
 @njit(inline="always")
-def _begin(counts, part, packing, hists):  # type: ignore[no-untyped-def]
-    """Histograms of no sums, with the rows of every bin, which never change."""
+def _begin(counts, packing, hists):  # type: ignore[no-untyped-def]
+    """Histograms of no sums, with the rows of every bin."""
     lanes = packing.lanes
     for k in range(OUTPUTS):
-        for f in range(part[0], part[1]):
+        for f in range(counts.shape[0]):
             for b in range(256):
                 at = (256 * f + b) * lanes
                 hists[k, at] = counts[f, b] if packing.count_bits > 0 else 0
@@ -260,17 +261,18 @@ def _spread(sums, turn, packing, hists):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _fill_fullest(fullest, part, packing, whole, hists):  # type: ignore[no-untyped-def]
+def _fill_fullest(fullest, counts, packing, totals, hists):  # type: ignore[no-untyped-def]
     """What the fullest bin of every feature holds: all rows but those of the other bins."""
     lanes = packing.lanes
-    rows, totals = whole
     for k in range(OUTPUTS):
-        for f in range(part[0], part[1]):
-            first = (totals[k, 0] << packing.count_bits) + (rows if packing.count_bits > 0 else 0)
-            second = totals[k, 1]
+        for f in range(len(fullest)):
+            first, second = totals[k, 0] << packing.count_bits, totals[k, 1]
             for b in range(256):
+                at = (256 * f + b) * lanes
+                if packing.count_bits > 0:
+                    first += counts[f, b]
                 if b != fullest[f]:
-                    first -= hists[k, (256 * f + b) * lanes]
-                    second -= hists[k, (256 * f + b) * lanes + 1]
+                    first -= hists[k, at]
+                    second -= hists[k, at + 1]
             hists[k, (256 * f + fullest[f]) * lanes] = first
             hists[k, (256 * f + fullest[f]) * lanes + 1] = second

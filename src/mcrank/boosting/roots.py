@@ -20,8 +20,8 @@ from mcrank.losses.quantize import Gradients, Run
 class RootArrays(NamedTuple):
     """What root histograms are summed from and into.
 
-    ``counts`` are the rows of every bin of every feature; ``sums`` room for the sums of outputs under way,
-    and ``plan`` says when it is full where five outputs share it.
+    ``counts`` are the rows of every bin of every feature, or 0; ``sums`` room for the sums of outputs under
+    way, and ``plan`` says when it is full where five outputs share it.
     """
 
     columns: npt.NDArray[np.uint8]
@@ -53,34 +53,43 @@ class SharedRoots:
         features = len(binned.columns)
         counts = np.empty((features, 256), dtype=np.int64)
         root_counts(binned.columns, counts)  # which never change
-        self._arrays = RootArrays(
-            binned.columns,
+        needed = bool(packing.second) and outputs % WORDS == OUTPUTS % WORDS
+        self.plan = Plan.of(binned.columns, counts, needed)
+        self._columns, self._outputs = binned.columns, outputs
+        self._parts = [self._part(counts)]
+
+    def _part(self, counts: IntArray) -> RootArrays:
+        """Room for the sums of some rows."""
+        features, lanes = len(self._columns), self._packing.lanes
+        return RootArrays(
+            self._columns,
             counts,
             aligned(features, WORDS * 256),
-            Plan.of(binned.columns, counts, bool(packing.second) and outputs % WORDS == OUTPUTS % WORDS),
-            aligned(outputs, features * 256 * packing.lanes),
+            self.plan,
+            aligned(self._outputs, features * 256 * lanes),
         )
 
-    @property
-    def plan(self) -> Plan:
-        """When counters of five outputs are spread."""
-        return self._arrays.plan
-
     def fill(self, gradients: Gradients, parts: int, run: Run) -> bool:
-        """Sum the rounded gradients of a round, the features cut into ``parts``; return True: it is done."""
-        features = len(self._arrays.columns)
-        step = -(-features // (TURN * parts)) * TURN
+        """Sum the rounded gradients of a round, the rows cut into ``parts``; return True: it is done."""
+        rows = self._columns.shape[1]
+        chunks = max(1, -(-rows // CHUNK))
+        parts = min(parts, chunks)
+        while len(self._parts) < parts:  # rows of bins are counted once
+            self._parts.append(self._part(np.zeros_like(self._parts[0].counts)))
 
-        def fill_part(first: int) -> None:
-            part = (first, min(first + step, features))
-            root_histograms(self._arrays, part, gradients.q, self._packing, self._balanced)
+        def fill_part(part: int) -> None:
+            first, last = (CHUNK * (chunks * number // parts) for number in (part, part + 1))
+            span = (first, min(last, rows))
+            root_histograms(self._parts[part], span, gradients.q, self._packing, self._balanced)
 
-        run(fill_part, range(0, features, step))
+        run(fill_part, range(parts))
+        for part in self._parts[1:parts]:
+            np.add(self._parts[0].hists, part.hists, out=self._parts[0].hists)
         return True
 
     def copy(self, output: int, hist: npt.NDArray[np.int64]) -> None:
         """Write the root histogram of one output."""
-        hists = self._arrays.hists
+        hists = self._parts[0].hists
         hist[: hists.shape[1]] = hists[output]
 
     def take(self, *left: Any) -> None:
@@ -99,32 +108,32 @@ def root_counts(columns, counts):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=True)
-def root_histograms(arrays, part, q, packing, balanced):  # type: ignore[no-untyped-def]
-    """Root histograms of all outputs, for features ``part[0]`` up to ``part[1]``.
+def root_histograms(arrays, span, q, packing, balanced):  # type: ignore[no-untyped-def]
+    """Root histograms of all outputs: what rows ``span[0]`` up to ``span[1]`` add to them.
 
     Every output's tree starts from the same rows, so four of their sums share one vector add and the counts
     need none: they never change. With a derived second lane one 64-bit word holds both lanes, gradient in the
     upper half, for as many rows as fit; and of five outputs that are left, four words hold them all.
     """
-    # IN: columns, counts and plan of arrays, part, q, packing, balanced  OUT: the other arrays
+    # IN: columns, counts and plan of arrays, span, q, packing, balanced  OUT: the other arrays
     counts, sums, hists = arrays.counts, arrays.sums, arrays.hists
-    first, last = part
+    features = arrays.columns.shape[0]
     outputs = q.shape[0] - (1 if balanced else 0)
-    rows = arrays.columns.shape[1]
+    start, end = span
     lanes = packing.lanes
-    step = rows if packing.bits == 0 else int64(1) << int64(30 - packing.bits)
+    step = max(end - start, int64(1)) if packing.bits == 0 else int64(1) << int64(30 - packing.bits)
     output = int64(0)  # typed: Numba would compile again for a literal's own type
     while output < outputs:
         if packing.second and outputs - output == OUTPUTS:
-            five_roots(arrays, part, q[output:outputs], packing, hists[output:outputs])
+            five_roots(arrays, span, q[output:outputs], packing, hists[output:outputs])
             break
         n = min(outputs - output, int64(WORDS))
-        for low in range(0, rows, step):
-            sums[first:last] = 0
-            _sum_rows(arrays, part, (low, min(low + step, rows)), q[output : output + n], packing)
+        for low in range(start, end, step):
+            sums[:] = 0
+            _sum_rows(arrays, (low, min(low + step, end)), q[output : output + n], packing)
             for k in range(n):
                 hist = hists[output + k]
-                for f in range(first, last):
+                for f in range(features):
                     for b in range(256):
                         word = sums[f, 4 * b + k]
                         at = (256 * f + b) * lanes
@@ -132,7 +141,7 @@ def root_histograms(arrays, part, q, packing, balanced):  # type: ignore[no-unty
                         rows_there = counts[f, b] if packing.count_bits > 0 else 0
                         if not packing.second:
                             hist[at] = (word << packing.count_bits) + rows_there
-                        elif low == 0:
+                        elif low == start:
                             hist[at] = ((word >> 32) << packing.count_bits) + rows_there
                             hist[at + 1] = word & 0xFFFFFFFF
                         else:
@@ -142,7 +151,7 @@ def root_histograms(arrays, part, q, packing, balanced):  # type: ignore[no-unty
                             hist[at + lanes - 1] = counts[f, b]
         output += n
     if balanced:
-        for f in range(first, last):
+        for f in range(features):
             for b in range(256):
                 at = (256 * f + b) * lanes
                 # Minus the sum of all others, counts aside.
@@ -156,10 +165,10 @@ def root_histograms(arrays, part, q, packing, balanced):  # type: ignore[no-unty
 
 
 @njit(inline="always")
-def _sum_rows(arrays, part, span, q, packing):  # type: ignore[no-untyped-def]
+def _sum_rows(arrays, span, q, packing):  # type: ignore[no-untyped-def]
     """Add the words of rows ``span[0]`` up to ``span[1]``; lane k of a bin is for row k of ``q``."""
     columns, sums = arrays.columns, arrays.sums
-    first, last = part
+    features = columns.shape[0]
     words = np.zeros((WORDS, CHUNK), np.int64)
     vectors = np.empty(WORDS * CHUNK, np.int64)
     for low in range(span[0], span[1], CHUNK):
@@ -167,8 +176,8 @@ def _sum_rows(arrays, part, span, q, packing):  # type: ignore[no-untyped-def]
         for k in range(len(q)):
             _fill_words(q[k, low:high], packing, words[k])
         weave(words, high - low, vectors)
-        for f in range(first, last, TURN):
-            stop = min(f + TURN, last)
+        for f in range(0, features, TURN):
+            stop = min(f + TURN, features)
             add_words(columns[f:stop, low:high], vectors, sums[f:stop])
 
 
