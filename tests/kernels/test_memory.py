@@ -12,7 +12,7 @@ from numba import njit, uint64
 
 import mcrank
 from mcrank.kernels import memory
-from mcrank.kernels.lambda_block import LAMBDA_LANES, lambda_block, lambda_block_norm
+from mcrank.kernels.lambda_block import LAMBDA_LANES, lambda_blocks, lambda_blocks_norm
 from mcrank.kernels.memory import (
     aligned,
     bits_to_float,
@@ -270,24 +270,26 @@ def test_counts_below_with_equals_infinities_and_nan():
 
 
 @njit
-def block(rows, own, at, sums):
+def blocks(rows, own, n, sums):
     if len(own) == 3:
-        lambda_block(rows, own, uint64(at), sums)
+        lambda_blocks(rows, own, uint64(n), sums)
     else:
-        lambda_block_norm(rows, own, uint64(at), sums)
+        lambda_blocks_norm(rows, own, uint64(n), sums)
 
 
 @pytest.mark.parametrize("norm", [False, True])
-@pytest.mark.parametrize("at", [0, 3, 11])
-def test_pairs_of_a_row_with_eight_others(at, norm):
-    stream = np.random.default_rng(at)
+@pytest.mark.parametrize("n", [0, 3, 8, 17, 24])
+def test_pairs_of_a_row_with_others_eight_at_a_time(n, norm):
+    stream = np.random.default_rng(n)
     worth = stream.integers(0, 3, 24).astype(float)
     discount = np.r_[stream.choice([0.0, 0.25, 0.5, 0.75, 1.0], 22), np.inf, np.inf]
     power = stream.uniform(1e-300, 1, 24)
     slope, curve, sums, score = stream.normal(size=(4, 24))
     own = (1.0, 0.5, 0.3, 0.2, 0.01) if norm else (1.0, 0.5, 0.3)
     expected = [slope.copy(), curve.copy(), sums.copy()]
-    for lane, j in enumerate(range(at, at + LAMBDA_LANES)):
+    expected[2][: (3 if norm else 2) * LAMBDA_LANES] = 0.0
+    for j in range(-(-n // LAMBDA_LANES) * LAMBDA_LANES):
+        lane = j % LAMBDA_LANES
         lower = max(own[1] - discount[j], 0.0)
         share = 1.0 / (own[2] + power[j])
         if norm:
@@ -302,7 +304,7 @@ def test_pairs_of_a_row_with_eight_others(at, norm):
         expected[2][lane] += pair
         expected[2][LAMBDA_LANES + lane] += bend
         expected[2][2 * LAMBDA_LANES + lane] += abs(pair) if norm else 0.0
-    block((worth, discount, power, slope, curve, *([score] if norm else [])), own, at, sums)
+    blocks((worth, discount, power, slope, curve, *([score] if norm else [])), own, n, sums)
     for found, wanted in zip((slope, curve, sums), expected, strict=True):
         assert found.tobytes() == wanted.tobytes()  # every step is rounded as written, on any machine
 
@@ -310,7 +312,16 @@ def test_pairs_of_a_row_with_eight_others(at, norm):
 def test_llvm_is_written_in_a_few_files():
     texts = {path.name: path.read_text() for path in Path(mcrank.__file__).parent.rglob("*.py")}
     written = [name for name, text in texts.items() if "from llvmlite" in text or "import intrinsic" in text]
-    few = ["choose.py", "descend.py", "lambda_block.py", "memory.py", "planes.py", "search.py", "vectors.py"]
+    few = [
+        "choose.py",
+        "descend.py",
+        "lambda_block.py",
+        "memory.py",
+        "planes.py",
+        "running.py",
+        "search.py",
+        "vectors.py",
+    ]
     assert sorted(written) == few
 
 

@@ -14,6 +14,7 @@ from mcrank.boosting.limits import UNLIMITED, LimitOptions, in_order
 from mcrank.boosting.partition import UNLISTED, LeafRows
 from mcrank.boosting.workspace import BinnedArrays
 from mcrank.kernels import kernel
+from mcrank.kernels.vectors import vector_add2
 from mcrank.losses.base import LeafRule, Loss
 from mcrank.losses.quantize import READ_ONLY, Gradients
 from mcrank.losses.regression import gathered, weighted_median
@@ -25,6 +26,7 @@ _WHERE = types.NamedTuple(  # type: ignore[no-untyped-call]
     (types.int64[:, ::1], types.int64[::1], types.uint8[::1], types.int64[::1]), LeafRows
 )
 _TURNS = 4  # sums of a leaf that rows are added to in turns
+_SUMMED_ROWS = 512  # rows whose terms are worked out together, on vectors
 _MOVED_ROWS = 32768  # scores moved together: 256 KB
 FLOAT32_MAX = np.finfo(np.float32).max
 
@@ -172,20 +174,25 @@ def leaf_sums(leaves, where, scale, gradients, curvature, step, out):  # type: i
     # IN: leaves, where, scale (the rule, and see _bernoulli_scale), gradients, curvature, step (in steps of
     # which curvatures are added up)  OUT: out (rows of the leaves)
     places, entries, numbers = where.places, where.entries, where.numbers
-    some = np.zeros((_TURNS, 256, 2), np.int64)
-    for row in range(uint64(len(numbers))):
-        total, heap = _moved(scale, int64(gradients[row]), curvature, row, step)
-        # In turns: rows of one leaf would wait for each other.
-        turn = row % uint64(_TURNS)
-        some[turn, uint64(numbers[row]), uint64(0)] += total
-        some[turn, uint64(numbers[row]), uint64(1)] += heap
+    some = np.zeros((_TURNS, 2 * 256), np.int64)
+    moved = np.empty(2 * _SUMMED_ROWS, np.int64)
+    for first in range(uint64(0), uint64(len(numbers)), uint64(_SUMMED_ROWS)):
+        n = min(uint64(_SUMMED_ROWS), uint64(len(numbers)) - first)
+        for i in range(n):
+            total, heap = _moved(scale, int64(gradients[first + i]), curvature, first + i, step)
+            moved[uint64(2) * i] = total
+            moved[uint64(2) * i + uint64(1)] = heap
+        for i in range(n):
+            # In turns: rows of one leaf would wait for each other.
+            to = some[i % uint64(_TURNS)]
+            vector_add2(to, uint64(numbers[first + i]) << uint64(1), moved, i << uint64(1))
     for leaf in leaves:
         begin, end, number = places[leaf, 0], places[leaf, 1], places[leaf, 2]
         total, heap = int64(0), int64(0)
         if begin == UNLISTED:
             for t in range(_TURNS):
-                total += some[t, number, 0]
-                heap += some[t, number, 1]
+                total += some[t, 2 * number]
+                heap += some[t, 2 * number + 1]
         else:
             for i in range(begin, end):
                 row = uint64(entries[i]) >> uint64(32)

@@ -17,7 +17,7 @@ from mcrank.boosting.packing import bin_sums, counted
 from mcrank.boosting.wide import has_bits, prefix_used
 from mcrank.kernels import step
 from mcrank.kernels.memory import bits_to_float
-from mcrank.kernels.scan import SCANNED, scan_block, scan_pairs
+from mcrank.kernels.running import SCANNED, scan_block, scan_pairs
 
 
 @step()

@@ -4,7 +4,7 @@ Every row gets the discount of its rank, 0 beyond the depth of the measure. For 
 and any other row j of the query, (worth_i - worth_j) max(discount_i - discount_j, 0) is then the change of
 the measure when the two swap, with its sign, and 0 where j stands above i: going through all rows j for each
 row i of the first ranks meets every pair once, and nothing has to be sorted, gathered or put back. Pairs are
-weighed eight at a time (`mcrank.kernels.lambda_block.lambda_block`) and summed in a fixed order.
+weighed eight at a time (`mcrank.kernels.lambda_block.lambda_blocks`) and summed in a fixed order.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numba import njit, uint64
 
 from mcrank.kernels import kernel
 from mcrank.kernels.exp import exp_negative
-from mcrank.kernels.lambda_block import LAMBDA_LANES, lambda_block, lambda_block_norm
+from mcrank.kernels.lambda_block import LAMBDA_LANES, lambda_blocks, lambda_blocks_norm
 from mcrank.losses.pairs import WIDEST, first_ranks
 
 NEAR = 0.01  # added to the distance of two scores by which ``norm`` divides, as LightGBM does
@@ -66,16 +66,12 @@ def discounted_query(measure, q, scores, given, space, slopes, curves):  # type:
     for r in range(min(measure.top, np.int64(n) - 1)):
         i = uint64(space.order[r])
         own = (space.worth[i], space.change[i], space.power[i])
-        for k in range(3 * LAMBDA_LANES):
-            lane[k] = 0.0
         if near > 0.0:
             both = (space.worth[i], space.change[i], space.power[i], space.score[i], near)
-            for at in range(uint64(0), n, uint64(LAMBDA_LANES)):
-                lambda_block_norm(scored, both, at, lane)
+            lambda_blocks_norm(scored, both, n, lane)
             total += fold(lane, 2 * LAMBDA_LANES)
         else:
-            for at in range(uint64(0), n, uint64(LAMBDA_LANES)):
-                lambda_block(rows, own, at, lane)
+            lambda_blocks(rows, own, n, lane)
         space.slope[i] += fold(lane, 0)
         space.curve[i] += fold(lane, LAMBDA_LANES)
     factor = measure.norm[q] * sigma

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit, uint64
 
-from mcrank.kernels.scan import SCANNED, scan_block, scan_pairs
+from mcrank.kernels.running import SCANNED, scan_block, scan_pairs
 
 
 @njit
