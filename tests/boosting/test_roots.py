@@ -44,7 +44,7 @@ def test_roots_equal_plain_sums(features, outputs, parts, derived):
     one = 1 << GRADIENT_BITS
     for balanced, many in ((False, False), (True, False), (True, True)):
         packing = Packing.of(10**9 if many else rows, derived=derived)
-        roots = SharedRoots(p.arrays, packing, outputs, balanced)
+        roots = SharedRoots(p.binned.columns, packing, outputs, balanced)
         for _ in range(2):  # nothing stays behind from the round before
             q = stream.integers(-one // outputs, one // outputs, (outputs, rows)).astype(np.int32)
             if balanced:
@@ -65,7 +65,7 @@ def test_many_rows(derived):
     q = np.concatenate([q, stream.integers(-one, one, (1, rows))]).astype(np.int32)
     p = plot(X, np.zeros(rows))
     packing = Packing.of(rows, derived=derived)
-    roots = SharedRoots(p.arrays, packing, 5, False)
+    roots = SharedRoots(p.binned.columns, packing, 5, False)
     roots.fill(Gradients(q), 1, everything)
     columns = p.binned.columns
     for k in range(5):
@@ -96,7 +96,7 @@ def test_five_outputs_share_four_words_however_full_bins_are(outputs):
     )
     p = plot(X, np.zeros(rows))
     packing = Packing.of(rows, derived=True)
-    roots = SharedRoots(p.arrays, packing, outputs, balanced=True)
+    roots = SharedRoots(p.binned.columns, packing, outputs, balanced=True)
     steps = roots.plan.steps
     assert set(np.unique(steps)) == {0, 2}
     one = 1 << GRADIENT_BITS
@@ -116,7 +116,7 @@ def test_counters_are_spread_before_a_bin_is_full():
     """Of 255 values at random a chunk has some sixteen rows a bin: counters are spread every other dozen."""
     rows = 200_000
     p = plot(np.random.default_rng(1).integers(0, 255, (rows, 5)), np.zeros(rows))
-    steps, fullest = SharedRoots(p.arrays, Packing.of(rows, derived=True), 5, balanced=True).plan
+    steps, fullest = SharedRoots(p.binned.columns, Packing.of(rows, derived=True), 5, balanced=True).plan
     assert steps.shape == (2, -(-rows // 4096))
     assert set(np.unique(steps)) == {0, 1}
     assert (steps == 1).sum(axis=1).tolist() == [1, 1]

@@ -10,7 +10,8 @@ import sys
 
 import pytest
 
-from mcrank.cli.warmup import AREAS, ON_DEMAND, _chosen
+from mcrank.cli.areas import AREAS, ON_DEMAND
+from mcrank.cli.warmup import _chosen
 
 pytestmark = pytest.mark.slow
 
@@ -19,7 +20,7 @@ CODE = """
 import importlib, json, pkgutil
 import mcrank
 from types import FunctionType
-from mcrank.cli.warmup import AREAS, FOR_CLUSTER, ON_DEMAND
+from mcrank.cli.areas import AREAS, FOR_CLUSTER, ON_DEMAND
 from numba.core.dispatcher import Dispatcher
 
 for area in (AREAS | ON_DEMAND | FOR_CLUSTER).values():

@@ -225,7 +225,7 @@ class Booster:
         trees = loss.trees_per_round
         shared = None
         if not (passes or sequential or given or self.bins.wide) and trees - loss.balanced > 1:
-            self.roots = shared = SharedRoots(self.binned, packing, trees, loss.balanced)
+            self.roots = shared = SharedRoots(self.binned.columns, packing, trees, loss.balanced)
         if passes:
             self.rows = DiskRows(self.binned, self.rules, self.gradients, trees)
         elif sums.size > 1 or options.together:

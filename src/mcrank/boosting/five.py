@@ -79,24 +79,19 @@ def fill_plan(columns, plan):  # type: ignore[no-untyped-def]
             now[:] = 0
             alone, together = int64(0), int64(0)
             for f in range(first, last):
-                own = now[f - first]
+                own, before = now[f - first], since[f - first]
                 column = columns[f, CHUNK * chunk : min(CHUNK * chunk + CHUNK, rows)]
                 for i in range(uint64(len(column))):
                     own[uint64(column[i])] += 1
                 own[plan.fullest[f]] = 0
                 for b in range(uint64(256)):
                     alone = max(alone, own[b])
-                    together = max(together, own[b] + since[f - first, b])
-            steps = plan.steps[turn]
-            if alone > _MOST:
-                steps[chunk] = _CUT
-                since[:] = 0
-            elif together > _MOST:
-                steps[chunk] = _SPREAD
-                since[:] = now
-            else:
-                steps[chunk] = _ADD
-                since += now
+                    together = max(together, own[b] + before[b])
+            what = _CUT if alone > _MOST else _SPREAD if together > _MOST else _ADD
+            plan.steps[turn, chunk] = what
+            for f in range(TURN):
+                for b in range(uint64(256)):
+                    since[f, b] = 0 if what == _CUT else now[f, b] + (since[f, b] if what == _ADD else 0)
 
 
 @step()
@@ -152,6 +147,7 @@ def _fill_words(q, packing, words, totals):  # type: ignore[no-untyped-def]
     a, b, c, d, e = q[0], q[1], q[2], q[3], q[4]
     w, x, y, z = words[0], words[1], words[2], words[3]
     n = uint64(len(a))
+    one, fields = np.empty(WORDS, np.int64), np.empty(2 * OUTPUTS, np.int64)
     for i in range(n):
         r0, h0 = narrow(a[i], packing)
         r1, h1 = narrow(b[i], packing)
@@ -168,30 +164,28 @@ def _fill_words(q, packing, words, totals):  # type: ignore[no-untyped-def]
         z[i] += (h4 << int64(20)) + (r4 << int64(40))
     for start in range(uint64(0), n, uint64(_PIECE)):
         stop = min(start + uint64(_PIECE), n)
-        one, two, three, four = int64(0), int64(0), int64(0), int64(0)
-        for i in range(start, stop):
-            one += w[i]
-            two += x[i]
-            three += y[i]
-            four += z[i]
-        fields = _fields(one, two, three, four)
+        for k in range(WORDS):
+            word, total = words[k], int64(0)
+            for i in range(start, stop):
+                total += word[i]
+            one[k] = total
+        _take_apart(one, fields)
         for k in range(OUTPUTS):
             totals[k, 0] += fields[2 * k]
             totals[k, 1] += fields[2 * k + 1]
 
 
 @njit(inline="always")
-def _fields(w, x, y, z):  # type: ignore[no-untyped-def]
+def _take_apart(words, fields):  # type: ignore[no-untyped-def]
     """What four words sum to: gradient and curvature of every output."""
+    w, x, y, z = words[0], words[1], words[2], words[3]
     short, long = (int64(1) << int64(20)) - int64(1), (int64(1) << int64(21)) - int64(1)
     r1, r3 = int64(int32(w)), int64(int32(x))
-    return (
-        (w - r1) >> int64(32), y & long,
-        r1, (y >> int64(21)) & long,
-        (x - r3) >> int64(32), y >> int64(42),
-        r3, z & short,
-        z >> int64(40), (z >> int64(20)) & short,
-    )  # fmt: skip
+    fields[0], fields[1] = (w - r1) >> int64(32), y & long
+    fields[2], fields[3] = r1, (y >> int64(21)) & long
+    fields[4], fields[5] = (x - r3) >> int64(32), y >> int64(42)
+    fields[6], fields[7] = r3, z & short
+    fields[8], fields[9] = z >> int64(40), (z >> int64(20)) & short
 
 
 @njit(inline="always")
@@ -249,10 +243,11 @@ def _spread(sums, turn, packing, hists):  # type: ignore[no-untyped-def]
     """Add the fields of the counters of some features to the histograms, and zero them."""
     # IN: turn, packing  OUT: sums, hists
     lanes = packing.lanes
+    fields = np.empty(2 * OUTPUTS, np.int64)
     for f in range(turn[0], turn[1]):
         counters = sums[f]
         for b in range(256):
-            fields = _fields(counters[4 * b], counters[4 * b + 1], counters[4 * b + 2], counters[4 * b + 3])
+            _take_apart(counters[4 * b : 4 * b + 4], fields)
             at = (256 * f + b) * lanes
             for k in range(OUTPUTS):
                 hists[k, at] += fields[2 * k] << packing.count_bits

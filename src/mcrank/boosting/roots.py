@@ -11,7 +11,6 @@ from numba import int64, njit, uint64
 from mcrank.arrays import IntArray
 from mcrank.boosting.five import CHUNK, OUTPUTS, TURN, WORDS, Plan, add_words, five_roots, weave
 from mcrank.boosting.packing import Packing, narrow
-from mcrank.boosting.workspace import BinnedArrays
 from mcrank.kernels import kernel, step
 from mcrank.kernels.memory import aligned
 from mcrank.losses.quantize import Gradients, Run
@@ -36,8 +35,8 @@ class SharedRoots:
 
     Parameters
     ----------
-    binned : BinnedArrays
-        Rows with 8-bit bins.
+    columns : uint8[features, rows]
+        Bins of the rows.
     packing : Packing
         How gradients are packed; a second lane must be a derived one.
     outputs : int
@@ -47,15 +46,16 @@ class SharedRoots:
         the others'.
     """
 
-    def __init__(self, binned: BinnedArrays, packing: Packing, outputs: int, balanced: bool) -> None:
+    def __init__(
+        self, columns: npt.NDArray[np.uint8], packing: Packing, outputs: int, balanced: bool
+    ) -> None:
         self._packing = packing
         self._balanced = balanced and not packing.second
-        features = len(binned.columns)
-        counts = np.empty((features, 256), dtype=np.int64)
-        root_counts(binned.columns, counts)  # which never change
+        counts = np.empty((len(columns), 256), dtype=np.int64)
+        root_counts(columns, counts)  # which never change
         needed = bool(packing.second) and outputs % WORDS == OUTPUTS % WORDS
-        self.plan = Plan.of(binned.columns, counts, needed)
-        self._columns, self._outputs = binned.columns, outputs
+        self.plan = Plan.of(columns, counts, needed)
+        self._columns, self._outputs = columns, outputs
         self._parts = [self._part(counts)]
 
     def _part(self, counts: IntArray) -> RootArrays:

@@ -1,26 +1,20 @@
-"""`mcrank warmup`: compile and cache kernels, so that no later run has to.
-
-Kernels compile when they are first called, so each area is used once, through its public names, on as little
-data as reaches all of its kernels.
-"""
+"""`mcrank warmup`: compile and cache kernels, so that no later run has to."""
 
 from __future__ import annotations
 
 import contextlib
 import gc
 import os
-import tempfile
 import time
 import warnings
-from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from multiprocessing import get_all_start_methods, get_context, parent_process
-from pathlib import Path
 from threading import Thread
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
+from mcrank.cli.areas import AREAS, FOR_CLUSTER, ON_DEMAND, Area
 from mcrank.cli.main import json_option, print_facts, print_json
 from mcrank.cli.options import jobs_option
 from mcrank.cli.volume import is_quiet
@@ -28,8 +22,6 @@ from mcrank.cores import available_cores
 from mcrank.errors import KernelError, did_you_mean
 
 _ALL = "all"  # every part, in place of a name
-# Threads would be longer in starting than in working.
-_SMALL: dict[str, Any] = {"n_estimators": 2, "num_leaves": 3, "min_samples_leaf": 2, "n_jobs": 1}
 
 
 @click.command("warmup")
@@ -43,9 +35,9 @@ def command(parts: tuple[str, ...], for_cluster: bool, n_jobs: int | None, as_js
     """Compile all kernels and keep them on disk; run it while building a container image.
 
     With one PART or more only those: reading, scoring and explaining are what serving trees takes; trees,
-    pairwise, pairs, stumps, linear, nets and measuring what training does. The rest is compiled when it is
-    first used, as without this command. What only multi_output="tree" uses is compiled only if it is named,
-    vectors, or everything is: all.
+    roots, pairwise, pairs, stumps, linear, nets and measuring what training does. The rest is compiled when
+    it is first used, as without this command. What only multi_output="tree" uses is compiled only if it is
+    named, vectors, or everything is: all.
 
     Kernels are kept in the folder MCRANK_CACHE_DIR, if it is set, else beside the package, in the user's
     folder for caches, or in one for temporary files: the first that can be written.
@@ -148,243 +140,3 @@ def timed(area: str) -> float:
         warnings.simplefilter("ignore", UserWarning)  # of data as small as these, which nobody will use
         (AREAS | ON_DEMAND | FOR_CLUSTER)[area].use()
     return round(time.perf_counter() - start, 3)
-
-
-def use_readers() -> None:
-    """Read LETOR text with everything it may contain, and rows of JSON."""
-    import numpy as np
-
-    from mcrank.data.read import read
-    from mcrank.serve.json_kernels import PADDING, read_table, room_for
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "rows.txt")
-        path.write_text(
-            "1 qid:1 1:0.5 2:NULL #docid = A\n0 qid:b 2:1e-3\n2 qid:1 1:-7 # B\n", encoding="ascii"
-        )
-        read(path)
-        read(path, absent="missing")
-    read_table(np.zeros(PADDING, dtype=np.uint8), 0, False, *room_for(0))
-
-
-def use_trees() -> None:
-    """Train each ranker of classes, grade boundaries and grades in each of its ways.
-
-    Without validation data: measures are compiled beside it.
-    """
-    from mcrank import (
-        Dataset,
-        McRank,
-        OrdinalMcRank,
-        RegressionRanker,
-        make_artificial,
-        open_bins,
-        write_bins,
-    )
-
-    train, _, _ = make_artificial(n_train=20, n_valid=1, n_test=1, docs_per_query=10, n_features=3)
-    weighted = Dataset(train.X, train.y, train.qid, weight=train.y + 1)
-    ways: list[dict[str, Any]] = [{}, {"split": "newton"}, {"max_bins": 300}, {"binning": "quantile"}]
-    for ranker_class in (McRank, OrdinalMcRank, RegressionRanker):
-        for way in ways:
-            ranker_class(**_SMALL, **way).fit(train)
-        ranker_class(**_SMALL, subsample=0.5, colsample=0.5).fit(weighted)
-    McRank(**_SMALL, sequential=True).fit(train)
-    adaptive = McRank(**_SMALL, base_class="adaptive").fit(weighted)
-    McRank(**_SMALL, base_class="adaptive").fit(weighted, init_model=adaptive)
-    RegressionRanker(**_SMALL, loss="lad").fit(train).refit(train)
-    # As many rows as it takes for a root to follow from the leaves before.
-    RegressionRanker(**_SMALL).fit(make_artificial(n_train=160, n_valid=1, n_test=1, docs_per_query=10).train)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "train.bins")
-        for bins in (256, 300):
-            write_bins(train, path, max_bins=bins)
-            RegressionRanker(**_SMALL, max_bins=bins, subsample=0.5).fit(open_bins(path))
-        RegressionRanker(**_SMALL, max_bins=bins, dart=True, skip_drop=0.0).fit(open_bins(path))
-
-
-def use_vectors() -> None:
-    """Grow trees that share their splits."""
-    from mcrank import McRank, make_artificial
-
-    train, _, _ = make_artificial(n_train=20, n_valid=1, n_test=1, docs_per_query=10, n_features=3)
-    McRank(**_SMALL, multi_output="tree").fit(train)
-
-
-def use_places() -> None:
-    """Train at two places that talk to each other, as workers of a cluster do."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    from mcrank import LambdaMART, McRank, make_artificial
-    from mcrank.rankers.cluster import Training
-    from mcrank.rankers.stored import measure_of
-    from mcrank.scale.mesh import Mesh
-    from mcrank.scale.sockets import pairs
-    from mcrank.scale.worker import Orders, train_place
-
-    train, _, _ = make_artificial(n_train=20, n_valid=1, n_test=1, docs_per_query=10, n_features=3)
-    halves = [train.select(range(10)), train.select(range(10, 20))]
-    ways: list[dict[str, Any]] = [{}, {"split": "newton"}, {"max_bins": 300, "subsample": 0.5}]
-    rankers = [McRank(**_SMALL, **way) for way in ways] + [LambdaMART(**_SMALL)]
-    for ranker in rankers:
-        options = ranker.checked_options()
-        job = Training(ranker, options | {"measure": measure_of(options), "memory": None}, None)
-        meshes = [Mesh(carrier) for carrier in pairs(2)]
-        with ThreadPoolExecutor(2) as pool:
-            orders = Orders(job, False, None, [], 1)
-            list(pool.map(lambda mesh, o=orders: train_place(o, halves[mesh.rank], None, mesh), meshes))
-        for mesh in meshes:
-            mesh.close()
-
-
-def use_pairwise_trees() -> None:
-    """Grow trees on pairs of documents."""
-    from mcrank import FRank, GBRank, LambdaMART, make_artificial
-
-    train, valid, _ = make_artificial(n_train=20, n_valid=5, n_test=1, docs_per_query=10, n_features=3)
-    FRank(**_SMALL, scorer="trees").fit(train)
-    LambdaMART(**_SMALL).fit(train, valid=valid)
-    GBRank(**_SMALL).fit(train)
-
-
-def use_linear() -> None:
-    """Train the rankers whose scorer is linear."""
-    from mcrank import CoordinateAscent, RankSVM, make_artificial
-
-    train, valid, _ = make_artificial(n_train=5, n_valid=5, n_test=1, docs_per_query=10, n_features=3)
-    RankSVM().fit(train, valid=valid)
-    CoordinateAscent(restarts=1).fit(train, valid=valid)
-
-
-def use_stumps() -> None:
-    """Boost stumps on each loss."""
-    import numpy as np
-
-    from mcrank import FRank, RankBoost, make_artificial
-    from mcrank.losses.boxes import LONG
-
-    train, valid, _ = make_artificial(n_train=4, n_valid=2, n_test=1, docs_per_query=10, n_features=2)
-    RankBoost(n_estimators=1).fit(train, valid=valid)
-    FRank(n_estimators=1).fit(train, valid=valid)
-    rows = np.arange(LONG)
-    FRank(n_estimators=1).fit(rows[:, None] % 7, rows % 3, qid=np.zeros(LONG))  # a query summed in boxes
-
-
-def use_nets() -> None:
-    """Train nets for an epoch."""
-    from mcrank import LambdaRank, RankNet, make_artificial
-
-    train, valid, _ = make_artificial(n_train=4, n_valid=2, n_test=1, docs_per_query=10, n_features=3)
-    for ranker_class in (RankNet, LambdaRank):
-        ranker_class(epochs=1).fit(train, valid=valid)
-
-
-def use_scorers() -> None:
-    """Score a few rows and many, with one output and with several."""
-    import numpy as np
-
-    from mcrank.scorers.forest.forest import ForestBuilder
-    from mcrank.scorers.forest.predict import predict_raw
-
-    for outputs in (1, 2):
-        builder = ForestBuilder(n_features=1, base=np.zeros(outputs))
-        for tree in range(4):
-            builder.append(
-                feature=[0, -1, -1],
-                threshold=[float(tree), 0.0, 0.0],
-                left=[1, -1, -1],
-                right=[2, -1, -1],
-                value=[0.0, -1.0, 1.0],
-                output=tree % outputs,
-            )
-        for rows in (1, 8, 40, 1000):
-            predict_raw(builder.build(), np.zeros((rows, 1), dtype=np.float32))
-
-
-def use_explanations() -> None:
-    """Take contributions of rows, and explain a pair."""
-    import numpy as np
-
-    from mcrank.explain.between import forest_between
-    from mcrank.explain.forest import forest_contributions
-    from mcrank.explain.profile import forest_profiles, steps_of
-    from mcrank.scorers.forest.forest import ForestBuilder
-
-    builder = ForestBuilder(n_features=2, base=[0.0])
-    builder.append(
-        feature=[0, -1, -1], left=[1, -1, -1], right=[2, -1, -1], value=[0.0, -1.0, 1.0], rows=[2, 1, 1]
-    )
-    forest, X = builder.build(), np.zeros((2, 2), dtype=np.float32)
-    forest_contributions(forest, X)
-    forest_between(forest, X, X[0])
-    forest_profiles(forest, X[0], steps_of(forest))
-
-
-def use_measures() -> None:
-    """Take every measure, under each rule for ties, and those that count rows in other ways."""
-    import numpy as np
-
-    from mcrank import NDCG, Dataset, Dialect
-    from mcrank.metrics.evaluate import evaluate
-    from mcrank.metrics.measure import MEASURES, find_measure
-
-    rows = 100
-    data = Dataset(np.zeros((rows, 1)), y=np.arange(rows) % 2, qid=np.arange(rows) // 50)
-    scores = np.arange(rows) % 7.0
-    for label in MEASURES:
-        for ties in ("file", "expected"):
-            evaluate(scores, data, [find_measure(label)(dialect=Dialect("any", ties=ties))], band=True)
-    evaluate(scores, data, [NDCG(k=1)])
-    evaluate(scores, data, ["ndcg@1", "map"])
-    evaluate(scores, data, ["num_ret"])
-    # More grades than most data have: some, and so many that counting them per query does not pay.
-    some = Dataset(data.X, y=np.arange(rows) % 12, qid=data.qid)
-    many = Dataset(data.X, y=np.arange(rows) * 2, qid=np.arange(rows))
-    for graded in (some, many):
-        evaluate(scores, graded, ["map"])
-
-
-def use_pairs() -> None:
-    """Take the gradients of pairs, which trees and nets share."""
-    import numpy as np
-
-    from mcrank import MAP, NDCG, Dataset
-    from mcrank.losses.lambdas import lambda_gradients
-    from mcrank.losses.pairwise import FidelityLoss, PairwiseLogistic
-
-    def run(task: Callable[[int], Any], items: Sequence[int]) -> None:
-        for item in items:
-            task(item)
-
-    data = Dataset(np.zeros((4, 1)), y=[0, 1, 2, 1], qid=[1, 1, 1, 1])
-    for measure in (NDCG(), MAP()):
-        lambda_gradients(measure.on(data), np.zeros(4))
-    for kind in (PairwiseLogistic, FidelityLoss):
-        loss = kind(data.y, data.offsets)
-        gradients = loss.allocate("newton")
-        loss.fill(np.zeros((1, 4)), gradients, run)
-
-
-class Area(NamedTuple):
-    """A part of the package, and the areas whose kernels it uses: compiled before, they are in the cache."""
-
-    use: Callable[[], None]
-    needs: frozenset[str] = frozenset()
-
-
-# The longest first, so that the others run beside them.
-AREAS = {
-    "trees": Area(use_trees),
-    "measuring": Area(use_measures),
-    "pairs": Area(use_pairs),
-    "nets": Area(use_nets, frozenset({"measuring", "pairs"})),
-    "linear": Area(use_linear, frozenset({"measuring"})),
-    "reading": Area(use_readers),
-    "pairwise": Area(use_pairwise_trees, frozenset({"trees", "measuring", "pairs"})),
-    "scoring": Area(use_scorers),
-    "explaining": Area(use_explanations),
-    "stumps": Area(use_stumps, frozenset({"measuring", "pairwise"})),
-}
-# An eighth of all compiling, for one option that is off by default.
-ON_DEMAND = {"vectors": Area(use_vectors, frozenset({"trees"}))}
-FOR_CLUSTER = {"cluster": Area(use_places, frozenset({"trees", "pairwise"}))}
