@@ -28,6 +28,12 @@ FEATURES = 64
 JOBS = {
     "LambdaMART, 31 leaves": {"ranker": "LambdaMART", "rows": 30_000, "num_leaves": 31, "n_estimators": 20},
     "LambdaMART, 255 leaves": {"ranker": "LambdaMART", "rows": 30_000, "num_leaves": 255, "n_estimators": 8},
+    "LambdaMART, 100,000 rows": {
+        "ranker": "LambdaMART",
+        "rows": 100_000,
+        "num_leaves": 31,
+        "n_estimators": 20,
+    },
     "McRank, 10 leaves": {"ranker": "McRank", "rows": 30_000, "num_leaves": 10, "n_estimators": 20},
     "LambdaMART, small": {"ranker": "LambdaMART", "rows": 9_000, "num_leaves": 31, "n_estimators": 50},
 }

@@ -10,8 +10,9 @@ import pytest
 
 import mcrank.threads
 from mcrank.boosting import trees
+from mcrank.boosting.packing import Packing
 from mcrank.boosting.trees import TreeGrower
-from mcrank.boosting.workspace import TreeInput
+from mcrank.boosting.workspace import Rules, TreeInput
 from tests.boosting.growing import NONE, random_plot
 
 ROWS = 21_000  # enough for trees to be shared
@@ -100,3 +101,13 @@ def test_a_helper_that_comes_late_finds_nothing_to_do(ground, monkeypatch):
     for work in late:
         work()
     assert time.thread_time() - began < 5
+
+
+def test_trees_of_little_work_keep_to_one_thread(monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(trees, "available_cores", lambda: 2)
+    rules = Rules(4, 5, Packing.of(ROWS))
+    for features, sharing in ((3, 1), (143, 2)):  # 21,000 rows: 63,000 and 3,003,000 bins
+        binned = random_plot(1, 50, features).arrays
+        assert TreeGrower(binned, rules, ROWS, 1, n_jobs=2).sharing == sharing
+    assert TreeGrower(binned, rules, 19_999, 1, n_jobs=2).sharing == 1
