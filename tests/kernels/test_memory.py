@@ -34,7 +34,7 @@ from mcrank.kernels.vectors import (
     match_range,
     product_of_chosen,
     vector_add2,
-    vector_add4_all,
+    vector_add4,
 )
 
 blanks16, digits16, newlines32 = match_any(16, b" \n"), match_range(16, 48, 57), match_any(32, b"\n")
@@ -61,9 +61,9 @@ def test_aligned_zeros_begin_with_a_cache_line(shape, dtype):
 def add_all(two, counters, at, values, start):
     for i in range(len(at)):
         if two:
-            vector_add2(counters, uint64(at[i]), values, uint64(start[i]))
+            vector_add2((counters,), (uint64(at[i]),), values, uint64(start[i]))
         else:
-            vector_add4_all((counters,), (uint64(at[i]),), values, uint64(start[i]))
+            vector_add4((counters,), (uint64(at[i]),), values, uint64(start[i]))
 
 
 @pytest.mark.parametrize("lanes", [2, 4])
@@ -80,7 +80,7 @@ def test_vector_adds_at_any_place(lanes):
 
 @njit
 def add_to_both(one, other, at, values):
-    vector_add4_all((one, other), (uint64(at[0]), uint64(at[1])), values, uint64(at[2]))
+    vector_add4((one, other), (uint64(at[0]), uint64(at[1])), values, uint64(at[2]))
 
 
 def test_vector_adds_of_the_same_values_to_several_arrays():

@@ -28,7 +28,7 @@ from mcrank.arrays import ByteArray, IntArray
 from mcrank.boosting.packing import narrow
 from mcrank.kernels import kernel, step
 from mcrank.kernels.memory import load_u64
-from mcrank.kernels.vectors import vector_add4_all
+from mcrank.kernels.vectors import vector_add4
 
 CHUNK = 4096  # rows whose words stay in cache while all features pass over them
 TURN = 4  # features in turn: rows of a sparse one hit one counter again and again, and would wait for it
@@ -208,7 +208,7 @@ def add_words(columns, vectors, sums):  # type: ignore[no-untyped-def]
     for f in range(len(columns)):
         column, to = columns[f], sums[f]
         for i in range(uint64(len(column))):
-            vector_add4_all((to,), (uint64(column[i]) << uint64(2),), vectors, i << uint64(2))
+            vector_add4((to,), (uint64(column[i]) << uint64(2),), vectors, i << uint64(2))
 
 
 @njit(inline="always")
@@ -221,7 +221,7 @@ def _add_four(columns, vectors, sums):  # type: ignore[no-untyped-def]
         # Bins of eight rows at a time: a load each would take as long as the adding.
         w, x, y, z = load_u64(a, i), load_u64(b, i), load_u64(c, i), load_u64(d, i)
         for j in range(uint64(8)):
-            vector_add4_all(
+            vector_add4(
                 to, (_place(w, j), _place(x, j), _place(y, j), _place(z, j)), vectors, (i + j) << uint64(2)
             )
     for i in range(whole, n):
@@ -229,7 +229,7 @@ def _add_four(columns, vectors, sums):  # type: ignore[no-untyped-def]
             uint64(a[i]) << uint64(2), uint64(b[i]) << uint64(2), uint64(c[i]) << uint64(2),
             uint64(d[i]) << uint64(2),
         )  # fmt: skip
-        vector_add4_all(to, bins, vectors, i << uint64(2))
+        vector_add4(to, bins, vectors, i << uint64(2))
 
 
 @njit(inline="always")

@@ -128,7 +128,7 @@ def _eight(words, apart, packs, n, lanes, next_rows, hist):  # type: ignore[no-u
         else:
             for j in range(uint64(8)):
                 place = (j << uint64(8)) + ((word >> (j << uint64(3))) & uint64(255))
-                vector_add2(hist, place << uint64(1), packs, i << uint64(1))
+                vector_add2((hist,), (place << uint64(1),), packs, i << uint64(1))
 
 
 @step()
@@ -140,7 +140,7 @@ def _one(column, entries, packs, lanes, hist):  # type: ignore[no-untyped-def]
     else:
         for i in range(uint64(len(entries))):
             place = uint64(column[_row(entries[i])]) << uint64(1)
-            vector_add2(hist, place, packs, i << uint64(1))
+            vector_add2((hist,), (place,), packs, i << uint64(1))
 
 
 @step()

@@ -185,7 +185,7 @@ def leaf_sums(leaves, where, scale, gradients, curvature, step, out):  # type: i
         for i in range(n):
             # In turns: rows of one leaf would wait for each other.
             to = some[i % uint64(_TURNS)]
-            vector_add2(to, uint64(numbers[first + i]) << uint64(1), moved, i << uint64(1))
+            vector_add2((to,), (uint64(numbers[first + i]) << uint64(1),), moved, i << uint64(1))
     for leaf in leaves:
         begin, end, number = places[leaf, 0], places[leaf, 1], places[leaf, 2]
         total, heap = int64(0), int64(0)

@@ -1,6 +1,6 @@
 """Operations on vectors of fixed width, where LLVM does not find them by itself; see `mcrank.kernels.memory`.
 
-`vector_add2`, `vector_add4_all`, `product_of_chosen`, `count_below`, `rank_lanes`, and `match_any`,
+`vector_add2`, `vector_add4`, `product_of_chosen`, `count_below`, `rank_lanes`, and `match_any`,
 `match_range` and `match_byte` for characters.
 """
 
@@ -26,29 +26,8 @@ def splat(builder: Any, number: Any, vector: Any) -> Any:
 
 
 def _vector_add(lanes: int) -> Any:
-    """Make ``add(counters, at, values, start)``: counters[at:at + L] += values[start:start + L], int64."""
-    vector = ir.VectorType(LONG, lanes)
-
-    @intrinsic
-    def add(typing_context: Any, counters: Any, at: Any, values: Any, start: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            # NumPy promises an alignment of 8, no more.
-            to = place_of(context, builder, signature.args[0], args[0], args[1])
-            pointer, old = load_at(builder, to, vector, align=8)
-            _, new = load_at(
-                builder, place_of(context, builder, signature.args[2], args[2], args[3]), vector, 8
-            )
-            builder.store(builder.add(old, new), pointer).align = 8
-            return context.get_dummy_value()
-
-        return types.void(counters, types.uint64, values, types.uint64), generate
-
-    return add
-
-
-def _vector_add_all(lanes: int) -> Any:
-    """Make ``add(counters, places, values, start)``: `_vector_add` of the same values to each of several
-    arrays, at a place of its own; values are loaded once.
+    """Make ``add(counters, places, values, start)``: to each of some arrays, at a place of its own, add the
+    same values[start:start + L], int64. They are loaded once, and NumPy promises an alignment of 8, no more.
     """
     vector = ir.VectorType(LONG, lanes)
 
@@ -285,4 +264,4 @@ def constants(vector: Any, number: float) -> Any:
 
 # Kernels call these without the typing context; Any says so.
 vector_add2: Any = _vector_add(2)
-vector_add4_all: Any = _vector_add_all(4)
+vector_add4: Any = _vector_add(4)
