@@ -74,6 +74,35 @@ def test_odd_requests_are_answered_and_ended(serving, content, status):
     assert serving.ask("/health")[0] == 200
 
 
+@pytest.mark.parametrize(
+    ("first", "more", "status"),
+    [
+        (b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 70_000, b"a" * 1_000_000, 431),
+        (b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+         b"Content-Length: 3000000\r\n\r\n{", b" " * 2_999_999, 413),
+    ],
+)  # fmt: skip
+def test_who_is_refused_in_the_middle_of_sending_reads_why(serving, first, more, status):
+    with socket.create_connection(("127.0.0.1", serving.port), timeout=20) as plug:
+        plug.sendall(first)
+        assert plug.recv(12, socket.MSG_PEEK | socket.MSG_WAITALL) == b"HTTP/1.1 %d" % status
+        plug.sendall(more)  # the service has answered and ended its side; a reset would end this one too
+        time.sleep(0.2)
+        found = serving.rest(plug)
+    assert statuses(found) == [status]
+    assert json.loads(found[found.find(b"\r\n\r\n") + 4 :])["status"] == status
+
+
+def test_who_is_refused_and_never_ends_is_left_after_some_seconds(serving):
+    with socket.create_connection(("127.0.0.1", serving.port), timeout=20) as plug:
+        plug.sendall(b"GARBAGE\r\n\r\n")
+        assert statuses(serving.rest(plug)) == [400]
+        with pytest.raises(OSError, match=r"reset|pipe"):  # noqa: PT012
+            for _ in range(100):
+                plug.sendall(b"a")
+                time.sleep(0.1)
+
+
 def test_garbage_behind_a_good_request_does_not_take_its_place(serving):
     found = serving.raw(request() + b"\x00\x01garbage\r\n\r\n")
     assert statuses(found)[0] == 200

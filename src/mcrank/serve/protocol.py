@@ -5,11 +5,12 @@ of them, with limits on both.
 from __future__ import annotations
 
 from asyncio import TimerHandle, Transport
-from typing import Any
+from typing import Any, cast
 
 import orjson
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from mcrank.serve.closing import ClosingTransport
 from mcrank.serve.http import PROBLEM
 from mcrank.serve.problems import BAD, TIMEOUT, TOO_LONG_HEADER, Problem
 from mcrank.serve.settings import Limits
@@ -26,11 +27,26 @@ class LimitedProtocol(HttpToolsProtocol):
         self._head = 0  # bytes that came while a head was awaited
         self._lines = 0  # bytes of its lines that are whole
         self._in_head = True
+        self._refused = False
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Begin to wait for a first request."""
-        super().connection_made(transport)
+        self._closing = ClosingTransport(transport, self.loop, self._unread)
+        super().connection_made(cast(Transport, self._closing))
         self._wait()
+
+    def _unread(self) -> bool:
+        """Whether more of a request may come, now that the connection ends; it is to be read, and dropped."""
+        if self._in_head and not self._refused:
+            return False
+        self.flow.resume_reading()  # it may wait until the body so far is taken, which nobody will do
+        return True
+
+    def shutdown(self) -> None:
+        """End with the service."""
+        super().shutdown()
+        if self._closing.dropping:
+            self._closing.finish()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no longer."""
@@ -39,6 +55,8 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Take some bytes; a head that is too long ends the connection."""
+        if self._closing.dropping:
+            return
         if self._in_head:
             self._head += len(data)
         if self._in_head and self._late is None and not self._busy():
@@ -132,4 +150,5 @@ class LimitedProtocol(HttpToolsProtocol):
         body = orjson.dumps(problem.document())
         head = f"content-type: {PROBLEM}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
         self.transport.write(STATUS_LINE[problem.status] + head.encode() + body)
+        self._refused = True
         self.transport.close()
