@@ -5,6 +5,9 @@ DATA: what is chosen here is measured there. "Fitted to the test rows" is no met
 tells what would be left with held-out rows without end; all else is few held-out queries.
 
     python benchmarks/odds.py --data DATA --out docs/results/odds
+
+Shares of both ways were compared on draws 41 to 48 (`--first 41`), and a quarter as learned looked at again
+on draws 51 to 58, before the figures of `grades.py` were made with it.
 """
 
 from __future__ import annotations
@@ -12,14 +15,12 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import mcrank
 from mcrank.metrics.calibration import calibration
-from mcrank.scorers.heads import Head
 from mcrank.sums import ALONE
 from mcrank.training import odds
 from mcrank.training.correcting import fit_correction
@@ -28,8 +29,9 @@ from quality import top_noise
 from report import machine, write
 from sets import PARTED, Parts, development, parted
 
-SEEDS, CUTS = range(21, 29), range(21, 29)
+FIRST, DRAWS = 21, 8
 WAYS = ("as learned", "by the score", "by the score, none stray")
+SHARES = {"a quarter as learned": 0.25, "half as learned": 0.5}  # the rest by the score
 BEST = ("as learned, fitted to the test rows", "by the score, fitted to the test rows")
 RANKERS = {"mcrank": mcrank.McRank, "ordinal": mcrank.OrdinalMcRank}
 
@@ -37,25 +39,27 @@ RANKERS = {"mcrank": mcrank.McRank, "ordinal": mcrank.OrdinalMcRank}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
     parser.add_argument("--data", help="folder of data sets; their test files are not looked at")
+    parser.add_argument("--first", type=int, default=FIRST, help="number of the first draw and cut")
     parser.add_argument("--out", help="write OUT.json and OUT.md")
     args = parser.parse_args()
     warnings.simplefilter("ignore")  # that validation parts are small is what this is about
-    rows = [row for kind, draws in sets(args.data) for row in measured(kind, draws)]
+    seeds = range(args.first, args.first + DRAWS)
+    rows = [row for kind, draws in sets(args.data, seeds) for row in measured(kind, draws)]
     notes = [
-        f"{len(SEEDS)} draws of each artificial kind, {len(CUTS)} cuts of each set of files: half of the "
-        "queries to train, a sixth to validate, a third to test",
+        f"{DRAWS} draws of each artificial kind, {DRAWS} cuts of each set of files, from number {args.first} "
+        "on: half of the queries to train, a sixth to validate, a third to test",
         "above the line: top-label error less .02 and less what whole queries give by chance, mean of draws",
     ]
     write("Probabilities by the score", {"machine": machine(), "rows": rows, "verdicts": notes}, args.out)
 
 
-def sets(directory: str | None) -> Iterator[tuple[str, list[Callable[[], Parts]]]]:
+def sets(directory: str | None, seeds: range) -> Iterator[tuple[str, list[Callable[[], Parts]]]]:
     """Kinds of sets, and how each draw of them is made."""
     for kind, (_, _, shares, *_) in PARTED.items():
         if len(shares) > 2:  # of two grades both ways are one
-            yield kind, [lambda kind=kind, seed=seed: parted(kind, seed) for seed in SEEDS]
+            yield kind, [lambda kind=kind, seed=seed: parted(kind, seed) for seed in seeds]
     for name, make in development(directory, 0).items():
-        yield name, [lambda make=make, seed=seed: cut(make(), seed) for seed in CUTS]
+        yield name, [lambda make=make, seed=seed: cut(make(), seed) for seed in seeds]
 
 
 def cut(data: mcrank.Dataset, seed: int) -> Parts:
@@ -96,7 +100,6 @@ def told(kind: Any, parts: Parts) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     ranker = kind(early_stopping_rounds=100, n_jobs=1, calibrate=False).fit(train, valid=valid)
     head, made = ranker.head_, {}
     shares = grade_shares(ranker._codes(train.y), len(head.values), None, train.offsets, ALONE)
-    score = Head("cumulative", head.values)
     shown = ranker.learned_.raw(test.X)
     for ways, part, known in ((WAYS, valid, shares), (BEST, test, None)):
         raw, classes = ranker.learned_.raw(part.X), ranker._codes(part.y)
@@ -107,20 +110,13 @@ def told(kind: Any, parts: Parts) -> tuple[np.ndarray, dict[str, np.ndarray]]:
             usual = odds.STRAY, odds._TURNS
             if "none" in way:
                 odds.STRAY, odds._TURNS = 0.0, 0
-            fitted = odds.fit_odds(
-                boundaries(head, found.applied(raw, head)), classes, score, None, part.offsets, ALONE, known
-            )
+            fitted = odds.fit_odds(found.applied(raw, head), classes, head, None, part.offsets, ALONE, known)
             odds.STRAY, odds._TURNS = usual
-            made[way] = replace(score, odds=fitted).proba(boundaries(head, corrected))
-    return head.values, {way: made[way].T for way in (*WAYS, *BEST)}
-
-
-def boundaries(head: Head, raw: np.ndarray) -> np.ndarray:
-    """Log-odds of being above each grade but the highest, whatever the head is."""
-    n = len(head.values)  # type: ignore[arg-type]
-    above = np.array([head.expected(raw, np.arange(n) > k) for k in range(n - 1)])
-    above = np.clip(above, 1e-12, 1 - 1e-12)
-    return np.log(above / (1 - above))
+            made[way] = fitted.proba(head.above(corrected))
+    learned, by_score = made[WAYS[0]], made[WAYS[1]]
+    shared = {way: share * learned + (1 - share) * by_score for way, share in SHARES.items()}
+    made = {**{way: made[way] for way in WAYS}, **shared, **{way: made[way] for way in BEST}}
+    return head.values, {way: chances.T for way, chances in made.items()}
 
 
 def figures(chances: np.ndarray, grades: np.ndarray, test: mcrank.Dataset) -> list[float]:

@@ -63,15 +63,41 @@ def test_boundaries_have_the_odds_of_grades_at_their_score(parts):
     assert (np.diff(np.cumsum(ranker.predict_proba(test)[order], axis=1), axis=0) < 1e-12).all()
 
 
-def test_odds_are_for_boundaries_of_three_grades_and_more(parts):
+@pytest.mark.parametrize("options", [{}, {"base_class": "adaptive"}])
+def test_classes_keep_a_quarter_of_what_was_learned(options):
+    """The promise: rows of such a score say more of the grades than few held-out rows say of each class."""
+    train, valid, test = mcrank.make_artificial(
+        n_train=60, n_valid=40, n_test=200, docs_per_query=20, n_features=10, seed=1
+    )
+    ranker = mcrank.McRank(n_estimators=150, early_stopping_rounds=50, n_jobs=1, **options).fit(
+        train, valid=valid
+    )
+    assert ranker.head_.odds.learned == 0.25
+    header, arrays = unpack(to_bytes(ranker), "the model")
+    del header["meta"]["correction"]["odds"]
+    older = from_bytes(pack(header, arrays))
+    assert older.predict(test).tobytes() == ranker.predict(test).tobytes()
+    raw = ranker.scorer_.raw(test.X)
+    by_score = ranker.head_.odds.proba(ranker.head_.above(raw)).T
+    found = 0.25 * older.predict_proba(test) + 0.75 * by_score
+    np.testing.assert_allclose(ranker.predict_proba(test), found, atol=1e-15)
+    np.testing.assert_allclose(older.predict_proba(test) @ ranker.grades_, ranker.predict(test), rtol=1e-12)
+    now, before = ranker.calibration(test), older.calibration(test)
+    assert now.log_loss < before.log_loss - 0.02
+    assert now.top.error < 0.02 + now.top.noise
+    assert abs(now.mean_expected / now.mean_grade - 1) < 0.05
+
+
+@pytest.mark.parametrize("kind", [mcrank.McRank, mcrank.OrdinalMcRank])
+def test_odds_are_for_three_grades_and_more(parts, kind):
     train, valid, _ = parts
-    assert mcrank.McRank(**SMALL).fit(train, valid=valid).head_.odds is None
     two = [mcrank.Dataset(d.X, d.y > 1, d.qid) for d in (train, valid)]
-    assert mcrank.OrdinalMcRank(**SMALL).fit(two[0], valid=two[1]).head_.odds is None
-    assert mcrank.OrdinalMcRank(**SMALL).fit(train, folds=2).head_.odds is not None
-    assert mcrank.OrdinalMcRank(**SMALL).fit(train).head_.odds is None
-    first = mcrank.OrdinalMcRank(**SMALL).fit(train, valid=valid)
-    assert mcrank.OrdinalMcRank(**SMALL).fit(train, init_model=first).head_.odds is None
+    assert kind(**SMALL).fit(two[0], valid=two[1]).head_.odds is None
+    assert kind(**SMALL).fit(train, folds=2).head_.odds is not None
+    assert kind(**SMALL).fit(train).head_.odds is None
+    first = kind(**SMALL).fit(train, valid=valid)
+    assert first.head_.odds is not None
+    assert kind(**SMALL).fit(train, init_model=first).head_.odds is None
 
 
 def test_without_held_out_queries_nothing_is_corrected(parts):
@@ -140,7 +166,7 @@ def test_one_slope_for_all_is_said_once(parts):
     older = from_bytes(pack(header, arrays))
     assert to_bytes(from_bytes(to_bytes(older))) == to_bytes(older)
     raw = 0.5 * ranker.learned_.raw(test.X) + np.array(shifts)[:, None]
-    np.testing.assert_allclose(older.predict_proba(test), ranker.head_.proba(raw).T, atol=1e-12)
+    np.testing.assert_allclose(older.predict_proba(test), older.head_.proba(raw).T, atol=1e-12)
 
 
 def test_pairs_with_a_base_grade_have_one_slope(parts):

@@ -2,6 +2,8 @@
 believed.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -47,6 +49,9 @@ def test_saved_and_loaded():
     correction = Correction(np.ones(3), np.zeros(3), ODDS)
     again = Correction.from_json(correction.to_json(), head)
     assert again.to_json() == correction.to_json()
+    assert "learned" not in again.to_json()["odds"]  # as in files of earlier versions
+    both = Correction(np.ones(4), np.zeros(4), replace(ODDS, learned=0.25))
+    assert Correction.from_json(both.to_json(), Head("softmax", GRADES)).odds.learned == 0.25
     assert again.head(head).odds.steps.tolist() == ODDS.steps.tolist()
     assert Correction.from_json({"slope": 1.0, "shifts": [0.0] * 3}, head).head(head).odds is None
 
@@ -61,6 +66,8 @@ def test_saved_and_loaded():
         SAID | {"cuts": [2e6, 1.0, 0.0]}, SAID | {"cuts": [2.0, float("nan"), 0.0]}, SAID | {"cuts": "210"},
         SAID | {"stray": [0.1, 0.1, 0.1]}, SAID | {"stray": [0.1, 0.1, 0.1, -0.1]}, SAID | {"stray": 0.1},
         SAID | {"stray": [0.8, 0.1, 0.1, 0.1]}, SAID | {"stray": [0, 0.1, 0.1, 0.1]},
+        SAID | {"learned": 1.0}, SAID | {"learned": -0.1}, SAID | {"learned": 0}, SAID | {"learned": None},
+        SAID | {"learned": float("nan")},
     ],
 )  # fmt: skip
 def test_a_file_is_not_believed(odds):
@@ -70,8 +77,22 @@ def test_a_file_is_not_believed(odds):
         Correction.from_json(said, Head("cumulative", GRADES))
 
 
-@pytest.mark.parametrize("head", [Head("softmax", GRADES), Head("cumulative", np.array([0.0, 1.0]))])
-def test_other_heads_have_none(head):
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(-60, 60), min_size=4, max_size=4), st.sampled_from(["softmax", "one-each"]))
+def test_classes_keep_their_share(outputs, kind):
+    odds = replace(ODDS, learned=0.25)
+    raw = np.array(outputs)[:, None]
+    learned = Head(kind, GRADES).proba(raw)[:, 0]
+    above = [learned[k:].sum() for k in (1, 2, 3)]
+    by_score = naive.distribution(naive.log_odds(above, GRADES.tolist()), 1.5, ODDS.cuts.tolist(), STRAY)
+    found = Head(kind, GRADES, odds).proba(raw)[:, 0]
+    np.testing.assert_allclose(found, 0.25 * learned + 0.75 * np.array(by_score), atol=1e-12)
+    assert np.array_equal(Head(kind, GRADES, odds).rank(raw), Head(kind, GRADES).rank(raw))
+
+
+@pytest.mark.parametrize("kind", ["softmax", "cumulative"])
+def test_two_grades_have_none(kind):
+    head = Head(kind, np.array([0.0, 1.0]))
     n = head.n_outputs
     assert not takes_odds(head)
     with pytest.raises(ModelFileError, match="odds"):

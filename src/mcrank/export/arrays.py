@@ -36,6 +36,7 @@ def part_arrays(part: Part) -> dict[str, Any]:
     if part.head.odds is not None:
         odds = part.head.odds
         head |= {"slope": odds.slope, "cuts": odds.cuts, "strayed": odds.strayed, "steps": odds.steps}
+        head["learned"] = odds.learned
     scorer = part.scorer
     if isinstance(scorer, Forest):
         return {"scorer": "forest", **_forest(scorer, part), **head}

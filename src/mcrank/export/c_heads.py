@@ -74,6 +74,16 @@ _CUMULATIVE = """    double above[@K@];
     for (k = 1; k < @K@ - 1; k++) p[k] = above[k - 1] - above[k];
     p[@K@ - 1] = above[@K@ - 2];
 """
+# Probabilities that were learned, and those of rows with such a score, each by its share.
+_BOTH = """    double above[@K@];
+    int k;
+    learned_@I@(raw, p);
+    above[@K@ - 2] = p[@K@ - 1];
+    for (k = @K@ - 3; k >= 0; k--) above[k] = above[k + 1] + p[k + 1];
+@REPAIR@    for (k = 0; k < @K@; k++)
+        p[k] = @LEARNED@ * p[k]
+            + (1.0 - @LEARNED@) * ((k > 0 ? above[k - 1] : 1.0) - (k < @K@ - 1 ? above[k] : 0.0));
+"""
 # Of rows with odds of grades at a score: how likely they were to be above each grade.
 _BY_SCORE = """    static const double steps[] = {@STEPS@};
     static const double cuts[] = {@CUTS@};
@@ -90,7 +100,7 @@ static double score_@I@(const double *raw)
 {
     double p[@K@], above = 0.0, score = relevance_@I@[0];
     int k;
-    probability_@I@(raw, p);
+    learned_@I@(raw, p);
     for (k = @K@ - 1; k > 0; k--) {
         above += p[k];
         score += (relevance_@I@[k] - relevance_@I@[k - 1]) * above;
@@ -125,17 +135,21 @@ def head_code(number: int, part: Part, *, alone: bool) -> str:
     worth = ", ".join(float(value).hex() for value in part.values.tolist())
     grades = len(part.values)
     code = f"\nstatic const double relevance_@I@[] = {{{worth}}};\n"
+    odds = part.head.odds
     if kind == "cumulative":
-        repair = _by_score(part.head.odds) if part.head.odds else "    falling(above, @K@ - 1);\n"
+        repair = _by_score(odds) if odds else "    falling(above, @K@ - 1);\n"
         body = _CUMULATIVE.replace("@REPAIR@", repair if grades > 2 else "")
         code += _EXPECTED_ABOVE
     else:
-        body = _CLASSES[kind]
-    if alone or kind != "cumulative":
-        code += f"\nstatic void probability_@I@(const double *raw, double *p)\n{{\n{body}}}\n"
-    if kind != "cumulative":
-        code += _EXPECTED
-    return _filled(code, number, grades)
+        body = "    learned_@I@(raw, p);\n"
+        if odds:
+            body = _BOTH.replace("@REPAIR@", _by_score(odds)).replace("@LEARNED@", odds.learned.hex())
+        code += _function("learned", _CLASSES[kind]) + _EXPECTED
+    return _filled(code + (_function("probability", body) if alone else ""), number, grades)
+
+
+def _function(name: str, body: str) -> str:
+    return f"\nstatic void {name}_@I@(const double *raw, double *p)\n{{\n{body}}}\n"
 
 
 def _by_score(odds: Odds) -> str:

@@ -140,7 +140,7 @@ function rank(part, outputs) {
     for (let k = 0; k + 1 < worth.length; k++) s += (worth[k + 1] - worth[k]) * sigmoid(outputs[k]);
     return s;
   }
-  const p = probabilitiesOf(part, outputs);
+  const p = learnedOf(part, outputs);
   let above = 0;
   for (let k = worth.length - 1; k > 0; k--) {
     above += p[k];
@@ -150,12 +150,28 @@ function rank(part, outputs) {
 }
 
 function probabilitiesOf(part, outputs) {
+  if (!part.cuts) return learnedOf(part, outputs);
+  const p = between(byScore(part, aboveOf(part, outputs)));
+  if (part.learned === 0) return p;
+  return learnedOf(part, outputs).map((own, k) => part.learned * own + (1 - part.learned) * p[k]);
+}
+
+// How likely a grade above each but the highest is, as the score has it.
+function aboveOf(part, outputs) {
+  if (part.head === "cumulative") return Array.from(outputs, sigmoid);
+  const p = learnedOf(part, outputs);
+  for (let k = p.length - 2; k > 0; k--) p[k] += p[k + 1];
+  return p.slice(1);
+}
+
+// The probability of each grade, of those of being above.
+function between(above) {
+  return [...above, 0].map((v, k) => (k > 0 ? above[k - 1] : 1) - v);
+}
+
+function learnedOf(part, outputs) {
   const { head } = part;
-  if (head === "cumulative") {
-    const learned = Array.from(outputs, sigmoid);
-    const above = [1, ...(part.cuts ? byScore(part, learned) : falling(learned)), 0];
-    return above.slice(1).map((v, k) => above[k] - v);
-  }
+  if (head === "cumulative") return between(falling(aboveOf(part, outputs)));
   let sums = Array.from(outputs);
   if (head === "one-each") {
     sums = sums.map((r) => (r < 0 ? r - Math.log1p(Math.exp(r)) : -Math.log1p(Math.exp(-r))));

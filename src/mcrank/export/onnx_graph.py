@@ -121,12 +121,26 @@ def add_probabilities(graph: Graph, head: Head, raw: str) -> str:
     grades = 1 if head.values is None else len(head.values)
     if grades == 1:
         return graph.add("Add", graph.zeros(raw, 1), graph.constant([[1.0]]))
-    if head.kind != "cumulative":
-        return _add_softmax(graph, head, raw)
-    above = graph.add("Sigmoid", raw)
-    above = (
-        _add_falling(graph, above, grades - 1) if head.odds is None else _add_odds(graph, head.odds, above)
+    if head.kind == "cumulative":
+        above = graph.add("Sigmoid", raw)
+        if head.odds is None:
+            return _add_between(graph, _add_falling(graph, above, grades - 1), grades)
+        return _add_between(graph, _add_odds(graph, head.odds, above), grades)
+    learned = _add_softmax(graph, head, raw)
+    if head.odds is None:
+        return learned
+    above = graph.add("MatMul", learned, graph.constant(np.tri(grades, grades - 1, -1)))
+    by_score = _add_between(graph, _add_odds(graph, head.odds, above), grades)
+    kept = head.odds.learned
+    return graph.add(
+        "Add",
+        graph.add("Mul", learned, graph.constant(kept)),
+        graph.add("Mul", by_score, graph.constant(1 - kept)),
     )
+
+
+def _add_between(graph: Graph, above: str, grades: int) -> str:
+    """The probability of each grade, of those of being above each but the highest."""
     step = np.eye(grades - 1, grades, 1) - np.eye(grades - 1, grades)
     first = np.eye(1, grades)
     return graph.add("Add", graph.add("MatMul", above, graph.constant(step)), graph.constant(first))

@@ -153,25 +153,42 @@ def _rank(part, outputs):
     if head == "exp":
         return _math.exp(min(outputs[0], 709.782712893384))
     worth = part["relevance"]
-    if head == "cumulative":
-        above = [_sigmoid(r) for r in outputs]
-    else:
-        p, total, above = _probabilities(part, outputs), 0.0, []
-        for k in range(len(p) - 1, 0, -1):
-            total += p[k]
-            above.insert(0, total)
     s = worth[0]
-    for k, chance in enumerate(above):
+    for k, chance in enumerate(_above(part, outputs)):
         s += (worth[k + 1] - worth[k]) * chance
     return s
 
 
+def _above(part, outputs):
+    """Return how likely a grade above each but the highest is, as the score has it."""
+    if part["head"] == "cumulative":
+        return [_sigmoid(r) for r in outputs]
+    p, total, above = _learned(part, outputs), 0.0, []
+    for k in range(len(p) - 1, 0, -1):
+        total += p[k]
+        above.insert(0, total)
+    return above
+
+
 def _probabilities(part, outputs):
+    if "cuts" not in part:
+        return _learned(part, outputs)
+    p, share = _between(_by_score(part, _above(part, outputs))), part["learned"]
+    if share == 0.0:
+        return p
+    return [share * own + (1.0 - share) * other for own, other in zip(_learned(part, outputs), p)]
+
+
+def _between(above):
+    """Return the probability of each grade, of those of being above."""
+    above = [1.0, *above, 0.0]
+    return [above[k] - above[k + 1] for k in range(len(above) - 1)]
+
+
+def _learned(part, outputs):
     head = part["head"]
     if head == "cumulative":
-        above = [_sigmoid(r) for r in outputs]
-        above = [1.0, *(_by_score(part, above) if "cuts" in part else _falling(above)), 0.0]
-        return [above[k] - above[k + 1] for k in range(len(above) - 1)]
+        return _between(_falling(_above(part, outputs)))
     if head == "one-each":
         outputs = [r - _math.log1p(_math.exp(r)) if r < 0 else -_math.log1p(_math.exp(-r)) for r in outputs]
     elif head == "base-pairs":

@@ -58,8 +58,8 @@ class GradeRanker(TreeRanker, GradedRanker):
     Attributes
     ----------
     correction_ : Correction or None
-        What ``calibrate`` found on held-out queries: a slope and a shift for each grade or boundary, and for
-        boundaries the odds of grades at a score.
+        What ``calibrate`` found on held-out queries: a slope and a shift for each grade or boundary, and of
+        three grades or more the odds of grades at a score.
     learned_ : Forest
         The trees as boosting left them; `forest_`, which scores, is the same forest corrected.
     """
@@ -262,6 +262,10 @@ class McRank(GradeRanker):
     a round. With two grades it is the same model as "none". ``sequential=True`` refreshes the probabilities
     before each class tree, as Algorithm 1 is printed, rather than once a round, as Friedman's algorithm (and
     everyone's implementation) does.
+
+    The score is the Expected Relevance of the probabilities that were learned. `predict_proba`, where it was
+    corrected on held-out queries, has a quarter of those, and goes by the grades of held-out rows with such a
+    score for the rest.
 
     Examples
     --------

@@ -102,7 +102,7 @@ class Correction:
         odds = None
         if "odds" in given:
             if not takes_odds(head) or head.values is None:
-                raise ModelFileError("odds are for boundaries between three grades or more.")
+                raise ModelFileError("odds are for three grades or more.")
             odds = Odds.from_json(given["odds"], head.values)
         return cls(np.array(slopes), np.array(shifts), odds)
 
@@ -123,5 +123,5 @@ def count(head: Head) -> int:
 
 
 def takes_odds(head: Head) -> bool:
-    """Whether probabilities may go by the score: where they are differences of boundaries learned apart."""
-    return head.kind == "cumulative" and count(head) > 1
+    """Whether probabilities may go by the score: of two grades they do."""
+    return head.values is not None and len(head.values) > 2

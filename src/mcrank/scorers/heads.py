@@ -34,8 +34,8 @@ class Head:
     ========== =========== =========================================================================
 
     The score is the Expected Relevance Σ T(k) Pr(k), T being ``values`` unless `expected` is given another.
-    One grade alone needs nothing of its one output. ``odds``, of a cumulative head, say what grades rows with
-    such a score had; probabilities are then theirs, and the score is what it is without.
+    One grade alone needs nothing of its one output. ``odds`` say what grades rows with such a score had;
+    probabilities are then theirs, or of both (`Odds.learned`), and the score is what it is without.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class Head:
         """
         if len(values) == 1:
             return np.full(raw.shape[1], values[0])
-        return np.asarray(values[0] + np.diff(values) @ self._above(raw))
+        return np.asarray(values[0] + np.diff(values) @ self.above(raw))
 
     def worth(self, relevance: Relevance, where: str) -> FloatArray:
         """Return T, what each grade is worth: itself, 2^grade - 1, or a number given for it; not falling."""
@@ -130,11 +130,18 @@ class Head:
             return None
         if len(self.values) == 1:
             return np.ones((1, raw.shape[1]))
+        if self.odds is None:
+            return self.learned(raw)
+        by_score, kept = self.odds.proba(self.above(raw)), self.odds.learned
+        return by_score if kept == 0 else kept * self.learned(raw) + (1 - kept) * by_score
+
+    def learned(self, raw: FloatArray) -> FloatArray:
+        """Return the probability of each of two grades or more as it was learned, whatever rows of such a
+        score had.
+        """
         if self.kind != "cumulative":
             return self._softmax(raw)
         above = sigmoid(raw)
-        if self.odds is not None:
-            return self.odds.proba(above)
         if len(above) == 1:
             return np.concatenate([1 - above, above])
         ones, zeros = np.ones((1, raw.shape[1])), np.zeros((1, raw.shape[1]))
@@ -145,8 +152,8 @@ class Head:
             above[k] = np.minimum(above[k], np.where(doubt[k - 1], STEP, 1.0) * above[k - 1])
         return -np.diff(np.concatenate([ones, above, zeros]), axis=0)
 
-    def _above(self, raw: FloatArray) -> FloatArray:
-        """Pr(y > grade k) for k = 0..K-2 (boundaries x rows)."""
+    def above(self, raw: FloatArray) -> FloatArray:
+        """Return Pr(y > grade k) for k = 0..K-2 (boundaries x rows), as the score has it."""
         if self.kind == "cumulative":
             return sigmoid(raw)
         above = self._softmax(raw)[:0:-1].copy()

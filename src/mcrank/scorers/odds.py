@@ -4,6 +4,9 @@ Boundaries between grades are learned apart. Each may be right by itself, but th
 the difference of two of them, and what one says too much and the other too little adds up: grades in the
 middle come out too sure. The score, a mean of all of them, has less of that noise, and rows that were held
 out tell how grades are spread around it.
+
+Classes of a softmax are learned together, and know something that the score does not: that a row is of the
+lowest grade or the highest, say, but of none between. Some of their probabilities is kept.
 """
 
 from __future__ import annotations
@@ -40,6 +43,8 @@ class Odds:
         Probability that a row strays and has this grade.
     steps : ndarray of shape (grades - 1,)
         Share of that way which lies between a grade and the next.
+    learned : float
+        Share that the probabilities which were learned keep; what goes by the score is the rest.
 
     Examples
     --------
@@ -54,11 +59,14 @@ class Odds:
     cuts: FloatArray
     stray: FloatArray
     steps: FloatArray
+    learned: float = 0.0
 
     @classmethod
-    def of(cls, slope: float, cuts: FloatArray, stray: FloatArray, grades: FloatArray) -> Odds:
+    def of(
+        cls, slope: float, cuts: FloatArray, stray: FloatArray, grades: FloatArray, learned: float = 0.0
+    ) -> Odds:
         """Return the odds of scores that are expected grades."""
-        return cls(slope, cuts, stray, np.diff(grades) / (grades[-1] - grades[0]))
+        return cls(slope, cuts, stray, np.diff(grades) / (grades[-1] - grades[0]), learned)
 
     def log_odds(self, above: FloatArray) -> FloatArray:
         """Log-odds of the score's share, of probabilities of being above each grade (boundaries x rows)."""
@@ -80,14 +88,17 @@ class Odds:
         return np.cumsum(self.stray[::-1])[::-1]
 
     def proba(self, above: FloatArray) -> FloatArray:
-        """Return the probability of each grade (grades x rows) of rows whose boundaries say ``above``."""
+        """Return the probability of each grade (grades x rows) of rows whose boundaries say ``above``, by
+        the score alone.
+        """
         made = self.above(above)
         ones, zeros = np.ones((1, made.shape[1])), np.zeros((1, made.shape[1]))
         return -np.diff(np.concatenate([ones, made, zeros]), axis=0)
 
     def to_json(self) -> dict[str, Any]:
         """Return what the header of a model file says."""
-        return {"slope": self.slope, "cuts": self.cuts.tolist(), "stray": self.stray.tolist()}
+        said = {"slope": self.slope, "cuts": self.cuts.tolist(), "stray": self.stray.tolist()}
+        return said | ({"learned": self.learned} if self.learned else {})
 
     @classmethod
     def from_json(cls, said: Any, grades: FloatArray) -> Odds:
@@ -96,11 +107,12 @@ class Odds:
         slope: Any = given.get("slope")
         cuts: Any = given.get("cuts")
         stray: Any = given.get("stray")
+        learned: Any = given.get("learned", 0.0)
         fits = all(
             isinstance(numbers, list)
             and len(numbers) == wanted
             and all(type(number) is float and abs(number) <= LARGEST for number in numbers)
-            for numbers, wanted in (([slope], 1), (cuts, len(grades) - 1), (stray, len(grades)))
+            for numbers, wanted in (([slope, learned], 2), (cuts, len(grades) - 1), (stray, len(grades)))
         )
         if (
             not fits
@@ -108,9 +120,11 @@ class Odds:
             or any(a <= b for a, b in pairwise(cuts))
             or min(stray) < 0
             or sum(stray) >= 1
+            or not 0 <= learned < 1
         ):
             raise ModelFileError(
-                f"odds must be a slope above 0, {len(grades) - 1} falling cuts, none beyond {LARGEST:g}, and "
-                f"{len(grades)} chances of straying that are below 1 together."
+                f"odds must be a slope above 0, {len(grades) - 1} falling cuts, none beyond {LARGEST:g}, "
+                f"{len(grades)} chances of straying that are below 1 together, and a share of what was "
+                "learned from 0 to below 1."
             )
-        return cls.of(slope, np.array(cuts), np.array(stray), grades)
+        return cls.of(slope, np.array(cuts), np.array(stray), grades, learned)

@@ -2,8 +2,8 @@
 
 A socket closed while bytes of the other side are unread is reset by the system, and the reset can overtake
 the answer: whoever sent too long a head or body then sees a broken connection instead of what was wrong. So
-where a request has not been read to its end, only our side is ended, what still comes is dropped, and the rest
-is closed when the other side has ended too, or after some seconds.
+where a request has not been read to its end, only our side is ended, what still comes is dropped, and all is
+closed when the other side has ended too, or after some seconds.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from mcrank.sums import ALONE, Sums, exact_sum
 from mcrank.training.correcting import EQUAL, GRID, LEAST_SLOPE, PULL, least, on_grid, rows_used
 from mcrank.training.shares import Shares
 
+LEARNED = 0.25  # of probabilities that were learned together, as those of a softmax are
 STRAY = 0.05  # share of rows that stray, ...
 SAID = 10.0  # ... as so many rows would say it
 MOST_STRAY = 0.95  # a score says something, or the model would not be one
@@ -124,7 +125,7 @@ def fit_odds(
     n = len(head.values)
     used, weights = rows_used(classes, n, weight, offsets, sums, training)
     start = Odds.of(1.0, np.zeros(n - 1), np.zeros(n), head.values)
-    z, known, total = start.log_odds(sigmoid(raw[:, used])), classes[used], exact_sum(weights, sums)
+    z, known, total = start.log_odds(head.above(raw[:, used])), classes[used], exact_sum(weights, sums)
     mean = exact_sum(weights * z, sums) / total
     z = z - mean
     spread = exact_sum(weights * z**2, sums) / total
@@ -153,7 +154,8 @@ def fit_odds(
     cuts = on_grid(at[1:] - slope * mean)
     for k in range(1, len(cuts)):  # of a grade that hardly any row has, the grid may know nothing
         cuts[k] = min(cuts[k], cuts[k - 1] - GRID)
-    return Odds.of(slope, cuts, np.maximum(on_grid(stray * shares), GRID), head.values)
+    learned = 0.0 if head.kind == "cumulative" else LEARNED
+    return Odds.of(slope, cuts, np.maximum(on_grid(stray * shares), GRID), head.values, learned)
 
 
 def _own_chance(at: FloatArray, z: FloatArray, classes: RowArray) -> FloatArray:
