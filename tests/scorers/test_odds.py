@@ -18,7 +18,10 @@ from tests.reference import odds as naive
 GRADES = np.array([0.0, 1.0, 2.5, 4.0])
 STRAY = np.array([0.05, 0.02, 0.02, 0.01])
 ODDS = Odds.of(1.5, np.array([2.0, 0.5, -3.0]), STRAY, GRADES)
+SLOPES, KNOTS = [1.5, 0.5, 3.0], [-1.0, 0.25]
+BENT = Odds.of(SLOPES, ODDS.cuts, STRAY, GRADES, knots=KNOTS)
 SAID = {"slope": 1.0, "cuts": [2.0, 1.0, 0.0], "stray": [0.1, 0.1, 0.1, 0.1]}
+SAID_BENT = SAID | {"slopes": [1.0, 2.0, 0.5], "knots": [-1.0, 1.0]}
 
 
 @settings(max_examples=50, deadline=None)
@@ -26,16 +29,18 @@ SAID = {"slope": 1.0, "cuts": [2.0, 1.0, 0.0], "stray": [0.1, 0.1, 0.1, 0.1]}
 def test_the_twin_says_the_same(outputs):
     above = sigmoid(np.array(outputs)[:, None])
     odds = naive.log_odds(above[:, 0].tolist(), GRADES.tolist())
-    wanted = naive.distribution(odds, 1.5, ODDS.cuts.tolist(), STRAY.tolist())
-    found = Head("cumulative", GRADES, ODDS).proba(np.array(outputs)[:, None])[:, 0]
-    np.testing.assert_allclose(found, wanted, atol=1e-12)
-    assert found.min() > 0
-    assert found.sum() == pytest.approx(1.0, abs=1e-12)
+    for one, slopes, knots in ((ODDS, [1.5], []), (BENT, SLOPES, KNOTS)):
+        wanted = naive.distribution(odds, slopes, ODDS.cuts.tolist(), STRAY.tolist(), knots)
+        found = Head("cumulative", GRADES, one).proba(np.array(outputs)[:, None])[:, 0]
+        np.testing.assert_allclose(found, wanted, atol=1e-12)
+        assert found.min() > 0
+        assert found.sum() == pytest.approx(1.0, abs=1e-12)
 
 
-def test_scores_are_what_they_were_and_a_higher_one_never_means_a_lower_grade():
+@pytest.mark.parametrize("odds", [ODDS, BENT])
+def test_scores_are_what_they_were_and_a_higher_one_never_means_a_lower_grade(odds):
     raw = np.random.default_rng(1).normal(size=(3, 500)) * 3  # boundaries that cross
-    plain, head = Head("cumulative", GRADES), Head("cumulative", GRADES, ODDS)
+    plain, head = Head("cumulative", GRADES), Head("cumulative", GRADES, odds)
     for relevance in (GRADES, np.array([0.0, 0.0, 1.0, 9.0])):
         assert np.array_equal(plain.expected(raw, relevance), head.expected(raw, relevance))
     above = 1 - np.cumsum(head.proba(raw[:, np.argsort(head.rank(raw))]), axis=0)
@@ -49,7 +54,9 @@ def test_saved_and_loaded():
     correction = Correction(np.ones(3), np.zeros(3), ODDS)
     again = Correction.from_json(correction.to_json(), head)
     assert again.to_json() == correction.to_json()
-    assert "learned" not in again.to_json()["odds"]  # as in files of earlier versions
+    assert set(again.to_json()["odds"]) == {"slope", "cuts", "stray"}  # as in files of earlier versions
+    bent = Correction.from_json(Correction(np.ones(3), np.zeros(3), BENT).to_json(), head).odds
+    assert (bent.slopes.tolist(), bent.knots.tolist()) == (SLOPES, KNOTS)
     both = Correction(np.ones(4), np.zeros(4), replace(ODDS, learned=0.25))
     assert Correction.from_json(both.to_json(), Head("softmax", GRADES)).odds.learned == 0.25
     assert again.head(head).odds.steps.tolist() == ODDS.steps.tolist()
@@ -68,10 +75,16 @@ def test_saved_and_loaded():
         SAID | {"stray": [0.8, 0.1, 0.1, 0.1]}, SAID | {"stray": [0, 0.1, 0.1, 0.1]},
         SAID | {"learned": 1.0}, SAID | {"learned": -0.1}, SAID | {"learned": 0}, SAID | {"learned": None},
         SAID | {"learned": float("nan")},
+        SAID | {"knots": [-1.0, 1.0]}, SAID_BENT | {"slopes": [1.0, 2.0]}, SAID_BENT | {"slopes": 1.0},
+        SAID_BENT | {"slopes": [1.0, 0.0, 2.0]}, SAID_BENT | {"knots": "ab"}, SAID_BENT | {"knots": None},
+        SAID_BENT | {"knots": [1.0, 1.0]}, SAID_BENT | {"knots": [1.0, -1.0]}, SAID_BENT | {"knots": 2},
+        SAID_BENT | {"knots": [float("nan"), 1.0]}, SAID_BENT | {"knots": [0.0, 2e6]},
+        SAID_BENT | {"knots": np.arange(99.0).tolist(), "slopes": [1.0] * 100}, SAID_BENT | {"knots": {}},
     ],
 )  # fmt: skip
 def test_a_file_is_not_believed(odds):
-    Correction.from_json({"slope": 1.0, "shifts": [0.0] * 3, "odds": SAID}, Head("cumulative", GRADES))
+    for good in (SAID, SAID_BENT):
+        Correction.from_json({"slope": 1.0, "shifts": [0.0] * 3, "odds": good}, Head("cumulative", GRADES))
     said = {"slope": 1.0, "shifts": [0.0] * 3, "odds": odds}
     with pytest.raises(ModelFileError, match="odds"):
         Correction.from_json(said, Head("cumulative", GRADES))
@@ -84,7 +97,7 @@ def test_classes_keep_their_share(outputs, kind):
     raw = np.array(outputs)[:, None]
     learned = Head(kind, GRADES).proba(raw)[:, 0]
     above = [learned[k:].sum() for k in (1, 2, 3)]
-    by_score = naive.distribution(naive.log_odds(above, GRADES.tolist()), 1.5, ODDS.cuts.tolist(), STRAY)
+    by_score = naive.distribution(naive.log_odds(above, GRADES.tolist()), [1.5], ODDS.cuts.tolist(), STRAY)
     found = Head(kind, GRADES, odds).proba(raw)[:, 0]
     np.testing.assert_allclose(found, 0.25 * learned + 0.75 * np.array(by_score), atol=1e-12)
     assert np.array_equal(Head(kind, GRADES, odds).rank(raw), Head(kind, GRADES).rank(raw))

@@ -9,8 +9,9 @@ from scipy.special import expit, logit
 
 from mcrank.metrics.calibration import calibration
 from mcrank.scorers.heads import Head
+from mcrank.scorers.odds import Odds
 from mcrank.training.correcting import GRID, LEAST_SLOPE, PULL, fit_correction
-from mcrank.training.odds import MOST_STRAY, SAID, STRAY, fit_odds
+from mcrank.training.odds import BENT, MOST_STRAY, SAID, STRAY, fit_odds
 from mcrank.training.shares import Shares
 from tests.reference import odds as naive
 
@@ -36,13 +37,15 @@ def test_it_is_the_minimum(seed, values, weighted):
     odds = [naive.log_odds(above, values) for above in expit(raw).T]
 
     def objective(at):
-        cuts = np.append(at[2], at[2] - np.cumsum(np.exp(at[3:])))  # gaps as powers, so that they fall
-        return naive.loss(odds, classes, weight, at[0], cuts, expit(at[1]), PULL, STRAY, SAID)
+        stray, first, *gaps = at[4:]
+        cuts = np.append(first, first - np.cumsum(np.exp(gaps)))  # gaps as powers, so that they fall
+        slopes, knots = at[:4].tolist(), found.knots.tolist()
+        return naive.loss(odds, classes, weight, slopes, knots, cuts, expit(stray), PULL, BENT, STRAY, SAID)
 
     gaps = np.log(-np.diff(found.cuts))
-    start = np.array([found.slope, logit(found.stray.sum()), found.cuts[0], *gaps])
+    start = np.array([*found.slopes, logit(found.stray.sum()), found.cuts[0], *gaps])
     best = minimize(objective, start, tol=1e-10)
-    assert found.slope > LEAST_SLOPE
+    assert found.slopes.min() > LEAST_SLOPE
     assert objective(start) == pytest.approx(best.fun, abs=1e-4)
     np.testing.assert_allclose(start, best.x, atol=0.02)
 
@@ -82,7 +85,7 @@ def test_the_order_of_rows_changes_nothing():
     head = Head("cumulative", np.arange(4.0))
     one, other = (fit_odds(raw[:, o], classes[o], head) for o in (slice(None), order))
     assert one.to_json() == other.to_json()
-    assert (np.append(one.cuts, one.slope) / GRID % 1 == 0).all()
+    assert (np.concatenate([one.cuts, one.slopes, one.knots]) / GRID % 1 == 0).all()
 
 
 def test_a_grade_that_no_row_has_stays_possible():
@@ -97,12 +100,12 @@ def test_a_grade_that_no_row_has_stays_possible():
 def test_a_ranking_is_never_turned_round():
     raw, classes = rows(5)
     odds = fit_odds(raw, (3 - classes).astype(np.int32), Head("cumulative", np.arange(4.0)))
-    assert odds.slope == pytest.approx(LEAST_SLOPE, abs=GRID)
+    assert odds.slopes == pytest.approx(np.full(4, LEAST_SLOPE), abs=GRID)
     random = fit_odds(raw, np.random.default_rng(1).permutation(classes), Head("cumulative", np.arange(4.0)))
-    assert random.slope >= LEAST_SLOPE
+    assert random.slopes.min() >= LEAST_SLOPE - GRID
     assert random.stray.sum() <= MOST_STRAY + GRID
     flat = fit_odds(np.zeros_like(raw), classes, Head("cumulative", np.arange(4.0)))
-    assert flat.slope == 1.0
+    assert flat.slopes.tolist() == [1.0]
     assert flat.proba(np.full((3, 1), 0.5))[:, 0] == pytest.approx(np.bincount(classes) / 200, abs=0.01)
 
 
@@ -127,3 +130,23 @@ def test_shares_of_training_count():
     highest = [one.proba(expit(raw))[-1].mean() for one in (found, alone)]
     assert highest[0] == pytest.approx(moved[-1], abs=0.015)
     assert highest[1] == pytest.approx(share[-1], abs=0.015)
+
+
+def test_where_the_true_line_is_bent_so_is_the_one_found():
+    """The promise: expected grades are right at every score, not only in the mean."""
+    stream = np.random.default_rng(9)
+    hidden = 1.5 * stream.normal(size=40_000)
+    true = np.where(hidden > 0, 3.0, 0.6) * hidden  # nothing that one slope could say
+    cuts = np.array([1.5, 0.0, -2.0])[:, None]
+    classes = (stream.random(len(hidden)) < expit(true + cuts)).sum(axis=0).astype(np.int32)
+    raw = hidden + np.zeros((3, 1))
+    head = Head("cumulative", np.arange(4.0))
+    some, others = slice(0, 20_000), slice(20_000, None)
+    odds = fit_odds(raw[:, some], classes[some], head)
+    assert odds.slopes[0] < 0.8 < 2.2 < odds.slopes[-1]
+    found = calibration(odds.proba(expit(raw[:, others])).T, head.values, classes[others].astype(float))
+    assert found.expected.error < 0.03
+    straight = Odds.of(1.0, odds.cuts, odds.stray, head.values)
+    assert calibration(
+        straight.proba(expit(raw[:, others])).T, head.values, classes[others].astype(float)
+    ).expected.error > 0.1  # fmt: skip

@@ -35,8 +35,8 @@ def part_arrays(part: Part) -> dict[str, Any]:
         head["relevance"] = part.values
     if part.head.odds is not None:
         odds = part.head.odds
-        head |= {"slope": odds.slope, "cuts": odds.cuts, "strayed": odds.strayed, "steps": odds.steps}
-        head["learned"] = odds.learned
+        head |= {"slope": float(odds.slopes[0]), "knots": odds.knots, "bends": odds.bends, "cuts": odds.cuts}
+        head |= {"strayed": odds.strayed, "steps": odds.steps, "learned": odds.learned}
     scorer = part.scorer
     if isinstance(scorer, Forest):
         return {"scorer": "forest", **_forest(scorer, part), **head}

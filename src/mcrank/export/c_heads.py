@@ -88,12 +88,13 @@ _BOTH = """    double above[@K@];
 _BY_SCORE = """    static const double steps[] = {@STEPS@};
     static const double cuts[] = {@CUTS@};
     static const double strayed[] = {@STRAYED@};
-    double share = 0.0, odds;
+    double share = 0.0, odds, line;
     for (k = 0; k < @K@ - 1; k++) share += steps[k] * above[k];
     share = share < @SHARE@ ? @SHARE@ : share > 1.0 - @SHARE@ ? 1.0 - @SHARE@ : share;
     odds = log(share / (1.0 - share));
-    for (k = 0; k < @K@ - 1; k++)
-        above[k] = (1.0 - strayed[0]) * sigmoid(@SLOPE@ * odds + cuts[k]) + strayed[k + 1];
+    line = @SLOPE@ * odds;
+@BENDS@    for (k = 0; k < @K@ - 1; k++)
+        above[k] = (1.0 - strayed[0]) * sigmoid(line + cuts[k]) + strayed[k + 1];
 """
 _EXPECTED = """
 static double score_@I@(const double *raw)
@@ -154,7 +155,12 @@ def _function(name: str, body: str) -> str:
 
 def _by_score(odds: Odds) -> str:
     """The code of odds, in braces: what it declares is its own."""
-    code = _BY_SCORE.replace("@SLOPE@", odds.slope.hex()).replace("@SHARE@", LEAST_SHARE.hex())
+    code = _BY_SCORE.replace("@SLOPE@", float(odds.slopes[0]).hex()).replace("@SHARE@", LEAST_SHARE.hex())
+    pairs = [
+        (knot.hex(), bend.hex()) for knot, bend in zip(odds.knots.tolist(), odds.bends.tolist(), strict=True)
+    ]
+    bends = "".join(f"    if (odds > {knot}) line += {bend} * (odds - {knot});\n" for knot, bend in pairs)
+    code = code.replace("@BENDS@", bends)
     for word, values in (("@STEPS@", odds.steps), ("@CUTS@", odds.cuts), ("@STRAYED@", odds.strayed)):
         code = code.replace(word, ", ".join(value.hex() for value in values.tolist()))
     return "    {\n" + "".join(f"    {line}\n" for line in code.splitlines()) + "    }\n"

@@ -191,14 +191,16 @@ function learnedOf(part, outputs) {
   return powers.map((power) => power / total);
 }
 
-// How likely rows with such a score were to be above each grade.
+// How likely rows with such a score were to be above each grade: a bent line, and cuts.
 function byScore(part, above) {
   let share = 0; // of the way from the lowest to the highest grade
   for (let k = 0; k < above.length; k++) share += part.steps[k] * above[k];
   share = Math.min(Math.max(share, @SHARE@), 1 - @SHARE@);
   const odds = Math.log(share / (1 - share));
-  const { slope, strayed } = part;
-  return Array.from(part.cuts, (cut, k) => (1 - strayed[0]) * sigmoid(slope * odds + cut) + strayed[k + 1]);
+  const { bends, knots, strayed } = part;
+  let line = part.slope * odds;
+  for (let k = 0; k < knots.length; k++) line += bends[k] * Math.max(odds - knots[k], 0);
+  return Array.from(part.cuts, (cut, k) => (1 - strayed[0]) * sigmoid(line + cut) + strayed[k + 1]);
 }
 
 // The nearest values that do not rise, and steps between them: boundaries are learned apart and may cross.

@@ -161,10 +161,12 @@ def _add_odds(graph: Graph, odds: Odds, above: str) -> str:
     share = graph.add("Max", share, graph.constant(LEAST_SHARE))
     share = graph.add("Min", share, graph.constant(1 - LEAST_SHARE))
     ratio = graph.add("Div", share, graph.add("Sub", graph.constant(1.0), share))
-    moved = graph.add(
-        "MatMul", graph.add("Log", ratio), graph.constant(np.full((1, len(odds.cuts)), odds.slope))
-    )
-    made = graph.add("Sigmoid", graph.add("Add", moved, graph.constant(odds.cuts[None])))
+    z = graph.add("Log", ratio)
+    line = graph.add("Mul", z, graph.constant(odds.slopes[0]))
+    if len(odds.knots):
+        beyond = graph.add("Max", graph.add("Sub", z, graph.constant(odds.knots[None])), graph.constant(0.0))
+        line = graph.add("Add", line, graph.add("MatMul", beyond, graph.constant(odds.bends[:, None])))
+    made = graph.add("Sigmoid", graph.add("Add", line, graph.constant(odds.cuts[None])))
     stray, higher = odds.strayed[0], odds.strayed[None, 1:]
     return graph.add("Add", graph.add("Mul", made, graph.constant(1 - stray)), graph.constant(higher))
 

@@ -210,14 +210,17 @@ def _learned(part, outputs):
 
 
 def _by_score(part, above):
-    """Return how likely rows with such a score were to be above each grade."""
+    """Return how likely rows with such a score were to be above each grade: a bent line, and cuts."""
     share = 0.0  # of the way from the lowest to the highest grade
     for step, chance in zip(part["steps"], above):
         share += step * chance
     share = min(max(share, @SHARE@), 1.0 - @SHARE@)
     odds = _math.log(share / (1.0 - share))
+    line = part["slope"] * odds
+    for knot, bend in zip(part["knots"], part["bends"]):
+        line += bend * max(odds - knot, 0.0)
     stray, *higher = part["strayed"]
-    return [(1.0 - stray) * _sigmoid(part["slope"] * odds + cut) + h for cut, h in zip(part["cuts"], higher)]
+    return [(1.0 - stray) * _sigmoid(line + cut) + h for cut, h in zip(part["cuts"], higher)]
 
 
 def _falling(values):

@@ -1,4 +1,4 @@
-"""Probabilities of grades that rows with such a score had: one slope, and a cut for each boundary.
+"""Probabilities of grades that rows with such a score had: a rising bent line, and a cut for each boundary.
 
 Boundaries between grades are learned apart. Each may be right by itself, but the probability of a grade is
 the difference of two of them, and what one says too much and the other too little adds up: grades in the
@@ -16,27 +16,33 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mcrank.arrays import FloatArray
 from mcrank.errors import ModelFileError
 from mcrank.scorers.heads import sigmoid
 
 LEAST_SHARE = 2.0**-20  # of the way from the lowest to the highest grade: scores beyond are as good as there
-LARGEST = 1e6  # of a slope or a cut
+LARGEST = 1e6  # of a slope, a knot or a cut
+MOST_KNOTS = 20
 
 
 @dataclass(frozen=True, eq=False)
 class Odds:
-    """Log-odds of being above each grade but the highest: ``slope`` times the log-odds of the score's share
-    of the way from the lowest grade to the highest, plus ``cuts``, which fall: McCullagh's proportional odds.
+    """Log-odds of being above each grade but the highest: a line through the log-odds of the score's share of
+    the way from the lowest grade to the highest, bent at ``knots``, plus ``cuts``, which fall: McCullagh's
+    proportional odds.
 
     Some rows stray: whatever their score, their grades are anybody's. Without them, the one grade that was
     given by mistake would make all others look unsure.
 
     Attributes
     ----------
-    slope : float
-        Above 0: a higher score never means a lower grade.
+    slopes : ndarray of shape (knots + 1,)
+        Of the line before the first knot, between them, and behind the last. Above 0: a higher score never
+        means a lower grade.
+    knots : ndarray
+        Rising log-odds of the share.
     cuts : ndarray of shape (grades - 1,)
         Falling.
     stray : ndarray of shape (grades,)
@@ -55,7 +61,8 @@ class Odds:
     [0.269, 0.462, 0.269]
     """
 
-    slope: float
+    slopes: FloatArray
+    knots: FloatArray
     cuts: FloatArray
     stray: FloatArray
     steps: FloatArray
@@ -63,10 +70,18 @@ class Odds:
 
     @classmethod
     def of(
-        cls, slope: float, cuts: FloatArray, stray: FloatArray, grades: FloatArray, learned: float = 0.0
+        cls,
+        slopes: npt.ArrayLike,
+        cuts: FloatArray,
+        stray: FloatArray,
+        grades: FloatArray,
+        learned: float = 0.0,
+        knots: npt.ArrayLike = (),
     ) -> Odds:
         """Return the odds of scores that are expected grades."""
-        return cls(slope, cuts, stray, np.diff(grades) / (grades[-1] - grades[0]), learned)
+        steps = np.diff(grades) / (grades[-1] - grades[0])
+        bent = np.asarray(knots, dtype=np.float64)
+        return cls(np.atleast_1d(np.asarray(slopes, dtype=np.float64)), bent, cuts, stray, steps, learned)
 
     def log_odds(self, above: FloatArray) -> FloatArray:
         """Log-odds of the score's share, of probabilities of being above each grade (boundaries x rows)."""
@@ -78,9 +93,21 @@ class Odds:
 
     def above(self, above: FloatArray) -> FloatArray:
         """Return how likely rows are to be above each grade whose boundaries say ``above``."""
-        made = sigmoid(self.slope * self.log_odds(above) + self.cuts[:, None])
+        made = sigmoid(self.line(self.log_odds(above)) + self.cuts[:, None])
         strayed = self.strayed
         return np.asarray((1 - strayed[0]) * made + strayed[1:, None])
+
+    def line(self, z: FloatArray) -> FloatArray:
+        """Return the bent line at these log-odds of the share."""
+        made = self.slopes[0] * z
+        for knot, bend in zip(self.knots.tolist(), self.bends.tolist(), strict=True):
+            made += bend * np.maximum(z - knot, 0.0)
+        return np.asarray(made)
+
+    @property
+    def bends(self) -> FloatArray:
+        """By how much the slope changes at each knot."""
+        return np.diff(self.slopes)
 
     @property
     def strayed(self) -> FloatArray:
@@ -97,34 +124,42 @@ class Odds:
 
     def to_json(self) -> dict[str, Any]:
         """Return what the header of a model file says."""
-        said = {"slope": self.slope, "cuts": self.cuts.tolist(), "stray": self.stray.tolist()}
+        said: dict[str, Any] = {"cuts": self.cuts.tolist(), "stray": self.stray.tolist()}
+        if len(self.knots):
+            said |= {"slopes": self.slopes.tolist(), "knots": self.knots.tolist()}
+        else:
+            said["slope"] = float(self.slopes[0])
         return said | ({"learned": self.learned} if self.learned else {})
 
     @classmethod
     def from_json(cls, said: Any, grades: FloatArray) -> Odds:
         """Return what `to_json` described; anything else is a `ModelFileError`."""
         given: dict[str, Any] = said if isinstance(said, dict) else {}
-        slope: Any = given.get("slope")
+        knots: Any = given.get("knots", [])
+        count = len(knots) if isinstance(knots, list) and len(knots) <= MOST_KNOTS else -1
+        slopes: Any = given.get("slopes") if count else [given.get("slope")]
         cuts: Any = given.get("cuts")
         stray: Any = given.get("stray")
         learned: Any = given.get("learned", 0.0)
+        wanted = ((knots, count), (slopes, count + 1), (cuts, len(grades) - 1), (stray, len(grades)))
         fits = all(
             isinstance(numbers, list)
-            and len(numbers) == wanted
+            and len(numbers) == length
             and all(type(number) is float and abs(number) <= LARGEST for number in numbers)
-            for numbers, wanted in (([slope, learned], 2), (cuts, len(grades) - 1), (stray, len(grades)))
+            for numbers, length in (*wanted, ([learned], 1))
         )
         if (
             not fits
-            or slope <= 0
+            or min(slopes) <= 0
+            or any(a >= b for a, b in pairwise(knots))
             or any(a <= b for a, b in pairwise(cuts))
             or min(stray) < 0
             or sum(stray) >= 1
             or not 0 <= learned < 1
         ):
             raise ModelFileError(
-                f"odds must be a slope above 0, {len(grades) - 1} falling cuts, none beyond {LARGEST:g}, "
-                f"{len(grades)} chances of straying that are below 1 together, and a share of what was "
-                "learned from 0 to below 1."
+                f"odds must be slopes above 0 between at most {MOST_KNOTS} rising knots, {len(grades) - 1} "
+                f"falling cuts, none beyond {LARGEST:g}, {len(grades)} chances of straying that are below 1 "
+                "together, and a share of what was learned from 0 to below 1."
             )
-        return cls.of(slope, np.array(cuts), np.array(stray), grades, learned)
+        return cls.of(slopes, np.array(cuts), np.array(stray), grades, learned, knots)

@@ -1,6 +1,6 @@
 """The odds of grades at a score that held-out rows ask for: least log loss of the grades themselves.
 
-The log loss of cumulative logits is convex in slope and cuts. Where A and B are the log-odds of the
+The log loss of cumulative logits is convex in slopes and cuts. Where A and B are the log-odds of the
 boundaries below and above a grade, its probability is s(A) - s(B) = s(A) s(-B) (1 - exp(B - A)): two logistic
 losses, and a term of the gap between two cuts alone. All sums are exact, as in `correcting`.
 
@@ -10,7 +10,8 @@ are the odds of the rows if so much of each counts, and how many stray then?
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from mcrank.sums import ALONE, Sums, exact_sum
 from mcrank.training.correcting import EQUAL, GRID, LEAST_SLOPE, PULL, least, on_grid, rows_used
 from mcrank.training.shares import Shares
 
+# Where the line may bend: standard deviations of the log-odds from their mean, so that sums are all it takes.
+KNOTS = np.array([-0.7, 0.0, 0.7])
+BENT = 10.0  # times the pull of slopes to 1: against slopes that differ
 LEARNED = 0.25  # of probabilities that were learned together, as those of a softmax are
 STRAY = 0.05  # share of rows that stray, ...
 SAID = 10.0  # ... as so many rows would say it
@@ -31,30 +35,39 @@ _NEAR = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class _Cumulative:
-    """Slope and cuts ``at``, of rows with log-odds ``z`` (less their mean) and these classes.
+    """Slopes and cuts ``at``, of rows with these classes and ``parts`` (segments x rows) of their log-odds:
+    how much lies in each segment between knots, less its mean.
 
     One row at the mean that may have any grade is added: it keeps a grade that no row has from being called
-    impossible. The slope is pulled to 1 as lightly.
+    impossible. Slopes are pulled to 1 as lightly, and by `BENT` to each other.
     """
 
-    z: FloatArray
+    parts: FloatArray
     classes: RowArray
     weight: FloatArray
-    spread: float  # variance of z
+    pull: FloatArray  # half of its square form in slopes less 1 is added to the loss
     of_grades: FloatArray  # weight of each grade, that row's share included
     sums: Sums
 
+    def line(self, at: FloatArray) -> FloatArray:
+        """Return what slopes ``at`` make of the parts: row by row the same sum."""
+        made = np.zeros(self.parts.shape[1])
+        for slope, part in zip(at.tolist(), self.parts, strict=False):
+            made += slope * part
+        return made
+
     def value(self, at: FloatArray) -> float:
-        """Return the log loss with slope and cuts ``at``, and the pull."""
-        gaps = at[1:-1] - at[2:]
+        """Return the log loss with slopes and cuts ``at``, and the pull."""
+        n, slopes = len(self.of_grades), at[: len(self.parts)] - 1
+        cuts = at[len(self.parts) :, None]
+        gaps = -np.diff(cuts[:, 0])
         if (gaps <= 0).any():
             return np.inf
-        cuts = at[1:, None]
-        loss = exact_sum(self.weight * self._losses(at[0] * self.z + cuts, self.classes), self.sums)
-        every = np.arange(len(at), dtype=np.int32)
-        loss += PULL / len(at) * float(self._losses(np.broadcast_to(cuts, (len(cuts), len(at))), every).sum())
+        loss = exact_sum(self.weight * self._losses(self.line(at) + cuts, self.classes), self.sums)
+        every = np.arange(n, dtype=np.int32)
+        loss += PULL / n * float(self._losses(np.broadcast_to(cuts, (len(cuts), n)), every).sum())
         loss -= float(self.of_grades[1:-1] @ np.log(-np.expm1(-gaps)))
-        return float(loss + 0.5 * PULL * self.spread * (at[0] - 1) ** 2)
+        return float(loss + 0.5 * slopes @ self.pull @ slopes)
 
     def _losses(self, logits: FloatArray, classes: RowArray) -> FloatArray:
         """Logistic losses of the boundaries next to each row's grade."""
@@ -62,34 +75,42 @@ class _Cumulative:
         return np.asarray((near * np.logaddexp(0.0, np.where(above, -logits, logits))).sum(axis=0))
 
     def derivatives(self, at: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return first and second derivatives by slope and cuts."""
+        """Return first and second derivatives by slopes and cuts."""
         first, second = np.zeros(len(at)), np.zeros((len(at), len(at)))
-        cuts = np.arange(1, len(at))
-        p = sigmoid(at[0] * self.z + at[1:, None])
+        bent = len(self.parts)
+        cuts = np.arange(bent, len(at))
+        p = sigmoid(self.line(at) + at[cuts, None])
         above, near = _sides(len(p), self.classes)
         off, curve = near * (p - above), near * p * (1 - p)
 
         def total(values: FloatArray) -> float:
             return exact_sum(self.weight * values, self.sums)
 
-        first[0] = total((off * self.z).sum(axis=0)) + PULL * self.spread * (at[0] - 1)
-        second[0, 0] = total((curve * self.z**2).sum(axis=0)) + PULL * self.spread
-        first[1:] = [total(row) for row in off]
-        second[0, 1:] = second[1:, 0] = [total(row * self.z) for row in curve]
+        every_off, every_curve = off.sum(axis=0), curve.sum(axis=0)
+        for i, part in enumerate(self.parts):
+            first[i] = total(every_off * part)
+            for j, other in enumerate(self.parts[: i + 1]):
+                second[i, j] = second[j, i] = total(every_curve * part * other)
+            second[i, cuts] = second[cuts, i] = [total(row * part) for row in curve]
+        first[:bent] += self.pull @ (at[:bent] - 1)
+        second[:bent, :bent] += self.pull
+        first[cuts] = [total(row) for row in off]
         second[cuts, cuts] = [total(row) for row in curve]
         # The row that may have any grade: at every boundary one of them is above it, and one below.
-        p = sigmoid(at[1:])
-        first[1:] += PULL / len(at) * (2 * p - 1)
-        second[cuts, cuts] += PULL / len(at) * 2 * p * (1 - p)
-        gaps = at[1:-1] - at[2:]
+        n = len(self.of_grades)
+        p = sigmoid(at[cuts])
+        first[cuts] += PULL / n * (2 * p - 1)
+        second[cuts, cuts] += PULL / n * 2 * p * (1 - p)
+        gaps = -np.diff(at[cuts])
         push = self.of_grades[1:-1] / np.expm1(gaps)
         bend = push / -np.expm1(-gaps)
-        first[1:-1] -= push
-        first[2:] += push
-        second[cuts[:-1], cuts[:-1]] += bend
-        second[cuts[1:], cuts[1:]] += bend
-        second[cuts[:-1], cuts[1:]] -= bend
-        second[cuts[1:], cuts[:-1]] -= bend
+        upper, lower = cuts[:-1], cuts[1:]
+        first[upper] -= push
+        first[lower] += push
+        second[upper, upper] += bend
+        second[lower, lower] += bend
+        second[upper, lower] -= bend
+        second[lower, upper] -= bend
         return first, second
 
 
@@ -127,42 +148,64 @@ def fit_odds(
     start = Odds.of(1.0, np.zeros(n - 1), np.zeros(n), head.values)
     z, known, total = start.log_odds(head.above(raw[:, used])), classes[used], exact_sum(weights, sums)
     mean = exact_sum(weights * z, sums) / total
-    z = z - mean
-    spread = exact_sum(weights * z**2, sums) / total
+    spread = exact_sum(weights * (z - mean) ** 2, sums) / total
+    knots = on_grid(mean + spread**0.5 * KNOTS) if spread > EQUAL else np.empty(0)
+    parts = _parts(z, knots)
+    means = np.array([exact_sum(weights * part, sums) for part in parts]) / total
+    parts -= means[:, None]
+    filled = np.array([exact_sum(weights * part**2, sums) for part in parts]) / total > EQUAL
+    apart = np.diff(np.eye(len(parts)), axis=0)
+    pull = PULL * spread * (np.eye(len(parts)) / len(parts) + BENT * apart.T @ apart)
     of_grades = _of_grades(known, weights, n, sums)
     higher = np.cumsum(of_grades[::-1])[-2::-1]
-    at = np.append(1.0, np.log(higher / (of_grades.sum() - higher)))
-    free = np.full(n, True)
-    free[0] = spread > EQUAL
-    at = least(_Cumulative(z, known, weights, spread, of_grades, sums), at, free)
+    at = np.append(np.ones(len(parts)), np.log(higher / (of_grades.sum() - higher)))
+    free = np.append(filled, np.full(n - 1, True))
+    at = _least_rising(_Cumulative(parts, known, weights, pull, of_grades, sums), at, free)
     shares, stray = of_grades / of_grades.sum(), STRAY
-    for _ in range(_TURNS if free[0] else 0):
-        p = _own_chance(at, z, known)
+    for _ in range(_TURNS if filled.any() else 0):
+        problem = _Cumulative(parts, known, weights, pull, of_grades, sums)
+        p = _own_chance(problem.line(at) + at[len(parts) :, None], known)
         mixed = stray * shares[known] + (1 - stray) * p
         stays = weights * (1 - stray) * p / mixed
-        problem = _Cumulative(z, known, stays, spread, _of_grades(known, stays, n, sums), sums)
-        moved = least(problem, at, free, steps=1)
-        if moved[0] < LEAST_SLOPE:
-            moved[0], free[0] = LEAST_SLOPE, False
-            moved = least(problem, moved, free)
+        problem = replace(problem, weight=stays, of_grades=_of_grades(known, stays, n, sums))
+        moved = _least_rising(problem, at, free, steps=1)
         share = _strayed(stray, (shares[known] - p) / mixed, weights, sums)
         near = abs(share - stray) < _NEAR and np.abs(moved - at).max() < _NEAR
         at, stray = moved, share
         if near:
             break
-    slope = float(on_grid(at[:1])[0])
-    cuts = on_grid(at[1:] - slope * mean)
+    slopes = on_grid(at[: len(parts)])
+    # Parts are less their means, which are in the cuts.
+    cuts = on_grid(at[len(parts) :] - float(slopes @ means))
     for k in range(1, len(cuts)):  # of a grade that hardly any row has, the grid may know nothing
         cuts[k] = min(cuts[k], cuts[k - 1] - GRID)
     learned = 0.0 if head.kind == "cumulative" else LEARNED
-    return Odds.of(slope, cuts, np.maximum(on_grid(stray * shares), GRID), head.values, learned)
+    return Odds.of(slopes, cuts, np.maximum(on_grid(stray * shares), GRID), head.values, learned, knots)
 
 
-def _own_chance(at: FloatArray, z: FloatArray, classes: RowArray) -> FloatArray:
-    """Probability of each row's grade, if it does not stray."""
-    ends = np.full((1, len(z)), np.inf)
-    above = sigmoid(np.concatenate([ends, at[0] * z + at[1:, None], -ends]))
-    each = np.arange(len(z))
+def _parts(z: FloatArray, knots: FloatArray) -> FloatArray:
+    """How much of log-odds lies before the first knot, between each two, and behind the last."""
+    if len(knots) == 0:
+        return z[None].copy()
+    between = [np.clip(z - a, 0.0, b - a) for a, b in pairwise(knots.tolist())]
+    return np.array([np.minimum(z, knots[0]), *between, np.maximum(z - knots[-1], 0.0)])
+
+
+def _least_rising(problem: _Cumulative, at: FloatArray, free: BoolArray, **steps: int) -> FloatArray:
+    """Return where the loss is least with no slope below `LEAST_SLOPE`, or nearer to it by so many steps."""
+    free, slopes = free.copy(), slice(len(problem.parts))
+    at = least(problem, at, free, **steps)
+    while (low := at[slopes] < LEAST_SLOPE).any():
+        at[slopes][low], free[slopes][low] = LEAST_SLOPE, False
+        at = least(problem, at, free, **steps)
+    return at
+
+
+def _own_chance(logits: FloatArray, classes: RowArray) -> FloatArray:
+    """Probability of each row's grade, if it does not stray, by log-odds of the boundaries."""
+    ends = np.full((1, len(classes)), np.inf)
+    above = sigmoid(np.concatenate([ends, logits, -ends]))
+    each = np.arange(len(classes))
     return np.asarray(above[classes, each] - above[classes + 1, each])
 
 
