@@ -82,7 +82,10 @@ def test_classes_keep_a_quarter_of_what_was_learned(options):
     found = 0.25 * older.predict_proba(test) + 0.75 * by_score
     np.testing.assert_allclose(ranker.predict_proba(test), found, atol=1e-15)
     np.testing.assert_allclose(older.predict_proba(test) @ ranker.grades_, ranker.predict(test), rtol=1e-12)
+    order = np.argsort(ranker.predict(test))  # the expected grade of the probabilities orders alike
+    assert (np.diff((ranker.predict_proba(test) @ ranker.grades_)[order]) > -1e-12).all()
     now, before = ranker.calibration(test), older.calibration(test)
+    assert now.expected.error < 0.8 * before.expected.error
     assert now.log_loss < before.log_loss - 0.02
     assert now.top.error < 0.02 + now.top.noise
     assert abs(now.mean_expected / now.mean_grade - 1) < 0.05
