@@ -5,7 +5,6 @@ Every message has one form: what, where, what was found, what to do.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 
 
@@ -159,6 +158,8 @@ def did_you_mean(
     >>> did_you_mean("x", ["ndcg", "map"], "measures:")
     'measures: ndcg, map.'
     """
+    import difflib  # a millisecond of every start, for errors alone
+
     names = list(known)
     near = difflib.get_close_matches(name, names, n=1)
     if near:

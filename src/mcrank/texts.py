@@ -15,12 +15,11 @@ from typing import Any
 from mcrank.errors import DataError
 
 # Control characters but for tab and line ends (spreadsheets have those in their headings), halves of
-# characters, and the marks that reorder the text around them.
-_REFUSED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
-_NOT_SHOWN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
-)
-_NOT_SHOWN_IN_LINES = re.compile(_NOT_SHOWN.pattern.replace("\x00-\x1f", "\x00-\x08\x0b-\x1f"))
+# characters, and the marks that reorder the text around them. Patterns are compiled where they are first
+# used (`re` keeps them): a millisecond of every start of the command line otherwise.
+_REFUSED = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]"
+_NOT_SHOWN = "[\x00-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+_NOT_SHOWN_IN_LINES = _NOT_SHOWN.replace("\x00-\x1f", "\x00-\x08\x0b-\x1f")
 
 
 def check_text(text: str, what: str) -> str:
@@ -35,7 +34,7 @@ def check_text(text: str, what: str) -> str:
     Traceback (most recent call last):
     mcrank.errors.DataError: the feature name '\\x1b[2Jbm25' has the character '\\x1b'; rename it.
     """
-    found = _REFUSED.search(text)
+    found = re.search(_REFUSED, text)
     if found:
         shown = ascii(text if len(text) <= 80 else text[: max(40, found.end())][-80:])
         raise DataError(f"{what} {shown} has the character {found[0]!a}; rename it.")
@@ -59,7 +58,7 @@ def check_texts(value: Any, what: str) -> None:
             check_texts(key, what)
             check_texts(entry, what)
     elif isinstance(value, (list, tuple)):
-        if all(type(entry) is str for entry in value) and not _REFUSED.search("\n".join(value)):
+        if all(type(entry) is str for entry in value) and not re.search(_REFUSED, "\n".join(value)):
             return  # thousands of feature names in one look
         for entry in value:
             check_texts(entry, what)
@@ -78,7 +77,7 @@ def printable(text: str, *, lines: bool = False) -> str:
     lines
     """
     pattern = _NOT_SHOWN_IN_LINES if lines else _NOT_SHOWN
-    return pattern.sub(lambda match: ascii(match[0])[1:-1], text)
+    return re.sub(pattern, lambda match: ascii(match[0])[1:-1], text)
 
 
 def unshown_as_json(text: str) -> str:
@@ -90,7 +89,7 @@ def unshown_as_json(text: str) -> str:
     >>> print(unshown_as_json('["\u202e"]'))
     ["\\u202e"]
     """
-    return _NOT_SHOWN_IN_LINES.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return re.sub(_NOT_SHOWN_IN_LINES, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def plain(value: Any) -> Any:
