@@ -1,5 +1,7 @@
 """Odds of grades at a score: against a general minimiser, and what they promise."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -132,6 +134,28 @@ def test_shares_of_training_count():
     assert highest[1] == pytest.approx(share[-1], abs=0.015)
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 10**6),
+    st.integers(2, 60),
+    st.integers(-12, 4),
+    st.sampled_from(["cumulative", "softmax", "one-each"]),
+)
+def test_whatever_the_rows_are_a_file_can_hold_it(seed, n, power, kind):
+    stream = np.random.default_rng(seed)
+    grades = np.sort(stream.choice(20, size=stream.integers(3, 6), replace=False)).astype(float)
+    head = Head(kind, grades)
+    raw = 10.0**power * stream.normal(size=(head.n_outputs, n)) * (stream.random(n) < 0.8)
+    classes = stream.integers(0, len(grades), n).astype(np.int32)
+    found = fit_odds(raw, classes, head)
+    again = Odds.from_json(found.to_json(), grades)
+    p = replace(head, odds=again).proba(raw)
+    assert np.array_equal(p, replace(head, odds=found).proba(raw))
+    assert np.isfinite(p).all()
+    assert p.min() > 0
+    assert p.sum(axis=0) == pytest.approx(np.ones(n), abs=1e-12)
+
+
 def test_where_the_true_line_is_bent_so_is_the_one_found():
     """The promise: expected grades are right at every score, not only in the mean."""
     stream = np.random.default_rng(9)
@@ -150,3 +174,14 @@ def test_where_the_true_line_is_bent_so_is_the_one_found():
     assert calibration(
         straight.proba(expit(raw[:, others])).T, head.values, classes[others].astype(float)
     ).expected.error > 0.1  # fmt: skip
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_that_are_all_but_sure(seed):
+    """The loss is flat then, and a whole step of Newton's leads to where no other can be made."""
+    stream = np.random.default_rng(seed)
+    raw = 1e5 * stream.normal(size=(5, 150))
+    classes = 2 * (raw[0] > 0).astype(np.int32)
+    found = fit_odds(raw, classes, Head("softmax", np.array([2.0, 4.0, 6.0, 10.0, 15.0])))
+    assert np.abs(np.concatenate([found.slopes, found.cuts])).max() < 50

@@ -289,13 +289,20 @@ def _free(raw: FloatArray, head: Head) -> FloatArray:
     return np.asarray(raw - raw.mean(axis=0))
 
 
-def least(problem: Convex, at: FloatArray, free: BoolArray, steps: int = _STEPS) -> FloatArray:
-    """Return where the loss is least, or nearer to it by so many steps, moving only what is free."""
+def least(
+    problem: Convex, at: FloatArray, free: BoolArray, steps: int = _STEPS, longest: float = np.inf
+) -> FloatArray:
+    """Return where the loss is least, or nearer to it by so many steps, moving only what is free, and
+    nothing further than ``longest`` in a step.
+    """
     value = problem.value(at)
     for _ in range(steps):
         first, second = problem.derivatives(at)
         step = np.zeros(len(at))
         step[free] = np.linalg.solve(second[np.ix_(free, free)], first[free])
+        far = np.abs(step).max()
+        if far > longest:
+            step *= longest / far
         for _ in range(_HALVINGS):
             moved = problem.value(at - step)
             if moved <= value:

@@ -24,12 +24,17 @@ from mcrank.training.shares import Shares
 
 # Where the line may bend: standard deviations of the log-odds from their mean, so that sums are all it takes.
 KNOTS = np.array([-0.7, 0.0, 0.7])
+BENDABLE = 1e-6  # variance of log-odds above which knots are apart on their grid
 BENT = 10.0  # times the pull of slopes to 1: against slopes that differ
 LEARNED = 0.25  # of probabilities that were learned together, as those of a softmax are
 STRAY = 0.05  # share of rows that stray, ...
 SAID = 10.0  # ... as so many rows would say it
 MOST_STRAY = 0.95  # a score says something, or the model would not be one
 _TURNS = 200
+_STEPS = 100
+# Of a step: where rows are all but sure, the loss is so flat that one of Newton's leads to where it is flat
+# to the last digit, and there is no next one.
+_LONGEST = 3.0
 _NEAR = 1e-5
 
 
@@ -149,7 +154,7 @@ def fit_odds(
     z, known, total = start.log_odds(head.above(raw[:, used])), classes[used], exact_sum(weights, sums)
     mean = exact_sum(weights * z, sums) / total
     spread = exact_sum(weights * (z - mean) ** 2, sums) / total
-    knots = on_grid(mean + spread**0.5 * KNOTS) if spread > EQUAL else np.empty(0)
+    knots = on_grid(mean + spread**0.5 * KNOTS) if spread > BENDABLE else np.empty(0)
     parts = _parts(z, knots)
     means = np.array([exact_sum(weights * part, sums) for part in parts]) / total
     parts -= means[:, None]
@@ -191,13 +196,13 @@ def _parts(z: FloatArray, knots: FloatArray) -> FloatArray:
     return np.array([np.minimum(z, knots[0]), *between, np.maximum(z - knots[-1], 0.0)])
 
 
-def _least_rising(problem: _Cumulative, at: FloatArray, free: BoolArray, **steps: int) -> FloatArray:
+def _least_rising(problem: _Cumulative, at: FloatArray, free: BoolArray, steps: int = _STEPS) -> FloatArray:
     """Return where the loss is least with no slope below `LEAST_SLOPE`, or nearer to it by so many steps."""
     free, slopes = free.copy(), slice(len(problem.parts))
-    at = least(problem, at, free, **steps)
+    at = least(problem, at, free, steps, _LONGEST)
     while (low := at[slopes] < LEAST_SLOPE).any():
         at[slopes][low], free[slopes][low] = LEAST_SLOPE, False
-        at = least(problem, at, free, **steps)
+        at = least(problem, at, free, steps, _LONGEST)
     return at
 
 
