@@ -31,7 +31,7 @@ MOST_MOVED = 4.0  # times the weight that rows of a grade had
 GRID = 2.0**-20
 HARM = 0.005
 EQUAL = 1e-12  # variance of outputs that do not vary
-_STEPS = 100
+STEPS = 100  # of Newton's at most
 _HALVINGS = 40
 
 
@@ -290,7 +290,7 @@ def _free(raw: FloatArray, head: Head) -> FloatArray:
 
 
 def least(
-    problem: Convex, at: FloatArray, free: BoolArray, steps: int = _STEPS, longest: float = np.inf
+    problem: Convex, at: FloatArray, free: BoolArray, steps: int = STEPS, longest: float = np.inf
 ) -> FloatArray:
     """Return where the loss is least, or nearer to it by so many steps, moving only what is free, and
     nothing further than ``longest`` in a step.

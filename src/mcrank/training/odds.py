@@ -19,7 +19,7 @@ from mcrank.arrays import BoolArray, FloatArray, IntArray, RowArray
 from mcrank.scorers.heads import Head, sigmoid
 from mcrank.scorers.odds import Odds
 from mcrank.sums import ALONE, Sums, exact_sum
-from mcrank.training.correcting import EQUAL, GRID, LEAST_SLOPE, PULL, least, on_grid, rows_used
+from mcrank.training.correcting import EQUAL, GRID, LEAST_SLOPE, PULL, STEPS, least, on_grid, rows_used
 from mcrank.training.shares import Shares
 
 # Where the line may bend: standard deviations of the log-odds from their mean, so that sums are all it takes.
@@ -31,7 +31,6 @@ STRAY = 0.05  # share of rows that stray, ...
 SAID = 10.0  # ... as so many rows would say it
 MOST_STRAY = 0.95  # a score says something, or the model would not be one
 _TURNS = 200
-_STEPS = 100
 # Of a step: where rows are all but sure, the loss is so flat that one of Newton's leads to where it is flat
 # to the last digit, and there is no next one.
 _LONGEST = 3.0
@@ -165,15 +164,15 @@ def fit_odds(
     higher = np.cumsum(of_grades[::-1])[-2::-1]
     at = np.append(np.ones(len(parts)), np.log(higher / (of_grades.sum() - higher)))
     free = np.append(filled, np.full(n - 1, True))
-    at = _least_rising(_Cumulative(parts, known, weights, pull, of_grades, sums), at, free)
+    whole = _Cumulative(parts, known, weights, pull, of_grades, sums)  # as if no row strayed
+    at = _least_rising(whole, at, free)
     shares, stray = of_grades / of_grades.sum(), STRAY
     for _ in range(_TURNS if filled.any() else 0):
-        problem = _Cumulative(parts, known, weights, pull, of_grades, sums)
-        p = _own_chance(problem.line(at) + at[len(parts) :, None], known)
+        p = _own_chance(whole.line(at) + at[len(parts) :, None], known)
         mixed = stray * shares[known] + (1 - stray) * p
         stays = weights * (1 - stray) * p / mixed
-        problem = replace(problem, weight=stays, of_grades=_of_grades(known, stays, n, sums))
-        moved = _least_rising(problem, at, free, steps=1)
+        staying = replace(whole, weight=stays, of_grades=_of_grades(known, stays, n, sums))
+        moved = _least_rising(staying, at, free, steps=1)
         share = _strayed(stray, (shares[known] - p) / mixed, weights, sums)
         near = abs(share - stray) < _NEAR and np.abs(moved - at).max() < _NEAR
         at, stray = moved, share
@@ -196,7 +195,7 @@ def _parts(z: FloatArray, knots: FloatArray) -> FloatArray:
     return np.array([np.minimum(z, knots[0]), *between, np.maximum(z - knots[-1], 0.0)])
 
 
-def _least_rising(problem: _Cumulative, at: FloatArray, free: BoolArray, steps: int = _STEPS) -> FloatArray:
+def _least_rising(problem: _Cumulative, at: FloatArray, free: BoolArray, steps: int = STEPS) -> FloatArray:
     """Return where the loss is least with no slope below `LEAST_SLOPE`, or nearer to it by so many steps."""
     free, slopes = free.copy(), slice(len(problem.parts))
     at = least(problem, at, free, steps, _LONGEST)
