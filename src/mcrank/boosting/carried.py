@@ -31,7 +31,9 @@ from mcrank.kernels import kernel, step
 from mcrank.kernels.memory import aligned
 from mcrank.losses.quantize import Gradients, Run
 
-_BLOCK = 1024  # counters that all leaves are added to before the next ones: they stay in the L1 cache
+# Counters that all leaves are added to before the next ones, from 32 KB of each: shorter runs of memory come
+# more slowly (255 leaves, two threads: 5.0 ms with 8 KB, 3.6 with 32), and these stay in the L2 cache.
+_BLOCK = 4096
 _PARTS = 8  # of the counters, for threads to take
 _MOST_COUNTED = 16  # leaves; where more have no histogram, the root had better be counted itself
 _NONE = np.empty(0, dtype=np.int64)
@@ -192,8 +194,9 @@ def _add_less(hist, times, move, packing, out):  # type: ignore[no-untyped-def]
     if bits > 0:
         mask = (int64(1) << bits) - int64(1)
         shifted = move << bits
+        keep = -times  # all bits or none: a mask takes less than a product
         for i in range(uint64(len(out))):  # unsigned: it runs on vectors
-            out[i] += times * hist[i] - (hist[i] & mask) * shifted
+            out[i] += (hist[i] & keep) - (hist[i] & mask) * shifted
     else:
         for i in range(uint64(len(out) // 2)):
             rows = hist[uint64(2) * i + uint64(1)]
