@@ -23,6 +23,7 @@ from mcrank.cli.echo import echo
 from mcrank.cli.exits import FINE, INTERRUPTED, PIPE_CLOSED, SUMMARY, code_of
 from mcrank.cli.volume import Volume, is_quiet, say, set_volume, volume_options
 from mcrank.errors import McrankError, did_you_mean
+from mcrank.synonyms import word_for
 from mcrank.texts import plain, printable, unshown_as_json
 
 # Command -> (module that holds `command`, its line in `mcrank --help`). No module here is imported before its
@@ -176,7 +177,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         if isinstance(error, click.UsageError) and error.ctx is not None:
             echo(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help' for help.\n", err=True)
-        echo(f"error: {error.format_message()}", err=True)
+        echo(f"error: {_words_of(error)}", err=True)
         return error.exit_code
     except (PipeClosed, BrokenPipeError):
         _drop_output()
@@ -186,6 +187,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             _drop_output()  # what a full disk did not take is not tried again while the interpreter ends
         return report(error, with_traceback)
     return code if isinstance(code, int) else FINE
+
+
+def _words_of(error: click.ClickException) -> str:
+    """What click says, and of an option that other libraries have, what it is called here."""
+    if isinstance(error, click.NoSuchOption) and error.ctx is not None:
+        params = error.ctx.command.get_params(error.ctx)
+        flags = {flag.lstrip("-").replace("-", "_"): flag for param in params for flag in param.opts}
+        ours = word_for(error.option_name, flags)
+        if ours is not None:
+            return f"No such option '{error.option_name}'; here it is {flags[ours]}."
+    return error.format_message()
 
 
 def _show_anything() -> None:
