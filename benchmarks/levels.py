@@ -16,7 +16,7 @@ where rows of the lowest grade were sampled in training alone. Rules:
     python benchmarks/levels.py --data DATA --out docs/results/levels
 
 The rule was chosen on draws 61 to 68 and 101 to 116 (`--first`), after the figures of `grades.py` with James
-and Stein's rule had been seen for MQ2008 and MSLR-mini; draws 71 to 78 are to confirm it.
+and Stein's rule had been seen for MQ2008 and MSLR-mini; draws 71 to 78 were looked at afterwards.
 """
 
 from __future__ import annotations
