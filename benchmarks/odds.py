@@ -8,7 +8,8 @@ tells what would be left with held-out rows without end; all else is few held-ou
 
 Shares of both ways were compared on draws 41 to 48 (`--first 41`), and a quarter as learned looked at again
 on draws 51 to 58, before the figures of `grades.py` were made with it. Where the line may bend, and the pull
-against it, were chosen on draws 41 to 44 and three larger sets.
+against it, were chosen on draws 41 to 44 and three larger sets. "James and Stein's rule" is how held-out
+queries were believed about the shares of grades before `levels.py` looked at it again.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -26,13 +28,14 @@ from mcrank.metrics.calibration import calibration
 from mcrank.sums import ALONE
 from mcrank.training import odds
 from mcrank.training.correcting import fit_correction
-from mcrank.training.shares import grade_shares
+from mcrank.training.shares import Shares, grade_shares
 from quality import top_noise
 from report import machine, write
 from sets import PARTED, Parts, development, parted
 
 FIRST, DRAWS = 21, 8
 WAYS = ("as learned", "by the score", "by the score, not bent", "by the score, none stray")
+BEFORE = "by the score, James and Stein's rule"
 SHARES = {"a quarter as learned": 0.25, "half as learned": 0.5}  # the rest by the score
 BEST = ("as learned, fitted to the test rows", "by the score, fitted to the test rows")
 RANKERS = {"mcrank": mcrank.McRank, "ordinal": mcrank.OrdinalMcRank}
@@ -119,10 +122,30 @@ def told(kind: Any, parts: Parts) -> tuple[np.ndarray, dict[str, np.ndarray]]:
             fitted = odds.fit_odds(found.applied(raw, head), classes, head, None, part.offsets, ALONE, known)
             odds.STRAY, odds._TURNS, odds.KNOTS = usual
             made[way] = fitted.proba(head.above(corrected))
+    with patch("mcrank.training.correcting.likely_shares", james_stein):
+        given = ranker._codes(valid.y), head, None, valid.offsets, ALONE, shares
+        raw = ranker.learned_.raw(valid.X)
+        found = fit_correction(raw, *given)
+        fitted = odds.fit_odds(found.applied(raw, head), *given)
+        made[BEFORE] = fitted.proba(head.above(found.applied(shown, head)))
     learned, by_score = made[WAYS[0]], made[WAYS[1]]
     shared = {way: share * learned + (1 - share) * by_score for way, share in SHARES.items()}
-    made = {**{way: made[way] for way in WAYS}, **shared, **{way: made[way] for way in BEST}}
+    made = {**{way: made[way] for way in (*WAYS, BEFORE)}, **shared, **{way: made[way] for way in BEST}}
     return head.values, {way: chances.T for way, chances in made.items()}
+
+
+def james_stein(held_out: Shares, training: Shares) -> np.ndarray:
+    """Shares of the grades as `likely_shares` had them before: a difference is believed as far as it is more
+    than chance, and held-out queries tell themselves how much they vary.
+    """
+    queries = held_out.queries + training.queries
+    both = (held_out.queries * held_out.share + training.queries * training.share) / queries
+    apart, varies = held_out.share - training.share, held_out.varies + training.varies
+    rank = np.linalg.matrix_rank(varies, tol=1e-9 * np.trace(varies))
+    size = float(apart @ np.linalg.pinv(varies, rcond=1e-9) @ apart)
+    chance = rank * held_out.queries / max(held_out.queries - rank, 1)
+    believed = max(0.0, 1 - chance / size) if size > 0 else 0.0
+    return np.asarray(both + believed * (held_out.share - both))
 
 
 def figures(chances: np.ndarray, grades: np.ndarray, test: mcrank.Dataset) -> list[float]:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mcrank.sums import ALONE
 from mcrank.training import shares
-from mcrank.training.shares import agreement, grade_shares, likely_shares
+from mcrank.training.shares import Shares, agreement, grade_shares, likely_shares
 
 
 def drawn(seed, queries, share, rows=20, own=0.3):
@@ -73,6 +73,57 @@ def test_held_out_queries_that_differ_from_training_have_the_say():
         assert likely_shares(held, training)[1] == pytest.approx(held.share[1], abs=0.03)
 
 
+def test_held_out_queries_of_one_place_with_training_are_hardly_ever_believed():
+    """By chance, few draws look as if both differed: most are taken together, wholly."""
+    together = 0
+    for seed in range(200):
+        held, training = (
+            grade_shares(*_arguments(drawn(seed * 2 + k, n, 0.2)), ALONE) for k, n in ((0, 12), (1, 60))
+        )
+        both = (12 * held.share + 60 * training.share) / 72
+        together += np.allclose(likely_shares(held, training), both, atol=1e-12)
+    assert together >= 160
+
+
+def test_how_much_queries_vary_is_told_by_all_of_them():
+    """Held-out queries that happen to be alike do not make a small difference a sure one."""
+    training = grade_shares(*_arguments(drawn(1, 60, 0.3)), ALONE)
+    share = training.share + 1.2 * np.sqrt(np.diag(training.varies * 60 / 6)) * [-1, 1]
+    alike = Shares(share, training.varies * 1e-6, 6)
+    both = (6 * alike.share + 60 * training.share) / 66
+    np.testing.assert_allclose(likely_shares(alike, training), both, atol=1e-12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6))
+def test_order_of_queries_changes_no_bit(seed):
+    stream = np.random.default_rng(seed)
+    found = []
+    for queries, share in ((9, 0.2), (30, 0.35)):
+        rows = drawn(seed, queries, share)[0].reshape(queries, -1)
+        offsets = np.arange(0, rows.size + 1, rows.shape[1])
+        mixed = stream.permutation(rows).ravel()
+        found.append([grade_shares(each, 2, None, offsets, ALONE) for each in (rows.ravel(), mixed)])
+    first, second = (likely_shares(held, training) for held, training in zip(*found, strict=True))
+    assert first.tobytes() == second.tobytes()
+
+
+def test_the_same_difference_of_more_queries_is_believed():
+    """Ten times the same queries say ten times as surely that they differ."""
+    held, training = drawn(3, 8, 0.25), drawn(4, 40, 0.2)
+    share = [grade_shares(*_arguments(each), ALONE).share[1] for each in (held, training)]
+
+    def followed(times):
+        repeated = [
+            grade_shares(np.tile(classes, times), 2, None, np.arange(0, len(classes) * times + 1, 20), ALONE)
+            for classes, _ in (held, training)
+        ]
+        return (likely_shares(*repeated)[1] - share[1]) / (share[0] - share[1])
+
+    assert followed(1) == pytest.approx(8 / 48)  # all queries together
+    assert followed(20) > 0.9
+
+
 def test_a_single_query_cannot_contradict():
     one = grade_shares(*_arguments(drawn(1, 1, 0.9)), ALONE)
     many = grade_shares(*_arguments(drawn(2, 99, 0.1)), ALONE)
@@ -83,6 +134,13 @@ def test_a_single_query_cannot_contradict():
 def test_no_agreement_without_a_difference():
     assert agreement(0.0, 1, 10) == 0.0
     assert 0 <= agreement(2.0, 3, 2) < 1
+
+
+def test_twice_what_chance_gives_is_where_belief_begins():
+    chance = 3 * 50 / 47
+    assert agreement(2 * chance, 3, 50) == agreement(chance, 3, 50) == 0.0
+    assert agreement(4 * chance, 3, 50) == pytest.approx(0.75)
+    assert agreement(1000 * chance, 3, 50) > 0.999
 
 
 def _arguments(found):

@@ -13,6 +13,7 @@ import numpy as np
 from mcrank.arrays import FloatArray, IntArray, RowArray
 from mcrank.sums import Sums, count_all, exact_sum
 
+DOUBT = 2.0  # times what chance gives: smaller differences of held-out and training queries are chance
 _BLOCK = 4096  # queries looked at in one go: rows may lie on disk
 
 
@@ -72,22 +73,27 @@ def grade_shares(
 
 
 def agreement(size: float, directions: int, queries: int) -> float:
-    """Share of a difference that is more than chance (James and Stein's): 1 less what chance gives it over
-    what it has, both in units of how much it would vary with other queries.
+    """Share of a difference that is believed: none of what is less than `DOUBT` times what chance gives it,
+    and nearly all of what is many times that. ``size`` is its square, in units of how much it would vary with
+    other queries.
+
+    James and Stein's rule begins to believe at once what chance gives; but that both come from one place is
+    the rule, and every draw that looks otherwise by chance is then followed some of the way.
 
     Examples
     --------
     >>> from mcrank.training.shares import agreement
-    >>> agreement(1.0, 1, 20), round(agreement(100.0, 1, 20), 2)
-    (0.0, 0.99)
+    >>> agreement(2.0, 1, 100), round(agreement(4.0, 1, 100), 2), round(agreement(25.0, 1, 100), 2)
+    (0.0, 0.74, 0.99)
     """
     chance = directions * queries / max(queries - directions, 1)
-    return max(0.0, 1.0 - chance / size) if size > 0 else 0.0
+    return max(0.0, 1.0 - (DOUBT * chance / size) ** 2) if size > 0 else 0.0
 
 
 def likely_shares(held_out: Shares, training: Shares) -> FloatArray:
     """Return the shares that other rows will have: those of all queries together, and more of those held out
-    the less chance explains that both differ.
+    the less chance explains that both differ. How much queries vary is told by all of them, too: a dozen
+    held-out ones do not know.
 
     Examples
     --------
@@ -104,10 +110,12 @@ def likely_shares(held_out: Shares, training: Shares) -> FloatArray:
     both = (held_out.queries * held_out.share + training.queries * training.share) / queries
     if held_out.queries < 2:
         return np.asarray(both)
-    apart, varies = held_out.share - training.share, held_out.varies + training.varies
+    each = (held_out.queries**2 * held_out.varies + training.queries**2 * training.varies) / queries
+    varies = each * (1 / held_out.queries + 1 / training.queries)
     spread = float(np.trace(varies))
     if not spread > 0:
         return held_out.share
+    apart = held_out.share - training.share
     rank = int(np.linalg.matrix_rank(varies, tol=1e-9 * spread))
     size = float(apart @ np.linalg.pinv(varies, rcond=1e-9) @ apart)
-    return np.asarray(both + agreement(size, rank, held_out.queries) * (held_out.share - both))
+    return np.asarray(both + agreement(size, rank, queries) * (held_out.share - both))
