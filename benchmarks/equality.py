@@ -273,20 +273,19 @@ def kind_of_difference(a: dict[str, Any], b: dict[str, Any]) -> tuple[str, float
     said = leaves_that_differ(a["header"], b["header"])
     size = relative(a["scores"], b["scores"])
     if not parts and size == 0.0:
-        values = [float(v) for line in said for v in line.split(": ")[-1].split(" | ") if is_number(v)]
-        return (HISTORY if said else EQUAL), relative(values[::2], values[1::2], 1.0), said
+        pairs = [line.split(": ")[-1].split(" | ") for line in said]
+        sizes = [abs(float(x) - float(y)) for x, y in pairs if is_number(x) and is_number(y)]
+        return (HISTORY if said else EQUAL), max(sizes, default=0.0), said
     structure = {"feature", "threshold", "missing_left", "tree_offsets", "categories"}
     kind = TREES_DIFFER if structure & {*parts} else NUMBERS if size else GAINS
     return kind, size, [f"parts: {parts}", *said]
 
 
-def relative(a: list[float], b: list[float], spread: float = 0.0) -> float:
-    """Largest difference, as a share of the spread of the first (or of another)."""
+def relative(a: list[float], b: list[float]) -> float:
+    """Largest difference, as a share of the spread of the first."""
     if len(a) != len(b):
         return float("inf")
-    return max((abs(x - y) for x, y in zip(a, b, strict=True)), default=0.0) / (
-        spread or max(a) - min(a) or 1.0
-    )
+    return max((abs(x - y) for x, y in zip(a, b, strict=True)), default=0.0) / (max(a) - min(a) or 1.0)
 
 
 def is_number(text: str | None) -> bool:
