@@ -30,12 +30,12 @@ def fingerprint(data: Dataset) -> str:
     X, y, bounds, seen = data.X, data.y, data.offsets.tolist(), 0
     for q, (name, start, end) in enumerate(zip(data.qids.tolist(), bounds, bounds[1:], strict=False)):
         digest = hashlib.blake2b(f"{name}\0{end - start}\0".encode() + head, digest_size=16)
-        digest.update(X[start:end])
-        digest.update(y[start:end])
+        digest.update(X[start:end].data)
+        digest.update(y[start:end].data)
         if data.weight is not None:
-            digest.update(data.weight[start:end])
+            digest.update(data.weight[start:end].data)
         if data.query_weight is not None:
-            digest.update(data.query_weight[q : q + 1])
+            digest.update(data.query_weight[q : q + 1].data)
         total += int.from_bytes(digest.digest(), "little")
         if q % 1024 == 0:
             let_go(X[seen:end])
