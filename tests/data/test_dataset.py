@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import mcrank
 from mcrank import DataError, Dataset
+from mcrank.data.fingerprint import fingerprint
 
 ids = st.one_of(
     st.lists(st.integers(0, 5), min_size=1, max_size=30),
@@ -186,3 +187,11 @@ def test_pickle_keeps_everything(data):
 def test_missing_values_are_kept():
     data = mcrank.Dataset([[np.nan, 1.0]], [1], [1])
     assert np.isnan(data.X[0, 0])
+
+
+def test_the_fingerprint_stays_what_it_was():
+    """Model files have it: another digest of the same data would be other bytes of the same model."""
+    one = Dataset([[1.0], [2.0], [3.0]], y=[0, 1, 2], qid=["a", "b", "b"])
+    assert fingerprint(one) == "79e13e3a89a83c313832b493b2be1c6b"
+    weighted = Dataset([[1.0], [2.0], [3.0]], [0, 1, 2], ["a", "b", "b"], [1, 2, 3], [4, 5])
+    assert fingerprint(weighted) == "fa3380dcc384f8f70b46fde94bb36ca9"

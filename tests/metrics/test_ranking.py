@@ -33,7 +33,7 @@ def test_rank_is_a_stable_sort(kind, data):
     rows = sum(sizes)
     scores = np.array(data.draw(st.lists(SCORES[kind], min_size=rows, max_size=rows)))
     layout = layout_of(sizes)
-    for depth in (1, 5, layout.longest):
+    for depth in (1, 5, 11, layout.longest):
         order = rank(layout, scores, depth).order
         for start, stop in zip(layout.starts, layout.stops, strict=True):
             expected = [start + i for i in stable_order(scores[start:stop].tolist())]
@@ -94,7 +94,7 @@ def test_threads_change_nothing():
 
 @settings(max_examples=60, deadline=None)
 @given(
-    scores=st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0, 4.0]), min_size=1, max_size=9),
+    scores=st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0, 4.0]), min_size=1, max_size=30),
     depth=st.integers(1, 9),
 )
 def test_ties_are_found_within_the_cut_and_across_it(scores, depth):

@@ -36,17 +36,8 @@ def lambdas(
 
     ``order`` has the places by rank; by default equal scores stand as they are.
     """
-    n = len(grades)
-    order = measures.stable_order(scores) if order is None else list(order)
-    rank = {place: r for r, place in enumerate(order)}
-    slopes, curves, total = np.zeros(n), np.zeros(n), 0.0
-    for i, j in better_pairs(grades):
-        if min(rank[i], rank[j]) >= (truncation or n):
-            continue
-        change = swap_change(order, rank[i], rank[j])
-        if norm and max(scores) != min(scores):
-            change /= 0.01 + abs(scores[i] - scores[j])
-        rho = chance(sigma * (scores[i] - scores[j]))
+    slopes, curves, total = np.zeros(len(grades)), np.zeros(len(grades)), 0.0
+    for i, j, change, rho in weighed_pairs(grades, scores, swap_change, sigma, truncation, norm, order):
         slopes[i] += sigma * rho * change
         slopes[j] -= sigma * rho * change
         total += 2 * sigma * rho * change
@@ -56,6 +47,66 @@ def lambdas(
         slopes *= math.log2(1 + total) / total
         curves *= math.log2(1 + total) / total
     return slopes, curves
+
+
+def weighed_pairs(
+    grades: Sequence[float],
+    scores: Sequence[float],
+    swap_change: Callable[[list[int], int, int], float],
+    sigma: float,
+    truncation: int | None,
+    norm: bool = False,
+    order: Sequence[int] | None = None,
+) -> Iterator[tuple[int, int, float, float]]:
+    """Better row, worse row, change when they swap and chance to stand the wrong way round; see `lambdas`."""
+    n = len(grades)
+    order = measures.stable_order(scores) if order is None else list(order)
+    rank = {place: r for r, place in enumerate(order)}
+    for i, j in better_pairs(grades):
+        if min(rank[i], rank[j]) >= (truncation or n):
+            continue
+        change = swap_change(order, rank[i], rank[j])
+        if norm and max(scores) != min(scores):
+            change /= 0.01 + abs(scores[i] - scores[j])
+        yield i, j, change, chance(sigma * (scores[i] - scores[j]))
+
+
+def rounding_of_lambdas(
+    grades: Sequence[float],
+    scores: Sequence[float],
+    swap_change: Callable[[list[int], int, int], float],
+    sigma: float,
+    truncation: int | None,
+    order: Sequence[int] | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """How far rounding may set two ways of computing `lambdas` (without ``norm``) apart, row by row.
+
+    With u = 2^-53, to first order, a row of p pairs whose scores lie sigma (s - s') <= W apart:
+
+    * An exponential is wrong by what its argument is wrong by, absolutely: a difference of scores times sigma
+      is rounded twice, 2 u W. A chance is made of two powers, each with such an argument and wrong by another
+      1e-14 (`mcrank.kernels.exp`), or, here, of one by the C library: 6 u W + 2e-14 + u for both together.
+      Beyond W = 700 no power is looked at: the chance is 0 on one side and exp(-700), rounded, on the other,
+      or 1 within u.
+    * A change, a chance of powers and their product with norm and sigma are fewer than 12 operations on
+      either side, each wrong by u: 24 u.
+    * Adding up p terms on either side, in any order: 2 p u.
+
+    All of it is relative to the sum of the sizes of the terms, since slopes may cancel. Curvatures have a
+    second chance as a factor, which as 1 - rho is wrong by what rho is wrong by and u, absolutely: they are
+    wrong by at most twice as much, relative to the sum without that factor.
+    """
+    n = len(grades)
+    pairs, sizes, nothing = np.zeros(n), np.zeros(n), np.zeros(n)
+    for i, j, change, rho in weighed_pairs(grades, scores, swap_change, sigma, truncation, order=order):
+        for k in (i, j):
+            pairs[k] += 1
+            sizes[k] += sigma * change * rho
+            nothing[k] += sigma * change * math.exp(-700)
+    width = min(sigma * (max(scores) - min(scores)), 700.0)
+    share = 2.0**-53 * (6 * width + 25 + 2 * pairs) + 2e-14
+    slopes = share * (sizes + nothing) + nothing
+    return slopes, 2 * sigma * slopes
 
 
 def measure_change(grades: Sequence[float], label: str, k: int | None):

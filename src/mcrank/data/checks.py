@@ -82,13 +82,15 @@ def check_grades(y: npt.ArrayLike, rows: int) -> FloatArray:
     grades: FloatArray = np.array(check_numbers(y, "y of Dataset"), dtype=np.float64)
     if grades.shape != (rows,):
         raise DataError(f"y of Dataset must have one grade per row: {rows} rows, got shape {grades.shape}.")
-    bad = ~(np.isfinite(grades) & (grades >= 0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise DataError(
-            f"y of Dataset has {float(grades[row])!r} at row {row}; grades must be finite and >= 0."
-        )
+    _refuse_negative(grades, "y of Dataset", "row", "grades")
     return grades
+
+
+def _refuse_negative(values: FloatArray, where: str, place: str, what: str) -> None:
+    bad = ~(np.isfinite(values) & (values >= 0))
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise DataError(f"{where} has {float(values[at])!r} at {place} {at}; {what} must be finite and >= 0.")
 
 
 def check_weights(values: npt.ArrayLike, name: str, expected: int) -> FloatArray:
@@ -96,12 +98,7 @@ def check_weights(values: npt.ArrayLike, name: str, expected: int) -> FloatArray
     weights: FloatArray = np.array(check_numbers(values, f"{name} of Dataset"), dtype=np.float64)
     if weights.shape != (expected,):
         raise DataError(f"{name} of Dataset must have {expected} values, got shape {weights.shape}.")
-    bad = ~(np.isfinite(weights) & (weights >= 0))
-    if bad.any():
-        at = int(np.argmax(bad))
-        raise DataError(
-            f"{name} of Dataset has {float(weights[at])!r} at position {at}; weights must be finite and >= 0."
-        )
+    _refuse_negative(weights, f"{name} of Dataset", "position", "weights")
     if not weights.any():
         raise DataError(f"{name} of Dataset is zero everywhere; at least one weight must be positive.")
     return weights

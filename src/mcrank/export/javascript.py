@@ -16,10 +16,8 @@ from mcrank.arrays import FeatureArray
 from mcrank.export.arrays import part_arrays
 from mcrank.export.parts import parts_of
 from mcrank.export.target import SCORERS, Consumed, ConsumerMissing, Exportable, Target
-from mcrank.export.templates import filled
+from mcrank.export.templates import common_words, filled
 from mcrank.options import option
-from mcrank.scorers.heads import STEP
-from mcrank.scorers.odds import LEAST_SHARE
 
 _CODE = """// A model of mcrank @VERSION@ (ranker @RANKER@).
 //
@@ -280,13 +278,7 @@ class JavaScript(Target):
     def content(self, model: Exportable) -> bytes:
         """Return the source."""
         exports = "export { %s };" if self.module == "es" else "module.exports = { %s };"
-        words = {
-            "STEP": STEP,
-            "SHARE": LEAST_SHARE,
-            "VERSION": model.version,
-            "RANKER": model.ranker,
-            "OUTPUTS": model.scorer.n_outputs,
-            "FINGERPRINT": model.fingerprint,
+        words = common_words(model) | {
             "GRADES": json.dumps(model.grades),
             "RELEVANCE": json.dumps([] if model.values is None else model.values.tolist()),
             "BLEND": json.dumps(model.kind == "blend"),

@@ -13,9 +13,7 @@ from mcrank.arrays import FeatureArray
 from mcrank.export.arrays import part_arrays
 from mcrank.export.parts import parts_of
 from mcrank.export.target import SCORERS, Consumed, Exportable, Target
-from mcrank.export.templates import filled, packed
-from mcrank.scorers.heads import STEP
-from mcrank.scorers.odds import LEAST_SHARE
+from mcrank.export.templates import common_words, filled, packed
 
 _CODE = '''"""A model of mcrank @VERSION@ (ranker @RANKER@).
 
@@ -273,13 +271,7 @@ class Python(Target):
 
     def content(self, model: Exportable) -> bytes:
         """Return the source."""
-        words = {
-            "STEP": STEP,
-            "SHARE": LEAST_SHARE,
-            "VERSION": model.version,
-            "RANKER": model.ranker,
-            "OUTPUTS": model.scorer.n_outputs,
-            "FINGERPRINT": model.fingerprint,
+        words = common_words(model) | {
             "GRADES": _tuple(model.grades),
             "RELEVANCE": _tuple([] if model.values is None else model.values.tolist()),
             "BLEND": model.kind == "blend",

@@ -9,6 +9,9 @@ import zlib
 from collections.abc import Mapping
 
 from mcrank.arrays import Array
+from mcrank.export.target import Exportable
+from mcrank.scorers.heads import STEP
+from mcrank.scorers.odds import LEAST_SHARE
 
 
 def filled(text: str, words: Mapping[str, object]) -> str:
@@ -21,6 +24,18 @@ def filled(text: str, words: Mapping[str, object]) -> str:
     '@B@ = 1;'
     """
     return re.sub(r"@([A-Z]+)@", lambda mark: str(words[mark[1]]), text)
+
+
+def common_words(model: Exportable) -> dict[str, object]:
+    """Words about a model that no language writes otherwise."""
+    return {
+        "STEP": STEP,
+        "SHARE": LEAST_SHARE,
+        "VERSION": model.version,
+        "RANKER": model.ranker,
+        "OUTPUTS": model.scorer.n_outputs,
+        "FINGERPRINT": model.fingerprint,
+    }
 
 
 def packed(array: Array, indent: int) -> str:

@@ -20,6 +20,7 @@ from mcrank.metrics.layout import Layout, LevelArray
 
 _FEW = 64  # ranks up to which picking them out is quicker than sorting
 _SHORT = 255  # rows up to which queries are sorted side by side
+_PER_RANK = 8  # rows for each wanted rank up to which that is quicker than picking them out, too
 _LANES = 64  # so many at a time
 _CROWD = 32  # about so many rows in one bucket: merge sort instead
 _BUCKETS = 1 << 23  # of a short query: a bucket and a row's place, one byte, make a positive 32-bit number
@@ -292,15 +293,16 @@ def rank(layout: Layout, scores: FloatArray, depth: int, base: RowArray = FILE_O
     >>> rank(layout, np.array([0.5, 0.9, 0.5]), depth=3).order.tolist()
     [1, 0, 2]
     """
-    ranking = unranked(layout, scores, depth)
+    ranking = unranked(layout, scores, depth, base)
     layout.in_parts(lambda part: rank_part(layout, ranking, part, base))
     return ranking
 
 
-def unranked(layout: Layout, scores: FloatArray, depth: int) -> Ranking:
+def unranked(layout: Layout, scores: FloatArray, depth: int, base: RowArray = FILE_ORDER) -> Ranking:
     """Return room for a ranking of at least ``depth`` ranks, to be filled by `rank_part`."""
     longest = max(layout.longest, 1)
-    few = depth < longest and depth <= _FEW
+    side_by_side = longest <= min(_SHORT, _PER_RANK * depth) and len(base) == 0
+    few = depth < longest and depth <= _FEW and not side_by_side
     return Ranking(scores, np.empty(layout.n_rows, dtype=np.int32), depth if few else longest)
 
 

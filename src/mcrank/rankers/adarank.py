@@ -17,7 +17,7 @@ from mcrank.options import Options, option
 from mcrank.ranges import OneOf
 from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.linear import LinearRanker, scaling_of
-from mcrank.rankers.shared_options import rounds_option, stopping_option
+from mcrank.rankers.shared_options import choice_option, rounds_option, stopping_option
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.linear import Linear
 from mcrank.scorers.scaling import SCALINGS, Scaling
@@ -67,11 +67,10 @@ class AdaRank(LinearRanker):
 
     scaling: str = option(default="none", choices=SCALINGS, help="how features are scaled; not, as published")
     n_estimators: int = rounds_option(500, "rounds, each adding a feature (T)")
-    update: str = option(
-        default="ranklib",
-        choices=("paper", "ranklib"),
-        search=OneOf("paper", "ranklib"),
-        help="weights of queries: exp(-E) of the sum so far, or those before times exp(-alpha E)",
+    update: str = choice_option(
+        "ranklib",
+        ("paper", "ranklib"),
+        "weights of queries: exp(-E) of the sum so far, or those before times exp(-alpha E)",
     )
     signs: bool = option(
         default=True, search=OneOf(False, True), help="whether features may also rank low values first"

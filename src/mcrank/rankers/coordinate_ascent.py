@@ -11,10 +11,10 @@ import numpy as np
 from mcrank.arrays import FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.options import Options, option
-from mcrank.ranges import Between, OneOf
+from mcrank.ranges import Between
 from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.linear import LinearRanker, scaling_of
-from mcrank.rankers.shared_options import pairs_option
+from mcrank.rankers.shared_options import choice_option, pairs_option
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.linear import Linear
 from mcrank.threads import InOrder
@@ -42,12 +42,7 @@ class CoordinateAscent(LinearRanker):
     card: ClassVar[Card] = Card("listwise", "the measure itself", "linear", True)
 
     restarts: int = option(default=30, low=1, high=2**31 - 1, help="searches; the best one is kept")
-    init: str = option(
-        default="uniform",
-        choices=("uniform", "random"),
-        search=OneOf("uniform", "random"),
-        help="all weights equal at first, or random",
-    )
+    init: str = choice_option("uniform", ("uniform", "random"), "all weights equal at first, or random")
     search: str = option(
         default="exact",
         choices=("exact", "grid"),

@@ -22,9 +22,9 @@ from mcrank.losses.base import Loss
 from mcrank.losses.boxes import LONG
 from mcrank.losses.pairwise import PAIRS, FidelityLoss
 from mcrank.options import Options, option
-from mcrank.ranges import Between, OneOf
+from mcrank.ranges import Between
 from mcrank.rankers.base import Card, Trained
-from mcrank.rankers.shared_options import rate_option, rounds_option
+from mcrank.rankers.shared_options import pair_weights_option, rate_option, rounds_option
 from mcrank.rankers.trees import TreeRanker
 from mcrank.rounds import Callback
 from mcrank.scorers.heads import Head
@@ -69,12 +69,7 @@ class FRank(TreeRanker):
     card: ClassVar[Card] = Card("pairwise", "fidelity of pairs", "stumps", False)
 
     scorer: str = option(default="stumps", choices=("stumps", "trees"), help="what is boosted")
-    pairs: str = option(
-        default="query",
-        choices=("all", "query"),
-        search=OneOf("all", "query"),
-        help="what has equal weight: every pair, or the pairs of every query together",
-    )
+    pairs: str = pair_weights_option("query")
     candidates: int = option(
         default=8,
         low=1,

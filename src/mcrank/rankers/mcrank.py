@@ -21,11 +21,11 @@ from mcrank.losses.base import Loss
 from mcrank.losses.multiclass import MulticlassLoss
 from mcrank.losses.ordinal import OrdinalLoss
 from mcrank.options import Options, fitted, option
-from mcrank.ranges import OneOf
 from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.few import few_rows
 from mcrank.rankers.graded import GradedRanker
 from mcrank.rankers.presets import BEST_GRADED, FAST, PAPER, preset_option
+from mcrank.rankers.shared_options import choice_option
 from mcrank.rankers.trees import TreeRanker
 from mcrank.rounds import Callback
 from mcrank.scorers.correction import Correction, count, takes_odds
@@ -44,12 +44,8 @@ if TYPE_CHECKING:
 
 
 def _init_option(default: str) -> Any:
-    return option(
-        default=default,
-        choices=("zero", "prior"),
-        search=OneOf("zero", "prior"),
-        help="start from score 0, as the paper, or from the shares of the grades, ahead in early rounds",
-    )
+    words = "start from score 0, as the paper, or from the shares of the grades, ahead in early rounds"
+    return choice_option(default, ("zero", "prior"), words)
 
 
 class GradeRanker(TreeRanker, GradedRanker):

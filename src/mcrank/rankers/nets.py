@@ -21,7 +21,7 @@ from mcrank.options import Options, fitted, option
 from mcrank.ranges import Between, OneOf
 from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.linear import WeightedRanker, scaling_of, scaling_option
-from mcrank.rankers.shared_options import pairs_option, rounds_option, stopping_option
+from mcrank.rankers.shared_options import choice_option, pairs_option, rounds_option, stopping_option
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.net import ACTIVATIONS, Net, layer_sizes, n_weights
 from mcrank.training.descent import OPTIMIZERS, Descent
@@ -53,12 +53,7 @@ class NetRanker(WeightedRanker):
         search=OneOf("16", "32", "64", "64,32"),
         help="units of each hidden layer, such as 32 or 64,32; up to 3 layers",
     )
-    activation: str = option(
-        default="tanh",
-        choices=tuple(ACTIVATIONS),
-        search=OneOf(*ACTIVATIONS),
-        help="what a hidden unit computes",
-    )
+    activation: str = choice_option("tanh", tuple(ACTIVATIONS), "what a hidden unit computes")
     epochs: int = rounds_option(200, "passes over the training queries")
     early_stopping_rounds: int | None = stopping_option(20, "epochs")
     optimizer: str = option(

@@ -27,7 +27,7 @@ from mcrank.options import Options, option
 from mcrank.ranges import OneOf
 from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.forests import ForestRanker
-from mcrank.rankers.shared_options import rounds_option, stopping_option
+from mcrank.rankers.shared_options import choice_option, pair_weights_option, rounds_option, stopping_option
 from mcrank.rounds import Callback
 from mcrank.training.stumps import NET, NOTHING, ROOTS, SIZE, Stump, StumpBoosting, boost_stumps, sum_bins
 
@@ -70,18 +70,10 @@ class RankBoost(ForestRanker):
     card: ClassVar[Card] = Card("pairwise", "exponential of pairs", "stumps", False)
 
     n_estimators: int = rounds_option(300, "rounds, each adding a stump")
-    criterion: str = option(
-        default="abs",
-        choices=tuple(_RULES),
-        search=OneOf(*_RULES),
-        help="which stump is best: largest r, largest |r|, or smallest loss after it",
+    criterion: str = choice_option(
+        "abs", tuple(_RULES), "which stump is best: largest r, largest |r|, or smallest loss after it"
     )
-    pairs: str = option(
-        default="all",
-        choices=("all", "query"),
-        search=OneOf("all", "query"),
-        help="what has equal weight at the start: every pair, or the pairs of every query together",
-    )
+    pairs: str = pair_weights_option("all", " at the start")
     thresholds: int | None = option(
         default=None,
         low=1,

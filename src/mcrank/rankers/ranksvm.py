@@ -12,9 +12,10 @@ from mcrank.arrays import Arrays, FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.errors import ModelFileError
 from mcrank.options import Options, fitted, option
-from mcrank.ranges import Between, OneOf
+from mcrank.ranges import Between
 from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.linear import LinearRanker, scaling_of
+from mcrank.rankers.shared_options import choice_option
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.linear import Linear
 from mcrank.scorers.scaling import Scaling
@@ -61,11 +62,8 @@ class RankSVM(LinearRanker):
     loss: str = option(
         default="squared", choices=("squared", "plain"), help="squared hinge, or plain as in SVM-rank"
     )
-    pairs: str = option(
-        default="pair",
-        choices=("pair", "query"),
-        search=OneOf("pair", "query"),
-        help="every pair weighs 1, or all pairs of a query together",
+    pairs: str = choice_option(
+        "pair", ("pair", "query"), "every pair weighs 1, or all pairs of a query together"
     )
     tol: float = option(
         default=1e-3, low=0, high=1, open_low=True, help="stop this close to the least objective, as a share"

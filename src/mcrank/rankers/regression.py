@@ -14,9 +14,9 @@ from mcrank.errors import DataError, OptionError
 from mcrank.losses.base import Loss
 from mcrank.losses.regression import RegressionLoss
 from mcrank.options import Options, option
-from mcrank.ranges import OneOf
 from mcrank.rankers.base import Card
 from mcrank.rankers.presets import BEST_GRADED, FAST, PAPER, preset_option
+from mcrank.rankers.shared_options import choice_option
 from mcrank.rankers.trees import TreeRanker
 from mcrank.training.weights import relative_weight
 
@@ -50,12 +50,7 @@ class RegressionRanker(TreeRanker):
 
     preset: str | None = preset_option("paper", "fast", "best")
     loss: str = option(default="l2", choices=("l2", "lad"), help="least squares, or least absolute deviation")
-    target: str = option(
-        default="grade",
-        choices=("gain", "grade"),
-        search=OneOf("gain", "grade"),
-        help="regress on 2^grade - 1, or on the grade itself",
-    )
+    target: str = choice_option("grade", ("gain", "grade"), "regress on 2^grade - 1, or on the grade itself")
 
     def _check_together(self, options: Options) -> None:
         super()._check_together(options)

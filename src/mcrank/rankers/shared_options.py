@@ -27,6 +27,17 @@ def jobs(value: Any) -> int | None:
     return None if value == -1 else int(value)
 
 
+def choice_option(default: str, choices: tuple[str, ...], what: str) -> Any:
+    """Declare one word of several, all of which a search tries."""
+    return option(default=default, choices=choices, search=OneOf(*choices), help=what)
+
+
+def pair_weights_option(default: str, when: str = "") -> Any:
+    """Declare ``pairs``, what boosting of stumps gives equal weight."""
+    words = f"what has equal weight{when}: every pair, or the pairs of every query together"
+    return choice_option(default, ("all", "query"), words)
+
+
 def stopping_option(default: int | None = None, rounds: str = "rounds") -> Any:
     """Declare ``early_stopping_rounds``, which rankers with rounds (nets call them epochs) share."""
     return option(
@@ -61,5 +72,4 @@ def rate_option(default: float | None, what: str = "shrinkage of each tree (nu)"
 
 def split_option(default: str, second: str = "second order") -> Any:
     """Declare ``split``, by which gain a split is chosen; ``second`` says what "newton" is."""
-    words = f"split gain: least squares, or {second}"
-    return option(default=default, choices=SPLITS, search=OneOf(*SPLITS), help=words)
+    return choice_option(default, SPLITS, f"split gain: least squares, or {second}")
