@@ -81,7 +81,7 @@ def test_no_home_at_all(model_folder):
 
 def test_an_image_that_was_warmed_up(model_folder, tmp_path):
     """What is in MCRANK_CACHE_DIR is found by whoever runs the image, although he cannot write there."""
-    from mcrank.kernels import folders
+    from mcrank.kept import folders
 
     kept = next(folder.path for folder in folders.folders() if folder.usable())
     shutil.copytree(kept, tmp_path / "cache" / "kernels")

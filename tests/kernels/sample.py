@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-from mcrank.kernels import cache, folders
+from mcrank.kept import files, folders
 
 FILES = {
     "__init__.py": "",
@@ -97,7 +97,7 @@ class Sample:
         monkeypatch.setattr(sys, "dont_write_bytecode", True)
         # One folder, and not those of the machine after it.
         monkeypatch.setenv("MCRANK_CACHE_DIR", str(folder / "cache"))
-        monkeypatch.setattr(cache, "folders", lambda: iter((folders.chosen(),)))
+        monkeypatch.setattr(files, "folders", lambda: iter((folders.chosen(),)))
         self.cache = folder / "cache" / "kernels"
 
     def fresh(self):

@@ -10,7 +10,8 @@ import time
 
 import pytest
 
-from mcrank.kernels import cache, folders
+from mcrank.kept import files, folders
+from mcrank.kernels import cache
 from tests.kernels.sample import VALUE
 
 
@@ -31,15 +32,15 @@ def flip(path):
 
 def of_another(path):
     """A whole file, but of another kernel: its name is part of what is checked."""
-    payload = path.read_bytes()[len(cache._MAGIC) + cache._DIGEST_BYTES :]
-    digest = cache.hashlib.sha256(b"another-1-2.kernel" + payload).digest()
-    path.write_bytes(cache._MAGIC + digest + payload)
+    payload = path.read_bytes()[files._HEAD_BYTES :]
+    digest = files.hashlib.sha256(b"another-1-2.kernel" + payload).digest()
+    path.write_bytes(files._MAGIC + digest + payload)
 
 
 def sealed(content):
     def write(path):
-        digest = cache.hashlib.sha256(path.name.encode() + content).digest()
-        path.write_bytes(cache._MAGIC + digest + content)
+        digest = files.hashlib.sha256(path.name.encode() + content).digest()
+        path.write_bytes(files._MAGIC + digest + content)
 
     return write
 
@@ -87,13 +88,13 @@ def test_a_disk_that_takes_nothing_is_no_error(sample, monkeypatch, number):
     def fails(*arguments):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(cache.os, "replace", fails)
+    monkeypatch.setattr(files.os, "replace", fails)
     assert sample.call() == (VALUE, False)
     assert not list(sample.cache.iterdir()), "the part written is not left behind"
 
 
 def test_no_folder_at_all(sample, monkeypatch):
-    monkeypatch.setattr(cache, "folders", lambda: iter(()))
+    monkeypatch.setattr(files, "folders", lambda: iter(()))
     assert sample.call() == (VALUE, False)
     assert sample.call() == (VALUE, False)
 
@@ -102,15 +103,15 @@ def test_a_folder_that_cannot_be_written_is_read_and_the_next_one_written(sample
     """As in an image that is read-only: what was compiled for it is used, the rest kept elsewhere."""
     assert sample.call() == (VALUE, False)
     full, other = folders.chosen(), folders.Folder(str(tmp_path / "other"), frozenset({os.geteuid()}))
-    write = cache._write
+    write = files._write
 
     def read_only(path, content):
         if path.startswith(full.path):
             raise OSError(errno.EROFS, "read-only")
         write(path, content)
 
-    monkeypatch.setattr(cache, "_write", read_only)
-    monkeypatch.setattr(cache, "folders", lambda: iter((full, other)))
+    monkeypatch.setattr(files, "_write", read_only)
+    monkeypatch.setattr(files, "folders", lambda: iter((full, other)))
     assert sample.call() == (VALUE, True)
     sample.edit("deep.py", "x + 1", "x + 2")
     assert sample.call() == (VALUE + 10, False)
@@ -120,12 +121,12 @@ def test_a_folder_that_cannot_be_written_is_read_and_the_next_one_written(sample
 
 @pytest.mark.slow
 def test_the_latest_versions_of_a_kernel_are_kept(sample):
-    for version in range(1, cache.VERSIONS_KEPT + 4):
+    for version in range(1, files.VERSIONS_KEPT + 4):
         assert sample.call() == (VALUE + (version - 1) * 10, False)
         old = time.time() - 100 + version
         os.utime(max(sample.cache.iterdir(), key=os.path.getmtime), (old, old))
         sample.edit("deep.py", f"x + {version}", f"x + {version + 1}")
-    assert len(list(sample.cache.iterdir())) == cache.VERSIONS_KEPT
+    assert len(list(sample.cache.iterdir())) == files.VERSIONS_KEPT
     sample.edit("deep.py", f"x + {version + 1}", f"x + {version}")
     assert sample.call()[1]
 
@@ -159,5 +160,29 @@ def test_pruning_beside_another_process_is_no_error(sample, monkeypatch):
         shutil.move(folder, f"{folder}-gone")
         raise FileNotFoundError(folder)
 
-    monkeypatch.setattr(cache.os, "scandir", gone)
+    monkeypatch.setattr(files.os, "scandir", gone)
     assert sample.call() == (VALUE, False)
+
+
+def test_what_a_process_used_is_told_while_all_of_it_is_kept(sample, monkeypatch):
+    monkeypatch.setattr(cache, "_used", set())
+    assert sample.call() == (VALUE, False)
+    assert cache.kernels_used() == {only_file(sample).name}, "one that was written"
+    monkeypatch.setattr(cache, "_used", set())
+    assert sample.call() == (VALUE, True)
+    assert cache.kernels_used() == {only_file(sample).name}, "one that was found"
+    monkeypatch.setattr(files, "keep", lambda name, content: False)
+    sample.edit("deep.py", "x + 1", "x + 2")
+    assert sample.call() == (VALUE + 10, False)
+    assert cache.kernels_used() is None
+
+
+def test_what_has_no_description_is_not_kept(sample, monkeypatch):
+    def undescribed(dispatcher):
+        raise cache.Undescribed("an object")
+
+    monkeypatch.setattr(cache, "_used", set())
+    monkeypatch.setattr(cache, "stamp", undescribed)
+    assert sample.call() == (VALUE, False)
+    assert cache.kernels_used() is None
+    assert not sample.cache.exists()

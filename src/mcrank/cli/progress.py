@@ -37,7 +37,7 @@ def announce_compilation() -> None:
 
 
 def _how_often() -> str:
-    from mcrank.kernels.folders import VARIABLE, writable
+    from mcrank.kept.folders import VARIABLE, writable
 
     if writable() is not None:
         return "first run only"

@@ -10,7 +10,7 @@ import warnings
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from multiprocessing import get_all_start_methods, get_context, parent_process
 from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -20,6 +20,9 @@ from mcrank.cli.options import jobs_option
 from mcrank.cli.volume import is_quiet
 from mcrank.cores import available_cores
 from mcrank.errors import KernelError, did_you_mean
+from mcrank.kept import notes
+from mcrank.kept.conditions import are_told, conditions
+from mcrank.kept.folders import VARIABLE, chosen, writable
 
 _ALL = "all"  # every part, in place of a name
 
@@ -44,12 +47,8 @@ def command(parts: tuple[str, ...], for_cluster: bool, n_jobs: int | None, as_js
     """
     start = time.perf_counter()
     areas = _chosen(parts) | (FOR_CLUSTER if for_cluster else {})
-    context = _context()
     folder = _folder()
-    # Processes, because Numba compiles on one thread at a time.
-    workers = n_jobs or min(len(areas), available_cores())
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin) as pool:
-        seconds = _in_order(pool, workers, areas)
+    seconds = _seconds(areas, n_jobs)
     total = round(time.perf_counter() - start, 3)
     if as_json:
         print_json({"seconds": seconds, "total": total, "folder": folder})
@@ -72,8 +71,6 @@ def _chosen(parts: tuple[str, ...]) -> dict[str, Area]:
 
 def _folder() -> str:
     """Return the folder that kernels will be kept in; an error if it is not the one asked for, or none."""
-    from mcrank.kernels.folders import VARIABLE, chosen, writable
-
     asked, found = chosen(), writable()
     if asked is not None and asked != found and not (os.path.isdir(asked.path) and os.listdir(asked.path)):
         raise KernelError(
@@ -88,15 +85,47 @@ def _folder() -> str:
     return found.path
 
 
+def _seconds(areas: dict[str, Area], n_jobs: int | None) -> dict[str, float]:
+    """Have the kernels of all areas on disk; return the seconds that each took."""
+    now = conditions()
+    known = notes.Notes(now) if now is not None else None
+    seconds = {}
+    for area in areas if known is not None else ():
+        start = time.perf_counter()
+        if known is not None and known.say_kept(area):
+            seconds[area] = round(time.perf_counter() - start, 3)
+    left = {area: what for area, what in areas.items() if area not in seconds}
+    if left:
+        uses = _compiled(left, n_jobs)
+        seconds |= {area: use.seconds for area, use in uses.items()}
+        # A source that was edited meanwhile may have been loaded before that or after.
+        if now is not None and conditions() == now:
+            for area, use in uses.items():
+                notes.write(area, now, use.kernels or ())
+    return {area: seconds[area] for area in areas}
+
+
+class Use(NamedTuple):
+    """A use of an area: seconds, and the kernels its process has used so far; None if they will not stay."""
+
+    seconds: float
+    kernels: frozenset[str] | None
+
+
+def _compiled(areas: dict[str, Area], n_jobs: int | None) -> dict[str, Use]:
+    """Use every area in a process that compiles what is not on disk."""
+    # Processes, because Numba compiles on one thread at a time.
+    workers = n_jobs or min(len(areas), available_cores())
+    with ProcessPoolExecutor(workers, mp_context=_context(), initializer=_begin) as pool:
+        return _in_order(pool, workers, areas)
+
+
 def _context() -> Any:
     """How processes start: from one that has imported the compiler, where the system can."""
     if "forkserver" not in get_all_start_methods():
         return get_context("spawn")
-    from multiprocessing.forkserver import ensure_running
-
     context = get_context("forkserver")
     context.set_forkserver_preload(["mcrank.kernels"])
-    ensure_running()  # at once: it imports the compiler while this process does
     return context
 
 
@@ -118,25 +147,29 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _in_order(pool: Executor, workers: int, areas: dict[str, Area]) -> dict[str, float]:
-    """Use every area as soon as what it needs is compiled; return the seconds of each."""
-    seconds: dict[str, float] = {}
-    running: dict[Future[float], str] = {}
-    while len(seconds) < len(areas):
-        begun = {*seconds, *running.values()}
+def _in_order(pool: Executor, workers: int, areas: dict[str, Area]) -> dict[str, Use]:
+    """Use every area as soon as what it needs is compiled."""
+    uses: dict[str, Use] = {}
+    running: dict[Future[Use], str] = {}
+    while len(uses) < len(areas):
+        begun = {*uses, *running.values()}
         for area, (_, needs) in areas.items():
             # No more than there are processes: a later area may be free to begin by then, and matter more.
-            if len(running) < workers and area not in begun and needs & areas.keys() <= seconds.keys():
+            if len(running) < workers and area not in begun and needs & areas.keys() <= uses.keys():
                 running[pool.submit(timed, area)] = area
         for done in wait(running, return_when=FIRST_COMPLETED).done:
-            seconds[running.pop(done)] = done.result()
-    return {area: seconds[area] for area in areas}
+            uses[running.pop(done)] = done.result()
+    return uses
 
 
-def timed(area: str) -> float:
-    """Use one area; return the seconds it took."""
+def timed(area: str) -> Use:
+    """Use one area; return the seconds it took and the kernels it needed, perhaps with those before it."""
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of data as small as these, which nobody will use
         (AREAS | ON_DEMAND | FOR_CLUSTER)[area].use()
-    return round(time.perf_counter() - start, 3)
+    seconds = round(time.perf_counter() - start, 3)
+    from mcrank.kernels.cache import kernels_used
+    from mcrank.kernels.stamp import VERSIONS
+
+    return Use(seconds, kernels_used() if are_told(VERSIONS) else None)

@@ -1,8 +1,8 @@
 """Compiled functions: how they are declared, where they are kept, and when a kept one may be used.
 
 `declare` has `kernel` and `step`, `linked` how far a step is compiled; `stamp` describes all that a kernel is
-compiled from; `cache` keeps kernels on disk under that description, in the folders of `folders`. `tested`
-says for which Numba. What kernels are made of: `memory`, `vectors` and `search` (all LLVM written by hand),
+compiled from; `cache` keeps kernels on disk under that description (`mcrank.kept`). `tested` says for which
+Numba. What kernels are made of: `memory`, `vectors` and `search` (all LLVM written by hand),
 `exp`, `sort`, `fenwick`.
 """
 

@@ -3,8 +3,10 @@
 More than half of compile time is Numba's own work in Python, and a good part of that is done again or thrown
 away: types of ``a + b`` looked for among forty candidates at each plus sign, options compared one by one, the
 code of an inlined function copied twice though it was made to be inlined, lifetimes of variables worked out
-after each pass though only the last one needs them. What is here leaves that out and changes nothing in what
-is compiled: the machine code is the same to the last byte. (Measured: see docs/engineering/engine.md.)
+after each pass though only the last one needs them, sixty modules imported again whenever a function is
+looked up, every statement handed around for each variable that is assigned twice. What is here leaves that
+out and changes nothing in what is compiled: the machine code is the same to the last byte. (Measured: see
+docs/engineering/engine.md.)
 
 It changes Numba's classes, so it is for processes of our own, which end when they have compiled; where mcrank
 is imported Numba stays as it is. And only the releases it was tried with are changed.
@@ -13,18 +15,22 @@ is imported Numba stays as it is. And only the releases it was tried with are ch
 from __future__ import annotations
 
 from copy import deepcopy
+from inspect import signature
 from typing import Any
 
 import numba
-from numba.core import inline_closurecall, ir, transforms
+from numba.core import event, inline_closurecall, ir, ssa, transforms, utils
 from numba.core.base import BaseContext
 from numba.core.codegen import CPUCodeLibrary
+from numba.core.cpu import CPUContext
 from numba.core.inline_closurecall import InlineWorker
 from numba.core.postproc import PostProcessor, VariableLifetime
 from numba.core.targetconfig import ConfigStack, TargetConfig
 from numba.core.types.functions import BaseFunction
+from numba.core.typing.context import Context
 
 TRIED = ((0, 68),)
+_OPTIONS_THAT_DIFFER = ("nrt", "no_cpython_wrapper", "error_model")  # as `kernel` and `step` set them
 _NO_VARIABLES = (str, int, float, bool, type(None), ir.Loc, ir.Const, ir.Global, ir.FreeVar, ir.Arg)
 
 
@@ -50,7 +56,7 @@ def _same_options(self: Any, other: Any) -> Any:
 
 def _hash_of_options(self: Any) -> int:
     """Numba's own is one of the names alone, the same for all, and sorts them each time."""
-    return hash(type(self))
+    return hash((type(self), *(getattr(self, name, None) for name in _OPTIONS_THAT_DIFFER)))
 
 
 _find_call_type: Any = BaseFunction.get_call_type
@@ -146,6 +152,90 @@ def _size_of(self: Any, kind: Any) -> int:
     return _sizes[name]
 
 
+def _once_imported(load: Any) -> Any:
+    """Return the loading of registries without the imports before it, which have to be done once."""
+    registries: dict[Any, None] = {}  # in order
+
+    def load_again(self: Any) -> None:
+        for registry in registries:
+            self.install_registry(registry)
+        if registries:
+            return
+        install = self.install_registry
+
+        def note(registry: Any) -> None:
+            registries[registry] = None
+            install(registry)
+
+        self.install_registry = note
+        try:
+            load(self)
+        finally:
+            del self.install_registry
+
+    return load_again
+
+
+_LOCKS = frozenset({"numba:compiler_lock", "numba:llvm_lock"})
+_start_event: Any = event.start_event
+_end_event: Any = event.end_event
+
+
+def _start_unless_lock(kind: str, data: Any = None) -> None:
+    """Tell listeners of what begins, but not of locks, which are taken at every call of LLVM."""
+    if kind not in _LOCKS:
+        _start_event(kind, data)
+
+
+def _end_unless_lock(kind: str, data: Any = None, exc_details: Any = None) -> None:
+    if kind not in _LOCKS:
+        _end_event(kind, data, exc_details)
+
+
+_signatures: dict[Any, Any] = {}
+
+
+def _signature_of(function: Any) -> Any:
+    """Return the signature of a Python function, found once."""
+    try:
+        if function not in _signatures:
+            _signatures[function] = signature(function)
+        return _signatures[function]
+    except TypeError:  # it has no hash
+        return signature(function)
+
+
+def _rewrite_blocks(blocks: Any, states: Any, handler: Any) -> Any:
+    """Rewrite the statements of one variable; Numba hands every other statement to the handler as well."""
+    variable = states["varname"]
+    new_block: Any = ir.Block
+    of_definitions = type(handler) is ssa._FreshVarHandler  # who leaves all but assignments alone
+    rewritten = {}
+    for label, block in blocks.items():
+        states["label"], states["block"] = label, block
+        copied = rewritten[label] = new_block(scope=block.scope, loc=block.loc)
+        body = copied.body = list(block.body)
+        for i, statement in enumerate(body):
+            if isinstance(statement, ir.Assign):
+                if _concerns(statement, variable, handler):
+                    body[i] = handler.on_assign(states, statement)
+            elif not of_definitions:
+                body[i] = handler.on_other(states, statement)
+    return rewritten
+
+
+def _concerns(assign: Any, variable: str, handler: Any) -> bool:
+    """Whether a handler, of definitions or of uses, does anything to an assignment."""
+    if type(handler) is ssa._FreshVarHandler:
+        return bool(assign.target.name == variable)
+    value = assign.value
+    if isinstance(value, ir.Var):
+        return bool(value.name == variable)
+    if not isinstance(value, ir.Inst):
+        return False
+    return any(used.name == variable for used in handler._cache_list_vars.get(value))
+
+
 _SHORTCUTS: dict[Any, dict[str, Any]] = {
     TargetConfig: {"__eq__": _same_options, "__hash__": _hash_of_options},
     BaseFunction: {"get_call_type": _call_type},
@@ -155,4 +245,9 @@ _SHORTCUTS: dict[Any, dict[str, Any]] = {
     ir.Inst: {"_rec_list_vars": _variables_in},
     BaseContext: {"get_abi_sizeof": _size_of},
     CPUCodeLibrary: {"_optimize_functions": _optimize_functions},
+    CPUContext: {"load_additional_registries": _once_imported(CPUContext.load_additional_registries)},
+    Context: {"load_additional_registries": _once_imported(Context.load_additional_registries)},
+    event: {"start_event": _start_unless_lock, "end_event": _end_unless_lock},
+    utils: {"pysignature": _signature_of},
+    ssa: {"_run_block_rewrite": _rewrite_blocks},
 }

@@ -8,7 +8,7 @@ import stat
 import pytest
 
 import mcrank
-from mcrank.kernels import folders
+from mcrank.kept import folders
 from tests.kernels.sample import VALUE
 
 PACKAGE = os.path.dirname(mcrank.__file__)

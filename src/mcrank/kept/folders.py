@@ -73,7 +73,7 @@ def chosen() -> Folder | None:
     Examples
     --------
     >>> import os
-    >>> from mcrank.kernels.folders import chosen
+    >>> from mcrank.kept.folders import chosen
     >>> os.environ["MCRANK_CACHE_DIR"] = "/srv/cache"
     >>> chosen().path
     '/srv/cache/kernels'
@@ -106,7 +106,7 @@ def writable() -> Folder | None:
 
     Examples
     --------
-    >>> from mcrank.kernels.folders import writable
+    >>> from mcrank.kept.folders import writable
     >>> writable() is not None
     True
     """
