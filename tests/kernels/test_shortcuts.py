@@ -11,7 +11,8 @@ import pytest
 from mcrank.kernels.shortcuts import TRIED, take_shortcuts
 from mcrank.kernels.tested import NEWEST_TESTED
 
-# Inlined twice and in each other, operators on several types, overloads under different options, a generator.
+# Inlined twice and in each other, operators on several types, overloads under different options, a generator,
+# variables that are assigned again and again, in branches and loops, or on some ways only.
 CODE = """
 import sys
 from typing import NamedTuple
@@ -50,6 +51,28 @@ def many(n, values):
         values[i] = max(values[i], least(values[i:]), float(i % 3))
     return min(n, len(values))
 
+@step()
+def turning(values):
+    low, high, turns = 0, len(values) - 1, 0
+    while low < high:
+        left = values[low]
+        if left < values[high]:
+            low, left = low + 1, left + high
+            for i in range(low):
+                if i > turns:
+                    turns, last = turns + i, i
+        elif turns > 3:
+            high -= 1
+            left = -left
+            last = high
+        else:
+            low, high = low + turns, high - 1
+            turns = turns + 1
+        values[low] = left
+    if turns > 100:
+        turns = last
+    return turns + low
+
 @njit
 def every(n):
     for i in range(n):
@@ -61,7 +84,7 @@ def sample(low, high):
     found = np.zeros(len(low))
     for i in every(len(low)):
         found[i] += middle(pair, i) + min(apart(pair, i), 3.0) + least(low)
-    return many(np.int64(len(found)), found), found.sum()
+    return many(np.int64(len(found)), found), found.sum(), turning(found)
 
 print(sample(np.arange(3.0), np.ones(3)))
 for code in sample.inspect_asm().values():
