@@ -25,7 +25,6 @@ import numpy as np
 
 from mcrank.errors import OptionError, did_you_mean
 from mcrank.ranges import Search
-from mcrank.synonyms import word_for
 
 # What an option is about: the model (kept in its file), the run (threads: not kept), or the run as only a
 # caller in Python sees it (not kept, and no flag of the command line).
@@ -299,12 +298,10 @@ class Optioned:
     def _reject_unknown(cls, params: dict[str, Any]) -> None:
         for name in params:
             if name not in cls.declared_options:
+                from mcrank.synonyms import word_for  # a table that only errors need
+
                 ours = word_for(name, cls.declared_options)
-                hint = (
-                    did_you_mean(name, cls.declared_options, "options:")
-                    if ours is None
-                    else f"here it is {ours}."
-                )
+                hint = f"here it is {ours}." if ours else did_you_mean(name, cls.declared_options, "options:")
                 raise OptionError(f"{cls.__name__} has no option {name!r}; {hint}")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

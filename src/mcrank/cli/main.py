@@ -23,7 +23,6 @@ from mcrank.cli.echo import echo
 from mcrank.cli.exits import FINE, INTERRUPTED, PIPE_CLOSED, SUMMARY, code_of
 from mcrank.cli.volume import Volume, is_quiet, say, set_volume, volume_options
 from mcrank.errors import McrankError, did_you_mean
-from mcrank.synonyms import word_for
 from mcrank.texts import plain, printable, unshown_as_json
 
 # Command -> (module that holds `command`, its line in `mcrank --help`). No module here is imported before its
@@ -192,6 +191,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _words_of(error: click.ClickException) -> str:
     """What click says, and of an option that other libraries have, what it is called here."""
     if isinstance(error, click.NoSuchOption) and error.ctx is not None:
+        from mcrank.synonyms import word_for
+
         params = error.ctx.command.get_params(error.ctx)
         flags = {flag.lstrip("-").replace("-", "_"): flag for param in params for flag in param.opts}
         ours = word_for(error.option_name, flags)

@@ -5,8 +5,8 @@ away: types of ``a + b`` looked for among forty candidates at each plus sign, op
 code of an inlined function copied twice though it was made to be inlined, lifetimes of variables worked out
 after each pass though only the last one needs them, sixty modules imported again whenever a function is
 looked up, every statement handed around for each variable that is assigned twice. What is here leaves that
-out and changes nothing in what is compiled: the machine code is the same to the last byte. (Measured: see
-docs/engineering/engine.md.)
+out and changes nothing in what is compiled: the same instructions (of 88 kernels, 80 were the same to the
+last byte, and 8 but for names of symbols, which have addresses in them). See docs/engineering/engine.md.
 
 It changes Numba's classes, so it is for processes of our own, which end when they have compiled; where mcrank
 is imported Numba stays as it is. And only the releases it was tried with are changed.
