@@ -131,7 +131,7 @@ def test_names_beside_a_model_without_are_told(tmp_path, capsys):
     assert "they go by their place" in capsys.readouterr().err
 
 
-@pytest.mark.filterwarnings("ignore:.*within 1e-35")
+@pytest.mark.filterwarnings("ignore:.*within 1e-35", "ignore:.*rows may change places")
 def test_the_command_writes_what_the_method_writes(model_file, tmp_path, capfdbinary):
     out = tmp_path / "command.txt"
     line = ["export", str(model_file), "--to", "lightgbm", "--relevance", "gain"]

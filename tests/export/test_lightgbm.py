@@ -33,6 +33,7 @@ def class_raw(model, X):
 def test_lightgbm_scores_alike(written, name):
     model = bed.model(name)
     X = LightGBM().seen(hard_rows(model.scorer), model)
+    model = LightGBM().comparable(model)
     found = LightGBM().consume(model, written(name), X)
     off = np.abs(found.raw - class_raw(model, X)).max()
     assert off <= (4e-15 if name == "abc" else 0.0)
@@ -40,11 +41,27 @@ def test_lightgbm_scores_alike(written, name):
 
 
 def test_relevance_is_in_the_score(written):
-    model = bed.model("mcrank", "gain")
+    given = bed.model("mcrank", "gain")
+    model = LightGBM().comparable(given)
     X = LightGBM().seen(hard_rows(model.scorer, 200), model)
-    path = written("mcrank", "gain")
+    with pytest.warns(UserWarning, match="with this relevance rows may change places"):
+        path = written("mcrank", "gain")
     assert np.abs(LightGBM().consume(model, path, X).scores - model.scores(X)).max() <= 2e-14
     assert "mcrank_relevance=0.0,1.0,3.0,7.0,15.0\n" in path.read_text()
+
+
+@pytest.mark.parametrize("name", ["mcrank", "ordinal", "abc"])
+def test_what_was_learned_has_the_order_of_the_score(written, name):
+    """The promise of a file that knows no odds of grades at a score."""
+    model = bed.model(name)
+    assert model.head.odds is not None
+    X = LightGBM().seen(hard_rows(model.scorer, 500), model)
+    found = LightGBM().consume(LightGBM().comparable(model), written(name), X)
+    scores = model.scores(X)
+    order = np.argsort(found.scores)
+    assert np.abs(found.scores - scores).max() > 0.01
+    assert (np.diff(scores[order]) >= -1e-14).all()
+    assert (np.diff(scores[order])[np.diff(found.scores[order]) > 1e-12] > 0).all()
 
 
 @pytest.mark.parametrize("name", bed.FORESTS)

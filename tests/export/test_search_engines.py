@@ -83,7 +83,8 @@ def exported(tmp_path):
 
 @pytest.mark.parametrize(("kind", "name"), PAIRS)
 def test_scores_are_those_of_the_model_on_hard_rows(kind, name, exported):
-    model, target = model_of(name), kind(**options(kind))
+    target = kind(**options(kind))
+    model = target.comparable(model_of(name))
     X = hard_rows(model.scorer, 2000)
     found = target.consume(model, exported(target, model), X)
     assert found.twin
@@ -103,7 +104,8 @@ def test_scores_are_those_of_the_model_on_hard_rows(kind, name, exported):
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name"), [p for p in PAIRS if p[0] is not Vespa and p[1] != "plain net"])
 def test_a_walk_of_one_row_at_a_time_says_the_same(kind, name, exported):
-    model, target = model_of(name), kind(**options(kind))
+    target = kind(**options(kind))
+    model = target.comparable(model_of(name))
     # Sums of the largest numbers leave float, and with them the constant that engines do without.
     X = (
         hard_rows(model.scorer)[:30]

@@ -21,7 +21,8 @@ from tests.export import bed
 def test_xgboost_scores_alike(tmp_path, name):
     model = bed.model(name)
     X = hard_rows(model.scorer)
-    found = XGBoost().consume(model, export(model, XGBoost(), tmp_path / "m.json")[0], X)
+    path, model = export(model, XGBoost(), tmp_path / "m.json")[0], XGBoost().comparable(model)
+    found = XGBoost().consume(model, path, X)
     raw = model.scorer.raw(X)
     raw = class_scores(raw) if name == "abc" else raw
     assert np.abs(found.raw - raw).max() <= 4e-7 * max(1.0, np.abs(raw).max())

@@ -38,11 +38,13 @@ def test_the_twin_says_the_same(outputs):
 
 
 @pytest.mark.parametrize("odds", [ODDS, BENT])
-def test_scores_are_what_they_were_and_a_higher_one_never_means_a_lower_grade(odds):
+def test_scores_are_means_in_the_order_of_what_was_learned_and_a_higher_one_never_means_a_lower_grade(odds):
     raw = np.random.default_rng(1).normal(size=(3, 500)) * 3  # boundaries that cross
     plain, head = Head("cumulative", GRADES), Head("cumulative", GRADES, odds)
+    assert np.array_equal(np.argsort(plain.rank(raw)), np.argsort(head.rank(raw)))
+    assert np.array_equal(head.as_learned.rank(raw), plain.rank(raw))
     for relevance in (GRADES, np.array([0.0, 0.0, 1.0, 9.0])):
-        assert np.array_equal(plain.expected(raw, relevance), head.expected(raw, relevance))
+        np.testing.assert_allclose(head.expected(raw, relevance), relevance @ head.proba(raw), rtol=1e-13)
     above = 1 - np.cumsum(head.proba(raw[:, np.argsort(head.rank(raw))]), axis=0)
     assert (np.diff(above, axis=1) > -1e-12).all()
     # What a grade is worth changes no probability.
@@ -100,7 +102,28 @@ def test_classes_keep_their_share(outputs, kind):
     by_score = naive.distribution(naive.log_odds(above, GRADES.tolist()), [1.5], ODDS.cuts.tolist(), STRAY)
     found = Head(kind, GRADES, odds).proba(raw)[:, 0]
     np.testing.assert_allclose(found, 0.25 * learned + 0.75 * np.array(by_score), atol=1e-12)
-    assert np.array_equal(Head(kind, GRADES, odds).rank(raw), Head(kind, GRADES).rank(raw))
+    assert Head(kind, GRADES, odds).rank(raw)[0] == pytest.approx(float(GRADES @ found), rel=1e-12)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sampled_from(["cumulative", "softmax", "base-pairs"]),
+    st.lists(st.floats(0.05, 4), min_size=4, max_size=4),
+    st.floats(0.1, 3), st.integers(0, 2**32),
+)  # fmt: skip
+def test_rows_stay_in_order(kind, slopes, gap, seed):
+    """The promise: a score that is a grade to be relied on ranks as the one that was learned."""
+    stream = np.random.default_rng(seed)
+    cuts, kept = stream.normal() - gap * np.arange(3), 0.0 if kind == "cumulative" else 0.25
+    odds = Odds.of(slopes, cuts, STRAY, GRADES, kept, [-1.0, 0.25, 3.0])
+    head = Head(kind, GRADES, odds)
+    raw = stream.normal(size=(head.n_outputs, 400)) * 2
+    learned, score = head.as_learned.rank(raw), head.rank(raw)
+    order = np.argsort(learned)
+    # Never turned round by more than rounding; equal only where a grade is all but certain.
+    assert (np.diff(score[order]) >= -4 * np.finfo(float).eps * GRADES[-1]).all()
+    apart = (np.diff(learned[order]) > 1e-6) & (learned[order][1:] < 3.99)
+    assert (np.diff(score[order])[apart] > 0).all()
 
 
 @pytest.mark.parametrize("kind", ["softmax", "cumulative"])

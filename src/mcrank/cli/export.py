@@ -191,7 +191,7 @@ def _export(job: _Job, as_json: bool) -> int:
     job.target.check(exported)
     rows = None if job.verify is None else _rows_to_verify(ranker, job, job.verify)
     content = job.target.content(job.target.prepared(exported))
-    for words in job.target.warns(exported):
+    for words in job.target.notes(exported):
         warnings.warn(words, stacklevel=1)
     if job.out == STANDARD and not isinstance(content, Mapping):
         write_all(content)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from mcrank.arrays import FloatArray
 from mcrank.scorers.heads import Head, sigmoid
+from mcrank.scorers.odds import LEAST_SHARE, Odds
 
 _POINTS = 16  # of a panel
 _PANEL = 4.0  # by how much log-odds may change in one: the quadrature then errs by less than 1e-15
@@ -16,7 +19,8 @@ def line_weights(head: Head, start: FloatArray, end: FloatArray) -> FloatArray:
     """Return the mean gradient of the score along the straight line between raw outputs (outputs x rows).
 
     With these weights differences of raw outputs add up to the difference of the scores: exactly in closed
-    form for cumulative probabilities, by Gauss's quadrature to rounding error for softmax.
+    form for cumulative probabilities, by Gauss's quadrature to rounding error for softmax. What goes by the
+    score as it was learned (`Odds`) is carried by the slope between the two ends of that score.
 
     Examples
     --------
@@ -33,6 +37,8 @@ def line_weights(head: Head, start: FloatArray, end: FloatArray) -> FloatArray:
         return np.ones_like(end) if head.kind == "identity" else _log_slopes(head, start, end)
     if len(head.values) == 1:
         return np.zeros_like(end)
+    if head.odds is not None:
+        return _through_odds(head, head.odds, start, end)
     if head.kind == "cumulative":
         return np.diff(head.values)[:, None] * _slopes(start, end)
     if head.kind == "base-pairs":
@@ -42,6 +48,31 @@ def line_weights(head: Head, start: FloatArray, end: FloatArray) -> FloatArray:
         moved = class_scores(np.eye(len(end)))  # classes x outputs
         return np.asarray(moved.T @ _mean_gradient(head, class_scores(start), class_scores(end)))
     return _mean_gradient(head, start, end)
+
+
+def _through_odds(head: Head, odds: Odds, start: FloatArray, end: FloatArray) -> FloatArray:
+    """The same of what was learned, and of what rows of such a score were, each by its share."""
+    values = np.asarray(head.values)
+    by_share = replace(head, values=np.append(0.0, np.cumsum(odds.steps)), odds=None)
+    first, last = by_share.learned_above(start), by_share.learned_above(end)
+    gap = odds.steps @ last - odds.steps @ first
+    near = np.abs(odds.log_odds(last) - odds.log_odds(first)) < _SAME
+    alone = replace(odds, learned=0.0)
+    rise = np.diff(values) @ (alone.above(last) - alone.above(first))
+    middle = _slope_at(odds, np.diff(values), (first + last) / 2.0)
+    slope = np.where(near, middle, rise / np.where(near | (gap == 0), 1.0, gap))
+    made = (1.0 - odds.learned) * slope * line_weights(by_share, start, end)
+    return made if odds.learned == 0 else made + odds.learned * line_weights(head.as_learned, start, end)
+
+
+def _slope_at(odds: Odds, worth: FloatArray, above: FloatArray) -> FloatArray:
+    """Derivative, by the score's share of the way, of what rows of such a score are worth."""
+    z, share = odds.log_odds(above), odds.steps @ above
+    steep = odds.slopes[np.searchsorted(odds.knots, z)]
+    p = sigmoid(odds.line(z) + odds.cuts[:, None])
+    made = (1.0 - odds.strayed[0]) * (worth @ (p * (1.0 - p))) * steep
+    inside = (share > LEAST_SHARE) & (share < 1.0 - LEAST_SHARE)  # beyond, all scores are as good as there
+    return np.asarray(np.where(inside, made / np.where(inside, share * (1.0 - share), 1.0), 0.0))
 
 
 def _log_slopes(head: Head, start: FloatArray, end: FloatArray) -> FloatArray:

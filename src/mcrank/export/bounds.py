@@ -125,12 +125,19 @@ class _Rounding:
         if values is None:
             return error if head.kind != "exp" else np.abs(scores) * (np.expm1(error) + 4 * self.half)
         own = (len(values) + 4) * self.half * float(np.abs(values).max())
+        steep = 1.0
+        if head.odds is not None:
+            # Log-odds of a mean of chances move no faster than theirs (x(1 - x) is concave), and a sigmoid
+            # of them no faster than a chance; logarithms are of 2^-20 and more, so below 14.
+            kept = head.odds.learned
+            steep = kept + (1 - kept) * float(head.odds.slopes.max())
+            own += steep * 32 * self.half * float(np.abs(values).max())
         if head.kind == "cumulative":  # a sigmoid is nowhere steeper than 1/4
-            return float(np.abs(np.diff(values)).sum()) / 4 * error + own
+            return float(np.abs(np.diff(values)).sum()) / 4 * steep * error + own
         # A mean of T moves no faster than half the range of T. The score of a class is a sum of its pairs,
         # where outputs are those.
         pairs = 2 * (len(values) - 1) if head.kind == "base-pairs" else 1
-        return float(values.max() - values.min()) / 2 * pairs * error + own
+        return float(values.max() - values.min()) / 2 * pairs * steep * error + own
 
 
 def _scaled(scaling: Scaling, X: FeatureArray) -> FloatArray:

@@ -67,24 +67,23 @@ _CLASSES = {
     softmax(sums, @K@, p);
 """,
 }
-_CUMULATIVE = """    double above[@K@];
-    int k;
-    for (k = 0; k < @K@ - 1; k++) above[k] = sigmoid(raw[k]);
-@REPAIR@    p[0] = 1.0 - above[0];
-    for (k = 1; k < @K@ - 1; k++) p[k] = above[k - 1] - above[k];
-    p[@K@ - 1] = above[@K@ - 2];
-"""
-# Probabilities that were learned, and those of rows with such a score, each by its share.
-_BOTH = """    double above[@K@];
+# Chances of being above each grade but the highest.
+_SIGMOIDS = "    int k;\n    for (k = 0; k < @K@ - 1; k++) above[k] = sigmoid(raw[k]);\n"
+_SUMS = """    double p[@K@];
     int k;
     learned_@I@(raw, p);
     above[@K@ - 2] = p[@K@ - 1];
     for (k = @K@ - 3; k >= 0; k--) above[k] = above[k + 1] + p[k + 1];
-@REPAIR@    for (k = 0; k < @K@; k++)
-        p[k] = @LEARNED@ * p[k]
-            + (1.0 - @LEARNED@) * ((k > 0 ? above[k - 1] : 1.0) - (k < @K@ - 1 ? above[k] : 0.0));
 """
-# Of rows with odds of grades at a score: how likely they were to be above each grade.
+_BETWEEN = """    double above[@K@];
+    int k;
+    above_@I@(raw, above);
+@REPAIR@    p[0] = 1.0 - above[0];
+    for (k = 1; k < @K@ - 1; k++) p[k] = above[k - 1] - above[k];
+    p[@K@ - 1] = above[@K@ - 2];
+"""
+# Of rows with odds of grades at a score: how likely they were to be above each grade, and what was learned,
+# each by its share.
 _BY_SCORE = """    static const double steps[] = {@STEPS@};
     static const double cuts[] = {@CUTS@};
     static const double strayed[] = {@STRAYED@};
@@ -94,27 +93,16 @@ _BY_SCORE = """    static const double steps[] = {@STEPS@};
     odds = log(share / (1.0 - share));
     line = @SLOPE@ * odds;
 @BENDS@    for (k = 0; k < @K@ - 1; k++)
-        above[k] = (1.0 - strayed[0]) * sigmoid(line + cuts[k]) + strayed[k + 1];
+        above[k] = @LEARNED@ * above[k]
+            + (1.0 - @LEARNED@) * ((1.0 - strayed[0]) * sigmoid(line + cuts[k]) + strayed[k + 1]);
 """
 _EXPECTED = """
 static double score_@I@(const double *raw)
 {
-    double p[@K@], above = 0.0, score = relevance_@I@[0];
+    double above[@K@], score = relevance_@I@[0];
     int k;
-    learned_@I@(raw, p);
-    for (k = @K@ - 1; k > 0; k--) {
-        above += p[k];
-        score += (relevance_@I@[k] - relevance_@I@[k - 1]) * above;
-    }
-    return score;
-}
-"""
-_EXPECTED_ABOVE = """
-static double score_@I@(const double *raw)
-{
-    double score = relevance_@I@[0];
-    int k;
-    for (k = 0; k < @K@ - 1; k++) score += (relevance_@I@[k + 1] - relevance_@I@[k]) * sigmoid(raw[k]);
+    above_@I@(raw, above);
+    for (k = 0; k < @K@ - 1; k++) score += (relevance_@I@[k + 1] - relevance_@I@[k]) * above[k];
     return score;
 }
 """
@@ -137,20 +125,23 @@ def head_code(number: int, part: Part, *, alone: bool) -> str:
     grades = len(part.values)
     code = f"\nstatic const double relevance_@I@[] = {{{worth}}};\n"
     odds = part.head.odds
+    repair = ""
     if kind == "cumulative":
-        repair = _by_score(odds) if odds else "    falling(above, @K@ - 1);\n"
-        body = _CUMULATIVE.replace("@REPAIR@", repair if grades > 2 else "")
-        code += _EXPECTED_ABOVE
+        chances = _SIGMOIDS
+        repair = "    falling(above, @K@ - 1);\n" if odds is None and grades > 2 else ""
     else:
-        body = "    learned_@I@(raw, p);\n"
-        if odds:
-            body = _BOTH.replace("@REPAIR@", _by_score(odds)).replace("@LEARNED@", odds.learned.hex())
-        code += _function("learned", _CLASSES[kind]) + _EXPECTED
-    return _filled(code + (_function("probability", body) if alone else ""), number, grades)
+        chances = _SUMS
+        code += _function("learned", "p", _CLASSES[kind])
+    code += _function("above", "above", chances + ("" if odds is None else _by_score(odds))) + _EXPECTED
+    if alone:
+        learned = kind != "cumulative" and odds is None
+        body = "    learned_@I@(raw, p);\n" if learned else _BETWEEN.replace("@REPAIR@", repair)
+        code += _function("probability", "p", body)
+    return _filled(code, number, grades)
 
 
-def _function(name: str, body: str) -> str:
-    return f"\nstatic void {name}_@I@(const double *raw, double *p)\n{{\n{body}}}\n"
+def _function(name: str, out: str, body: str) -> str:
+    return f"\nstatic void {name}_@I@(const double *raw, double *{out})\n{{\n{body}}}\n"
 
 
 def _by_score(odds: Odds) -> str:
@@ -160,7 +151,7 @@ def _by_score(odds: Odds) -> str:
         (knot.hex(), bend.hex()) for knot, bend in zip(odds.knots.tolist(), odds.bends.tolist(), strict=True)
     ]
     bends = "".join(f"    if (odds > {knot}) line += {bend} * (odds - {knot});\n" for knot, bend in pairs)
-    code = code.replace("@BENDS@", bends)
+    code = code.replace("@BENDS@", bends).replace("@LEARNED@", odds.learned.hex())
     for word, values in (("@STEPS@", odds.steps), ("@CUTS@", odds.cuts), ("@STRAYED@", odds.strayed)):
         code = code.replace(word, ", ".join(value.hex() for value in values.tolist()))
     return "    {\n" + "".join(f"    {line}\n" for line in code.splitlines()) + "    }\n"

@@ -193,8 +193,8 @@ def certify(
     known = {f: len(names) for f, names in model.categories.items()}
     hard = hard_rows(model.scorer, n_hard, categories=known)
     parts = [
-        _compare(model, target, data.X, scored),
-        _compare(model, target, hard, _consumed(model, target, file, hard)),
+        _compare(target.comparable(model), target, data.X, scored),
+        _compare(target.comparable(model), target, hard, _consumed(model, target, file, hard)),
     ]
     prepared = parse_measure(MEASURE).on(data)
     theirs = np.where(np.isnan(scored.scores), -np.inf, scored.scores)
@@ -225,7 +225,7 @@ def certify(
         first=None
         if distilled_from is None
         else _number(prepared.mean(distilled_from.scores(data.X, n_jobs))),
-        notes=[*target.warns(model), *notes],
+        notes=[*target.notes(model), *target.lacks(model), *notes],
     )
 
 

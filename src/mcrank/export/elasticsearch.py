@@ -41,6 +41,7 @@ class Elasticsearch(Target):
     scorers: ClassVar[tuple[str, ...]] = ("forest", "linear")
     heads: ClassVar[tuple[str, ...]] = ("identity", "exp", "cumulative")
     exactness: ClassVar[str] = "1e-6 of the score (sums in float)"
+    learned: ClassVar[bool] = True
     missing: ClassVar[str] = (
         "trees: a feature whose query does not match goes where NaN went in training; linear rankers: it is 0"
     )

@@ -133,29 +133,25 @@ function rank(part, outputs) {
   if (part.head === "identity") return outputs[0];
   if (part.head === "exp") return Math.exp(Math.min(outputs[0], 709.782712893384));
   const worth = part.relevance;
+  const above = aboveOf(part, outputs);
   let s = worth[0];
-  if (part.head === "cumulative") {
-    for (let k = 0; k + 1 < worth.length; k++) s += (worth[k + 1] - worth[k]) * sigmoid(outputs[k]);
-    return s;
-  }
-  const p = learnedOf(part, outputs);
-  let above = 0;
-  for (let k = worth.length - 1; k > 0; k--) {
-    above += p[k];
-    s += (worth[k] - worth[k - 1]) * above;
-  }
+  for (let k = 0; k + 1 < worth.length; k++) s += (worth[k + 1] - worth[k]) * above[k];
   return s;
 }
 
 function probabilitiesOf(part, outputs) {
-  if (!part.cuts) return learnedOf(part, outputs);
-  const p = between(byScore(part, aboveOf(part, outputs)));
-  if (part.learned === 0) return p;
-  return learnedOf(part, outputs).map((own, k) => part.learned * own + (1 - part.learned) * p[k]);
+  return part.cuts ? between(aboveOf(part, outputs)) : learnedOf(part, outputs);
 }
 
-// How likely a grade above each but the highest is, as the score has it.
+// How likely a grade above each but the highest is.
 function aboveOf(part, outputs) {
+  const above = learnedAbove(part, outputs);
+  if (!part.cuts) return above;
+  const { learned } = part;
+  return byScore(part, above).map((chance, k) => learned * above[k] + (1 - learned) * chance);
+}
+
+function learnedAbove(part, outputs) {
   if (part.head === "cumulative") return Array.from(outputs, sigmoid);
   const p = learnedOf(part, outputs);
   for (let k = p.length - 2; k > 0; k--) p[k] += p[k + 1];
@@ -169,7 +165,7 @@ function between(above) {
 
 function learnedOf(part, outputs) {
   const { head } = part;
-  if (head === "cumulative") return between(falling(aboveOf(part, outputs)));
+  if (head === "cumulative") return between(falling(learnedAbove(part, outputs)));
   let sums = Array.from(outputs);
   if (head === "one-each") {
     sums = sums.map((r) => (r < 0 ? r - Math.log1p(Math.exp(r)) : -Math.log1p(Math.exp(-r))));

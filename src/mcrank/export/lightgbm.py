@@ -35,6 +35,7 @@ class LightGBM(Target):
     exactness: ClassVar[str] = "raw scores equal to the last bit (ABC 2e-15); values up to 1e-35 count as 0"
     categories: ClassVar[Literal["", "codes", "names"]] = "codes"
     own_sets: ClassVar[bool] = True
+    learned: ClassVar[bool] = True
     missing: ClassVar[str] = "as here: NaN takes the side it took in training"
 
     def warns(self, model: Exportable) -> Iterator[str]:

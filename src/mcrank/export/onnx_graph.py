@@ -108,12 +108,11 @@ def add_score(graph: Graph, head: Head, relevance: FloatArray | None, raw: str) 
         )
     if len(relevance) == 1:
         return graph.add("Add", graph.zeros(raw, 1), graph.constant(relevance[:, None]))
-    if head.kind == "cumulative":
-        steps = graph.constant(np.diff(relevance)[:, None])
-        return graph.add(
-            "Add", graph.add("MatMul", graph.add("Sigmoid", raw), steps), graph.constant([[relevance[0]]])
-        )
-    return graph.add("MatMul", _add_softmax(graph, head, raw), graph.constant(relevance[:, None]))
+    if head.kind != "cumulative" and head.odds is None:
+        return graph.add("MatMul", _add_softmax(graph, head, raw), graph.constant(relevance[:, None]))
+    steps = graph.constant(np.diff(relevance)[:, None])
+    mean = graph.add("MatMul", _add_above(graph, head, raw), steps)
+    return graph.add("Add", mean, graph.constant([[relevance[0]]]))
 
 
 def add_probabilities(graph: Graph, head: Head, raw: str) -> str:
@@ -121,22 +120,23 @@ def add_probabilities(graph: Graph, head: Head, raw: str) -> str:
     grades = 1 if head.values is None else len(head.values)
     if grades == 1:
         return graph.add("Add", graph.zeros(raw, 1), graph.constant([[1.0]]))
+    if head.odds is None and head.kind != "cumulative":
+        return _add_softmax(graph, head, raw)
+    above = _add_above(graph, head, raw)
+    if head.odds is None:
+        above = _add_falling(graph, above, grades - 1)
+    return _add_between(graph, above, grades)
+
+
+def _add_above(graph: Graph, head: Head, raw: str) -> str:
+    """How likely each grade but the lowest, or a higher one, is, as `Head.above` has it."""
     if head.kind == "cumulative":
         above = graph.add("Sigmoid", raw)
-        if head.odds is None:
-            return _add_between(graph, _add_falling(graph, above, grades - 1), grades)
-        return _add_between(graph, _add_odds(graph, head.odds, above), grades)
-    learned = _add_softmax(graph, head, raw)
-    if head.odds is None:
-        return learned
-    above = graph.add("MatMul", learned, graph.constant(np.tri(grades, grades - 1, -1)))
-    by_score = _add_between(graph, _add_odds(graph, head.odds, above), grades)
-    kept = head.odds.learned
-    return graph.add(
-        "Add",
-        graph.add("Mul", learned, graph.constant(kept)),
-        graph.add("Mul", by_score, graph.constant(1 - kept)),
-    )
+    else:
+        grades = 1 if head.values is None else len(head.values)
+        sums = graph.constant(np.tri(grades, grades - 1, -1))
+        above = graph.add("MatMul", _add_softmax(graph, head, raw), sums)
+    return above if head.odds is None else _add_odds(graph, head.odds, above)
 
 
 def _add_between(graph: Graph, above: str, grades: int) -> str:
@@ -156,7 +156,7 @@ def _add_softmax(graph: Graph, head: Head, raw: str) -> str:
 
 
 def _add_odds(graph: Graph, odds: Odds, above: str) -> str:
-    """How likely rows with such a score were to be above each grade, as `Odds.proba` has it."""
+    """How likely rows with such a score are to be above each grade, as `Odds.above` has it."""
     share = graph.add("MatMul", above, graph.constant(odds.steps[:, None]))
     share = graph.add("Max", share, graph.constant(LEAST_SHARE))
     share = graph.add("Min", share, graph.constant(1 - LEAST_SHARE))
@@ -168,7 +168,11 @@ def _add_odds(graph: Graph, odds: Odds, above: str) -> str:
         line = graph.add("Add", line, graph.add("MatMul", beyond, graph.constant(odds.bends[:, None])))
     made = graph.add("Sigmoid", graph.add("Add", line, graph.constant(odds.cuts[None])))
     stray, higher = odds.strayed[0], odds.strayed[None, 1:]
-    return graph.add("Add", graph.add("Mul", made, graph.constant(1 - stray)), graph.constant(higher))
+    by_score = graph.add("Add", graph.add("Mul", made, graph.constant(1 - stray)), graph.constant(higher))
+    if odds.learned == 0:
+        return by_score
+    learned = graph.add("Mul", above, graph.constant(odds.learned))
+    return graph.add("Add", learned, graph.add("Mul", by_score, graph.constant(1 - odds.learned)))
 
 
 def _add_falling(graph: Graph, above: str, n: int) -> str:

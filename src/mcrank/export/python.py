@@ -158,7 +158,15 @@ def _rank(part, outputs):
 
 
 def _above(part, outputs):
-    """Return how likely a grade above each but the highest is, as the score has it."""
+    """Return how likely a grade above each but the highest is."""
+    above = _learned_above(part, outputs)
+    if "cuts" not in part:
+        return above
+    share = part["learned"]
+    return [share * own + (1.0 - share) * other for own, other in zip(above, _by_score(part, above))]
+
+
+def _learned_above(part, outputs):
     if part["head"] == "cumulative":
         return [_sigmoid(r) for r in outputs]
     p, total, above = _learned(part, outputs), 0.0, []
@@ -169,12 +177,7 @@ def _above(part, outputs):
 
 
 def _probabilities(part, outputs):
-    if "cuts" not in part:
-        return _learned(part, outputs)
-    p, share = _between(_by_score(part, _above(part, outputs))), part["learned"]
-    if share == 0.0:
-        return p
-    return [share * own + (1.0 - share) * other for own, other in zip(_learned(part, outputs), p)]
+    return _between(_above(part, outputs)) if "cuts" in part else _learned(part, outputs)
 
 
 def _between(above):
@@ -186,7 +189,7 @@ def _between(above):
 def _learned(part, outputs):
     head = part["head"]
     if head == "cumulative":
-        return _between(_falling(_above(part, outputs)))
+        return _between(_falling(_learned_above(part, outputs)))
     if head == "one-each":
         outputs = [r - _math.log1p(_math.exp(r)) if r < 0 else -_math.log1p(_math.exp(-r)) for r in outputs]
     elif head == "base-pairs":

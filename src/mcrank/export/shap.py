@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -89,7 +90,7 @@ class Shap(Target):
             raise ConsumerMissing("shap is not installed (pip install shap).") from None
         explainer = shap.TreeExplainer(runpy.run_path(str(path))["trees"]())
         raw = np.asarray(explainer.model.predict(X.astype(np.float64))).reshape(len(X), -1).T
-        head = Head("softmax", model.head.values) if model.head.kind == "base-pairs" else model.head
+        head = replace(model.head, kind="softmax") if model.head.kind == "base-pairs" else model.head
         scores = head.rank(raw) if model.values is None else head.expected(raw, model.values)
         return Consumed(scores, f"shap {shap.__version__}", raw)
 

@@ -9,13 +9,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from mcrank.arrays import FeatureArray
+from mcrank.arrays import FeatureArray, FloatArray
 from mcrank.export.sql_dialects import DIALECTS, Dialect
 from mcrank.export.target import Consumed, ConsumerMissing, Exportable, Target
 from mcrank.export.trees import Tree, base_in_leaves, breadth_first, trees_of
 from mcrank.options import option
 from mcrank.scorers.forest.forest import Forest
 from mcrank.scorers.linear import Linear
+from mcrank.scorers.odds import LEAST_SHARE
 
 _MOST_TREES = 500  # added up in one expression: SQLite takes a depth of 1,000
 _MOST_LEAVES = {"sqlite": 10_000, "duckdb": 500, "postgres": 2_000, "bigquery": 2_000}
@@ -254,10 +255,9 @@ class _Writer:
             return
         chances = [f"c{k}" for k in range(len(values))]
         if kind == "cumulative":
-            steps = [f"{d.sigmoid(name)} AS c{k + 1}" for k, name in enumerate(raw)]
-            yield from self._step("chances", "outputs", steps)
-            score = _sum(d, values[0], zip(np.diff(values).tolist(), chances[1:], strict=True))
-            yield f"SELECT {self.key}, {score} AS score, {', '.join(raw)} FROM chances;"
+            steps = [f"{d.sigmoid(name)} AS above_{k}" for k, name in enumerate(raw)]
+            yield from self._step("learned", "outputs", steps, last=self.model.head.odds is None)
+            yield from self._of_above(values)
             return
         names = raw
         if kind == "base-pairs":
@@ -276,20 +276,55 @@ class _Writer:
             yield from self._step("tops", before, [f"{d.greatest}({', '.join(names)}) AS top"])
             before = "tops"
             powers = [f"{d.exp(f'{name} - top')} AS c{k}" for k, name in enumerate(names)]
-        yield from self._step("chances", before, powers)
         total = " + ".join(chances)
+        odds = self.model.head.odds
+        yield from self._step("chances", before, powers, last=odds is None)
+        if odds is not None:
+            above = [
+                f"({' + '.join(chances[k:])}) / ({total}) AS above_{k - 1}" for k in range(1, len(values))
+            ]
+            yield from self._step("learned", "chances", above)
+            yield from self._of_above(values)
+            return
         score = _sum(d, 0.0, zip(values.tolist(), chances, strict=True))
         yield f"SELECT {self.key}, ({score}) / ({total}) AS score, {', '.join(raw)} FROM chances;"
 
-    def _step(self, name: str, before: str, columns: list[str]) -> Iterator[str]:
+    def _of_above(self, values: FloatArray) -> Iterator[str]:
+        """From chances of being above each grade but the highest to the score, by the odds of one."""
+        d, odds, before = self.dialect, self.model.head.odds, "learned"
+        above = [f"above_{k}" for k in range(len(values) - 1)]
+        if odds is not None:
+            share = _sum(d, 0.0, zip(odds.steps.tolist(), above, strict=True))
+            ends = d.number(LEAST_SHARE), d.number(1 - LEAST_SHARE)
+            within = f"{d.greatest}({d.least}({share}, {ends[1]}), {ends[0]})"
+            yield from self._step("shares", "learned", [f"{within} AS way"])
+            yield from self._step("ways", "shares", ["LN(way / (1 - way)) AS z"])
+            bends = zip(odds.bends.tolist(), odds.knots.tolist(), strict=True)
+            parts = [(bend, f"{d.greatest}(z - ({d.number(knot)}), {d.number(0.0)})") for bend, knot in bends]
+            line = _sum(d, 0.0, [(float(odds.slopes[0]), "z"), *parts])
+            yield from self._step("lines", "ways", [f"{line} AS line"])
+            stray, *higher = odds.strayed.tolist()
+            kept = odds.learned
+            columns = []
+            for k, (cut, strayed) in enumerate(zip(odds.cuts.tolist(), higher, strict=True)):
+                by_score = d.sigmoid(f"(line + ({d.number(cut)}))")
+                terms = [(kept, above[k]), ((1 - kept) * (1 - stray), f"({by_score})")]
+                columns.append(f"{_sum(d, (1 - kept) * strayed, terms)} AS over_{k}")
+            yield from self._step("corrected", "lines", columns, last=True)
+            before, above = "corrected", [f"over_{k}" for k in range(len(above))]
+        score = _sum(d, values[0], zip(np.diff(values).tolist(), above, strict=True))
+        raw = ", ".join(f"raw_{k}" for k in range(self.n_outputs))
+        yield f"SELECT {self.key}, {score} AS score, {raw} FROM {before};"
+
+    def _step(self, name: str, before: str, columns: list[str], *, last: bool = False) -> Iterator[str]:
         yield f"{name} AS{self.dialect.kept} ("
         yield ",\n".join([f"  SELECT {before}.*", *(f"    {column}" for column in columns)])
         yield f"  FROM {before}"
-        yield f"){'' if name == 'chances' else ','}"
+        yield f"){'' if last else ','}"
 
 
 def _sum(dialect: Dialect, first: float, terms: Any) -> str:
-    return " + ".join([dialect.number(first), *(f"{dialect.number(a)} * {b}" for a, b in terms)])
+    return " + ".join([dialect.number(first), *(f"({dialect.number(a)}) * {b}" for a, b in terms)])
 
 
 class _Cases:

@@ -111,6 +111,22 @@ class Exportable:
         return None if forest is None else replace(self, scorer=forest)
 
     @property
+    def as_learned(self) -> Exportable:
+        """The same without the odds of grades at a score, for consumers that know none."""
+        odds = self.head.odds
+        if odds is None:
+            return self
+        # What goes by the score alone has one order, that of grades, whatever they are worth.
+        values = self.head.values if odds.learned == 0 else self.values
+        return replace(self, head=self.head.as_learned, values=values)
+
+    @property
+    def as_learned_order(self) -> bool:
+        """Whether scores as they were learned rank as ours."""
+        odds = self.head.odds
+        return odds is None or odds.learned == 0 or self.values is self.head.values
+
+    @property
     def kind(self) -> str:
         """What its scorer is: one of `SCORERS`."""
         return _KINDS[type(self.scorer)]
@@ -179,6 +195,9 @@ class Target(Optioned, ABC):
         Whether it takes sets of categories as they are; others get thresholds on codes.
     advice : str
         What to do with a model of a kind that it does not take.
+    learned : bool
+        Whether it has scores as they were learned: in the order of ours, without the odds that make grades
+        of them which can be relied on.
     """
 
     name: ClassVar[str]
@@ -192,6 +211,7 @@ class Target(Optioned, ABC):
     categories: ClassVar[Literal["", "codes", "names"]] = ""
     own_sets: ClassVar[bool] = False
     advice: ClassVar[str] = ""
+    learned: ClassVar[bool] = False
 
     def refuses(self, model: Exportable) -> str | None:
         """Return why this model cannot go there, beyond the kinds of scorer and head; None if it can."""
@@ -228,10 +248,33 @@ class Target(Optioned, ABC):
 
     def prepared(self, model: Exportable) -> Exportable:
         """Return a model as `content` and `consume` take it: with codes for categories where need be."""
+        model = self.comparable(model)
         sets = isinstance(model.scorer, Forest) and model.scorer.has_sets
         # Without names it is not known which codes there are, and what else goes another way than NaN.
         own = self.own_sets and bool(model.categories)
         return model.on_codes or model if sets and self.categories and not own else model
+
+    def comparable(self, model: Exportable) -> Exportable:
+        """Return the model whose scores those of the consumer are to be."""
+        return model.as_learned if self.learned else model
+
+    def notes(self, model: Exportable) -> Iterable[str]:
+        """Yield what the user of this model has to know: `warns`, and where odds decide the order."""
+        yield from self.warns(model)
+        if self.learned and not model.as_learned_order:
+            yield (
+                f"{self.name} takes probabilities as they were learned, without the odds of grades at a "
+                "score, and with this relevance rows may change places; use relevance='grade', whose order "
+                "is the same, or export to onnx or c."
+            )
+
+    def lacks(self, model: Exportable) -> Iterable[str]:
+        """Yield what a reader of the certificate has to know of the scores that were compared."""
+        if self.comparable(model) is not model:
+            yield (
+                f"{self.name} knows no odds of grades at a score: its scores were compared with expected "
+                "grades as they were learned, which are less right than those of predict."
+            )
 
     def check(self, model: Exportable) -> None:
         """Raise `OptionError` where an option is out of bounds, or the target does not take the model."""

@@ -8,6 +8,7 @@ last bit, but for pairs of classes, whose sum is another sum.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,7 +144,7 @@ def class_outputs(forest: Forest, head: Head) -> tuple[Forest, Head]:
     doubled = select_trees(forest, np.repeat(np.arange(forest.n_trees), 2), outputs, base)
     sign = np.tile([1.0, -1.0], forest.n_trees)
     value = doubled.value * np.repeat(sign, np.diff(doubled.tree_offsets)) + 0.0  # no -0.0 in inner nodes
-    return _replaced(doubled, value=value), Head("softmax", head.values)
+    return _replaced(doubled, value=value), replace(head, kind="softmax")
 
 
 def in_turn(forest: Forest) -> Forest:

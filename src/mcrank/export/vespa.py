@@ -21,6 +21,7 @@ from mcrank.options import option
 from mcrank.scorers.forest.forest import Forest
 from mcrank.scorers.heads import Head
 from mcrank.scorers.linear import Linear
+from mcrank.scorers.odds import LEAST_SHARE
 
 Functions = dict[str, str]  # name (with parameters, if any) -> expression
 _RANK_FEATURE = re.compile(r"[A-Za-z_]\w*\([\w.:$-]*(, ?[\w.:$-]+)*\)(\.\w+)*")
@@ -160,9 +161,7 @@ def _head_functions(head: Head, values: FloatArray | None) -> Functions:
     worth = [repr(float(value)) for value in values]
     n, found = head.n_outputs, Functions()
     if head.kind == "cumulative":
-        steps = np.diff(values).tolist()
-        terms = [f"{step!r} * sigmoid(raw_{k})" for k, step in enumerate(steps)]
-        return {"score": " + ".join([worth[0], *terms])}
+        return _above_functions(head, values, [f"sigmoid(raw_{k})" for k in range(n)])
     log = "raw"  # of the probability of each grade, up to a constant of the row
     if head.kind == "one-each":
         log = "log"
@@ -171,5 +170,34 @@ def _head_functions(head: Head, values: FloatArray | None) -> Functions:
     for k in reversed(range(n - 1)):
         highest = f"max({log}_{k}, {highest})"
     found |= {"highest": highest} | {f"share_{k}": f"exp({log}_{k} - highest)" for k in range(n)}
-    above = " + ".join(f"{worth[k]} * share_{k}" for k in range(n))
-    return found | {"score": f"({above}) / ({' + '.join(f'share_{k}' for k in range(n))})"}
+    total = " + ".join(f"share_{k}" for k in range(n))
+    if head.odds is not None:
+        found["total"] = total
+        above = [f"({' + '.join(f'share_{j}' for j in range(k, n))}) / total" for k in range(1, n)]
+        return found | _above_functions(head, values, above)
+    mean = " + ".join(f"{worth[k]} * share_{k}" for k in range(n))
+    return found | {"score": f"({mean}) / ({total})"}
+
+
+def _above_functions(head: Head, values: FloatArray, chances: list[str]) -> Functions:
+    """The score, of chances of being above each grade but the highest, and of the odds of a score."""
+    odds, found = head.odds, Functions()
+    if odds is not None:
+        found |= {f"learned_{k}": chance for k, chance in enumerate(chances)}
+        share = " + ".join(f"{step!r} * learned_{k}" for k, step in enumerate(odds.steps.tolist()))
+        found["way"] = f"min(max({share}, {LEAST_SHARE!r}), {1 - LEAST_SHARE!r})"
+        found["way_odds"] = "log(way / (1 - way))"
+        bends = [
+            f"{bend!r} * max(way_odds - {knot!r}, 0)"
+            for knot, bend in zip(odds.knots.tolist(), odds.bends.tolist(), strict=True)
+        ]
+        found["line"] = " + ".join([f"{float(odds.slopes[0])!r} * way_odds", *bends])
+        stray, *higher = odds.strayed.tolist()
+        kept = odds.learned
+        chances = [
+            f"({kept!r} * learned_{k} + {(1 - kept) * (1 - stray)!r} * sigmoid(line + {cut!r}) "
+            f"+ {(1 - kept) * strayed!r})"
+            for k, (cut, strayed) in enumerate(zip(odds.cuts.tolist(), higher, strict=True))
+        ]
+    steps = zip(np.diff(values).tolist(), chances, strict=True)
+    return found | {"score": " + ".join([repr(float(values[0])), *(f"{a!r} * {b}" for a, b in steps)])}

@@ -22,7 +22,7 @@ def export(model: Exportable, target: Target, path: str | os.PathLike[str]) -> l
     target.check(model)
     check_path(target, path)
     content = target.content(target.prepared(model))
-    for words in target.warns(model):
+    for words in target.notes(model):
         warnings.warn(words, stacklevel=3)
     return write(path, content, target.owned)
 

@@ -40,6 +40,7 @@ class XGBoost(Target):
     suffixes: ClassVar[tuple[str, ...]] = (".json",)
     exactness: ClassVar[str] = "adds up in float32: about 1e-6 of the score; near ties may change places"
     categories: ClassVar[Literal["", "codes", "names"]] = "codes"
+    learned: ClassVar[bool] = True
     missing: ClassVar[str] = "as here: NaN takes the side it took in training"
     single: ClassVar[bool] = True
 

@@ -116,9 +116,9 @@ class Blend(Ranker):
             for kind in kinds:
                 ranker = stop.fit(kind, data, valid, None if pooled is None else pooled.count)
                 scores = (
-                    held_out.to_grouped(ranker.predict(held_out))
+                    held_out.to_grouped(ranker.head_.as_learned.rank(ranker._raw(held_out, "predict")))
                     if pooled is None
-                    else pooled.to_grouped(ranker.oof_scores_)
+                    else ranker._oof_learned
                 )
                 trained.append(ranker)
                 columns.append(scores)
@@ -163,7 +163,8 @@ def _as_member(ranker: Ranker, names: tuple[str, ...] | None, packed: bytes) -> 
     columns = None
     if names is not None and ranker._named and ranker.feature_names_ != names:
         columns = np.array(columns_of(names, ranker.feature_names_, "a member of Blend"), dtype=np.int64)
-    return Member(ranker.scorer_, ranker.head_, columns, packed)
+    # Scores as they were learned: odds bend each member's in its own way, and no sum of them is a grade.
+    return Member(ranker.scorer_, ranker.head_.as_learned, columns, packed)
 
 
 def _unpacked(packed: bytes, number: int, blend: Blend) -> Ranker:

@@ -243,4 +243,5 @@ def cross_fit(
     raw = held_out_raw(pooled, trained, options["n_jobs"])
     joined, raw = ranker._joined(twins, trained, joined, pooled.data, raw, options)
     ranker.oof_scores_ = pooled.to_caller(joined.head.rank(raw))
+    ranker._oof_learned = joined.head.as_learned.rank(raw)
     return joined, provenance(pooled.data) | {"cross_fitting": {"folds": pooled.count}}

@@ -259,9 +259,8 @@ class McRank(GradeRanker):
     before each class tree, as Algorithm 1 is printed, rather than once a round, as Friedman's algorithm (and
     everyone's implementation) does.
 
-    The score is the Expected Relevance of the probabilities that were learned. `predict_proba`, where it was
-    corrected on held-out queries, has a quarter of those, and goes by the grades of held-out rows with such a
-    score for the rest.
+    The score is the Expected Relevance, the mean of the probabilities. Where these were corrected on held-out
+    queries, a quarter is as learned, and the rest goes by the grades of held-out rows with such a score.
 
     Examples
     --------
@@ -348,9 +347,9 @@ class OrdinalMcRank(GradeRanker):
     """McRank by multiple ordinal classification (section 4): one binary problem per grade boundary, Pr(y >
     k).
 
-    The boundaries are learned apart, so their probabilities may cross. Scores use them as they are (Expected
-    Relevance does not mind); `predict_proba` tells what grades held-out rows with such a score had, or
-    without any the nearest proper distribution.
+    The boundaries are learned apart, so their probabilities may cross. Scores are made of them as they are
+    (Expected Relevance does not mind); `predict_proba` tells what grades held-out rows with such a score had,
+    whose mean the score then is, or without any the nearest proper distribution.
 
     Examples
     --------

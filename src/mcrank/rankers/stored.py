@@ -54,6 +54,7 @@ class Stored(Optioned, Estimator, ABC):
     categories_: dict[int, tuple[str, ...]] = fitted()
     interrupted_: bool = fitted()
     oof_scores_: FloatArray = fitted()
+    _oof_learned: FloatArray = fitted()  # the same without odds, query by query: what blends add up
     provenance_: dict[str, Any] = fitted()
     options_: dict[str, Any] = fitted()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,7 +35,8 @@ class Head:
 
     The score is the Expected Relevance Σ T(k) Pr(k), T being ``values`` unless `expected` is given another.
     One grade alone needs nothing of its one output. ``odds`` say what grades rows with such a score had;
-    probabilities are then theirs, or of both (`Odds.learned`), and the score is what it is without.
+    probabilities are then theirs, or of both (`Odds.learned`), and the score is their mean: one that rises
+    with the score as it was learned, so that rows stay in order.
 
     Examples
     --------
@@ -130,10 +131,7 @@ class Head:
             return None
         if len(self.values) == 1:
             return np.ones((1, raw.shape[1]))
-        if self.odds is None:
-            return self.learned(raw)
-        by_score, kept = self.odds.proba(self.above(raw)), self.odds.learned
-        return by_score if kept == 0 else kept * self.learned(raw) + (1 - kept) * by_score
+        return self.learned(raw) if self.odds is None else between(self.above(raw))
 
     def learned(self, raw: FloatArray) -> FloatArray:
         """Return the probability of each of two grades or more as it was learned, whatever rows of such a
@@ -144,16 +142,25 @@ class Head:
         above = sigmoid(raw)
         if len(above) == 1:
             return np.concatenate([1 - above, above])
-        ones, zeros = np.ones((1, raw.shape[1])), np.zeros((1, raw.shape[1]))
         # Two boundaries are in doubt where one before them lies below one after them.
         doubt = np.minimum.accumulate(above)[:-1] < np.maximum.accumulate(above[::-1])[::-1][1:]
         above = falling(above)
         for k in range(1, len(above)):
             above[k] = np.minimum(above[k], np.where(doubt[k - 1], STEP, 1.0) * above[k - 1])
-        return -np.diff(np.concatenate([ones, above, zeros]), axis=0)
+        return between(above)
 
     def above(self, raw: FloatArray) -> FloatArray:
         """Return Pr(y > grade k) for k = 0..K-2 (boundaries x rows), as the score has it."""
+        made = self.learned_above(raw)
+        return made if self.odds is None else self.odds.above(made)
+
+    @property
+    def as_learned(self) -> Head:
+        """The head without odds: its score is in the same order, and no grade to be relied on."""
+        return self if self.odds is None else replace(self, odds=None)
+
+    def learned_above(self, raw: FloatArray) -> FloatArray:
+        """Return Pr(y > grade k) as it was learned."""
         if self.kind == "cumulative":
             return sigmoid(raw)
         above = self._softmax(raw)[:0:-1].copy()
@@ -193,6 +200,12 @@ def sigmoid(x: FloatArray) -> FloatArray:
     """1 / (1 + exp(-x)) without overflow."""
     small = np.exp(-np.abs(x))
     return np.asarray(np.where(x >= 0, 1.0, small) / (1 + small))
+
+
+def between(above: FloatArray) -> FloatArray:
+    """Probability of each grade (grades x rows), of those of being above each but the highest."""
+    ones, zeros = np.ones((1, above.shape[1])), np.zeros((1, above.shape[1]))
+    return -np.diff(np.concatenate([ones, above, zeros]), axis=0)
 
 
 def falling(values: FloatArray) -> FloatArray:

@@ -20,7 +20,8 @@ import numpy.typing as npt
 
 from mcrank.arrays import FloatArray
 from mcrank.errors import ModelFileError
-from mcrank.scorers.heads import sigmoid
+from mcrank.lazy import lazy
+from mcrank.scorers.heads import between, sigmoid
 
 LEAST_SHARE = 2.0**-20  # of the way from the lowest to the highest grade: scores beyond are as good as there
 LARGEST = 1e6  # of a slope, a knot or a cut
@@ -92,10 +93,15 @@ class Odds:
         return np.asarray(np.log(share / (1 - share)))
 
     def above(self, above: FloatArray) -> FloatArray:
-        """Return how likely rows are to be above each grade whose boundaries say ``above``."""
+        """Return how likely rows are to be above each grade that were learned to be with chances ``above``:
+        what rows of such a score were, and what was learned, each by its share.
+        """
         made = sigmoid(self.line(self.log_odds(above)) + self.cuts[:, None])
         strayed = self.strayed
-        return np.asarray((1 - strayed[0]) * made + strayed[1:, None])
+        by_score = (1 - strayed[0]) * made + strayed[1:, None]
+        if self.learned == 0:
+            return np.asarray(by_score)
+        return np.asarray(self.learned * above + (1 - self.learned) * by_score)
 
     def line(self, z: FloatArray) -> FloatArray:
         """Return the bent line at these log-odds of the share."""
@@ -104,23 +110,21 @@ class Odds:
             made += bend * np.maximum(z - knot, 0.0)
         return np.asarray(made)
 
-    @property
+    @lazy
     def bends(self) -> FloatArray:
         """By how much the slope changes at each knot."""
         return np.diff(self.slopes)
 
-    @property
+    @lazy
     def strayed(self) -> FloatArray:
         """Probability of straying, and of straying above each grade but the highest."""
         return np.cumsum(self.stray[::-1])[::-1]
 
     def proba(self, above: FloatArray) -> FloatArray:
-        """Return the probability of each grade (grades x rows) of rows whose boundaries say ``above``, by
-        the score alone.
+        """Return the probability of each grade (grades x rows) of rows that were learned to be above grades
+        with chances ``above``.
         """
-        made = self.above(above)
-        ones, zeros = np.ones((1, made.shape[1])), np.zeros((1, made.shape[1]))
-        return -np.diff(np.concatenate([ones, made, zeros]), axis=0)
+        return between(self.above(above))
 
     def to_json(self) -> dict[str, Any]:
         """Return what the header of a model file says."""

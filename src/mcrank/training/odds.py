@@ -150,7 +150,11 @@ def fit_odds(
     n = len(head.values)
     used, weights = rows_used(classes, n, weight, offsets, sums, training)
     start = Odds.of(1.0, np.zeros(n - 1), np.zeros(n), head.values)
-    z, known, total = start.log_odds(head.above(raw[:, used])), classes[used], exact_sum(weights, sums)
+    z, known, total = (
+        start.log_odds(head.learned_above(raw[:, used])),
+        classes[used],
+        exact_sum(weights, sums),
+    )
     mean = exact_sum(weights * z, sums) / total
     spread = exact_sum(weights * (z - mean) ** 2, sums) / total
     knots = on_grid(mean + spread**0.5 * KNOTS) if spread > BENDABLE else np.empty(0)
