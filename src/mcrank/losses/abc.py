@@ -251,7 +251,9 @@ def class_scores(raw: FloatArray) -> FloatArray:
     """
     n_classes = round((1 + (1 + 4 * len(raw)) ** 0.5) / 2)
     pairs = raw.reshape(n_classes, n_classes - 1, -1)
-    out = pairs.sum(axis=1)
+    out = pairs[:, 0].copy()
+    for j in range(1, n_classes - 1):  # in this order, whatever lies beside a row
+        out += pairs[:, j]
     for k in range(n_classes):
         for j in range(n_classes - 1):
             out[j + (j >= k)] -= pairs[k, j]

@@ -24,6 +24,7 @@ from mcrank.rankers.provenance import provenance
 from mcrank.rankers.registry import RANKERS, from_bytes, from_file, ranker_class, to_bytes
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.blend import STANDARDS, Member, Standard, WeightedSum
+from mcrank.scorers.heads import weighted
 from mcrank.training.mixing import mixing_weights
 
 DEFAULT = "mcrank,ordinal,lambdamart,ranksvm"
@@ -130,7 +131,7 @@ class Blend(Ranker):
         standard = Standard.fit(scores_of, options["standard"])
         scaled = standard.apply(scores_of, held_out.offsets)
         weights = mixing_weights(scaled, held_out, options)
-        rounds.after(np.einsum("m,mr->r", weights, scaled))
+        rounds.after(weighted(weights, scaled))
         self.members_ = trained[: len(weights)]
         # The last round is the blend itself; those before it are what its members reach alone.
         rounds.best_round = rounds.n_rounds

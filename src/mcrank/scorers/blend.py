@@ -11,7 +11,7 @@ import numpy as np
 from mcrank.arrays import Arrays, FeatureArray, FloatArray, IntArray
 from mcrank.errors import DataError, ModelFileError
 from mcrank.scorers.base import Scorer
-from mcrank.scorers.heads import Head
+from mcrank.scorers.heads import Head, weighted
 
 STANDARDS = ("global", "query")
 FARTHEST = 1e140  # scores beyond are cut off; their squares still have a sum
@@ -119,7 +119,7 @@ class WeightedSum:
     --------
     >>> import numpy as np
     >>> from mcrank.scorers.blend import Member, Standard, WeightedSum
-    >>> from mcrank.scorers.heads import Head
+    >>> from mcrank.scorers.heads import Head, weighted
     >>> from mcrank.scorers.linear import Linear
     >>> from mcrank.scorers.scaling import Scaling
     >>> X = np.array([[1.0], [3.0]], dtype=np.float32)
@@ -144,8 +144,7 @@ class WeightedSum:
                 "give a Dataset."
             )
         scores = np.array([member.score(X, n_jobs, offsets) for member in self.members])
-        summed = np.einsum("m,mr->r", self.weights, self.standard.apply(scores, offsets))
-        return np.asarray(summed)[None]
+        return weighted(self.weights, self.standard.apply(scores, offsets))[None]
 
     def importances(self) -> None:
         """Return None: shares of different scorers do not add up."""

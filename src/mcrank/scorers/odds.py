@@ -21,7 +21,7 @@ import numpy.typing as npt
 from mcrank.arrays import FloatArray
 from mcrank.errors import ModelFileError
 from mcrank.lazy import lazy
-from mcrank.scorers.heads import between, sigmoid
+from mcrank.scorers.heads import between, sigmoid, weighted
 
 LEAST_SHARE = 2.0**-20  # of the way from the lowest to the highest grade: scores beyond are as good as there
 LARGEST = 1e6  # of a slope, a knot or a cut
@@ -86,10 +86,7 @@ class Odds:
 
     def log_odds(self, above: FloatArray) -> FloatArray:
         """Log-odds of the score's share, of probabilities of being above each grade (boundaries x rows)."""
-        share = np.zeros(above.shape[1])
-        for step, chance in zip(self.steps.tolist(), above, strict=True):  # row by row the same sum
-            share += step * chance
-        share = np.clip(share, LEAST_SHARE, 1 - LEAST_SHARE)
+        share = np.clip(weighted(self.steps, above), LEAST_SHARE, 1 - LEAST_SHARE)
         return np.asarray(np.log(share / (1 - share)))
 
     def above(self, above: FloatArray) -> FloatArray:
