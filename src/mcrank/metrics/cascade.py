@@ -16,7 +16,7 @@ from mcrank.arrays import FloatArray
 from mcrank.kernels import kernel, step
 from mcrank.metrics.dialect import Dialect
 from mcrank.metrics.layout import Layout
-from mcrank.metrics.measure import Arithmetic, Measure, checked_number
+from mcrank.metrics.measure import Arithmetic, Measure
 from mcrank.metrics.precision import Binary
 from mcrank.metrics.ranking import RankedRows
 
@@ -211,10 +211,7 @@ class ERR(Measure):
 
     label: ClassVar[str] = "err"
     parameter: ClassVar[str | None] = "max_grade"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "max_grade", checked_number(self.max_grade, "max_grade of ERR", 0.0, 1000.0))
+    bounds: ClassVar[tuple[float, float] | None] = (0.0, 1000.0)
 
     def prepare(self, layout: Layout) -> Arithmetic:
         """Return ERR as a cascade."""
@@ -251,10 +248,7 @@ class PFound(Measure):
 
     label: ClassVar[str] = "pfound"
     parameter: ClassVar[str | None] = "decay"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "decay", checked_number(self.decay, "decay of PFound", 0.0, 1.0))
+    bounds: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
 
     def prepare(self, layout: Layout) -> Arithmetic:
         """Return PFound as a cascade."""

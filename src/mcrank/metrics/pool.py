@@ -93,7 +93,7 @@ class Judged(WalkMeasure):
     """
 
     label: ClassVar[str] = "judged"
-    cuts: ClassVar[bool] = True
+    whole: ClassVar[str] = ""
 
     def value(self, query: RankedQuery) -> float:
         """Return the share of judged documents of one query."""

@@ -108,13 +108,8 @@ class WalkMeasure(Binary):
     """
 
     words: ClassVar[str] = ""
-    cuts: ClassVar[bool] = False  # whether it takes a cut-off
+    whole: ClassVar[str] = "looks at the whole list"
     summary: ClassVar[str] = "mean"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.k is not None and not self.cuts:
-            raise MeasureError(f"{self.label} looks at the whole list and takes no k, got {self.k!r}.")
 
     def value(self, query: RankedQuery) -> float:
         """Return the value of one query."""
