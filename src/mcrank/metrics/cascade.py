@@ -121,7 +121,9 @@ def expected_cascades(rows, satisfied, weight, scratch, out):  # type: ignore[no
     for q in range(starts.shape[0]):
         longest = max(longest, ends[q] - starts[q])
     group = np.empty(longest, dtype=levels.dtype)
-    likely = satisfied.max()
+    small = True  # no chance above 1; written out, as an array's max() takes a third of a second to compile
+    for level in range(satisfied.shape[0]):
+        small &= satisfied[level] <= 1.0
     for q in range(starts.shape[0]):
         s = starts[q]
         n = ends[q] - s
@@ -137,7 +139,7 @@ def expected_cascades(rows, satisfied, weight, scratch, out):  # type: ignore[no
             reach = min(b, depth) - a
             for i in range(a, b):
                 group[i] = levels[order[s + i]]
-            if reach > _LONG and likely <= 1.0:
+            if reach > _LONG and small:
                 reading_on_for_long(group[a:b], satisfied, reach, scratch)
             else:
                 reading_on(group[a:b], satisfied, reach, scratch)
