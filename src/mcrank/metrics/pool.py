@@ -76,7 +76,7 @@ class InferredAP(WalkMeasure):
     def prepare(self, layout: Layout) -> Arithmetic:
         """Return the walk; documents of the pool that nobody judged help or harm, as others stand."""
         prepared = super().prepare(layout)
-        unjudged = bool((layout.pooled & ~layout.judged).any())
+        unjudged = "where a part of the pool is not judged" if (layout.pooled & ~layout.judged).any() else ""
         return replace(prepared, form=replace(prepared.form, no_worst=unjudged))  # type: ignore[type-var]
 
 

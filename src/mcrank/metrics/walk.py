@@ -72,7 +72,7 @@ class Walk(OneByOne):
     relevant: BoolArray
     empty: BoolArray  # queries that need no walk: nothing is there to find
     row_worth: FloatArray | None = None  # by row, where levels do not tell the worst order of ties
-    no_worst: bool = False  # whether nothing tells the worst and the best order of ties
+    no_worst: str = ""  # where nothing tells the worst and the best order of ties
 
     def _value(self, query: int, ranked: RowArray, scores: FloatArray) -> float:
         if self.empty[query]:
