@@ -12,7 +12,7 @@ import mcrank
 from mcrank.experiments.comparison import Comparison
 from mcrank.experiments.swaps import DEPTH, FEATURES
 from mcrank.report.page import render_report
-from mcrank.report.payload import unpack
+from tests.reference.payload import unpack
 from tests.report.page import read_page
 
 DATA = mcrank.make_artificial(n_train=24, n_valid=1, n_test=1, docs_per_query=12, n_features=9).train

@@ -15,10 +15,11 @@ from hypothesis.extra import numpy as arrays
 import mcrank
 from mcrank.report.comparison_figures import all_figures, cutoff_figure
 from mcrank.report.panels import Bars, Columns, Intervals, Line, Lines, Shares
-from mcrank.report.payload import decimals_for, quantize, restore
+from mcrank.report.payload import decimals_for, quantize
 from mcrank.report.svg import draw, spread, ticks
 from mcrank.report.svg_files import standalone
 from tests.experiments.small import small_comparison
+from tests.reference.payload import restore
 
 
 @pytest.fixture(scope="module")

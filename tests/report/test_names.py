@@ -19,10 +19,10 @@ from mcrank.experiments.comparison import Comparison, System
 from mcrank.experiments.names import check_name, file_stems, shortened, width
 from mcrank.report.comparison_tables import all_tables
 from mcrank.report.page import render_report
-from mcrank.report.payload import unpack
 from mcrank.report.tables import Cell, Column, Table, csv_text, latex_text, markdown_text
 from mcrank.texts import printable
 from tests.experiments.made_up import made_up
+from tests.reference.payload import unpack
 from tests.report.page import read_page
 
 ODD = [

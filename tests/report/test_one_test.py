@@ -14,8 +14,8 @@ from mcrank import stats
 from mcrank.experiments.fail_if import FailIf
 from mcrank.report.comparison_tables import leaderboard_table
 from mcrank.report.page import render_report
-from mcrank.report.payload import unpack
 from tests.experiments.made_up import made_up
+from tests.reference.payload import unpack
 from tests.report.page import read_page
 
 

@@ -16,9 +16,9 @@ from mcrank import stats
 from mcrank.experiments.comparison import Comparison
 from mcrank.report.drilldown import choose_documents
 from mcrank.report.page import render_report, write_report
-from mcrank.report.payload import restore, unpack
 from tests.experiments.made_up import made_up
 from tests.experiments.small import small_comparison
+from tests.reference.payload import restore, unpack
 from tests.report.page import read_page
 
 

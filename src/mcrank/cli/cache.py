@@ -14,7 +14,7 @@ from mcrank.cli.columns import chosen_columns, column_options
 from mcrank.cli.inputs import InputPath, as_called
 from mcrank.cli.main import json_option, print_facts, print_json
 from mcrank.cli.options import jobs_option
-from mcrank.cli.progress import announce_compilation
+from mcrank.cli.progress import announce_compilation, passing_bar
 from mcrank.cli.volume import can_move, detail, is_quiet
 from mcrank.errors import OptionError
 from mcrank.texts import printable
@@ -38,8 +38,7 @@ def reading(label: str) -> Iterator[Callable[[int, int], None] | None]:
     if not can_move():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -47,7 +46,7 @@ def reading(label: str) -> Iterator[Callable[[int, int], None] | None]:
         DownloadColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with passing_bar(*columns) as bar:
         task = bar.add_task(printable(label), total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import glob
 import shlex
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,8 +19,8 @@ from mcrank.cli.inputs import InputPath, check_there
 from mcrank.cli.main import json_option, print_json
 from mcrank.cli.options import DialectName, MeasureName, jobs_option
 from mcrank.cli.outputs import OutputFolder
-from mcrank.cli.progress import announce_compilation, duration
-from mcrank.cli.volume import can_move, say
+from mcrank.cli.progress import Moving, announce_compilation, duration, passing_bar
+from mcrank.cli.volume import say
 from mcrank.errors import OptionError
 from mcrank.texts import printable
 
@@ -271,40 +270,29 @@ def _as_dict(comparison: Comparison, written: list[str], failures: list[str]) ->
     }
 
 
-class CompareProgress:
+class CompareProgress(Moving):
     """The callback of `mcrank.compare`: a bar with the time left on a terminal, else a line per tenth."""
 
-    def __init__(self) -> None:
-        self._bar: Any = None
-        self._tenths = -1
+    _tenths = -1
 
-    def __enter__(self) -> Self:
-        self._exit = ExitStack()
-        if can_move():
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn
+    def _draw(self) -> Any:
+        from rich.progress import BarColumn, TextColumn
 
-            columns = [
-                BarColumn(bar_width=30),
-                TextColumn("{task.completed}/{task.total}"),
-                TextColumn("{task.fields[left]}"),
-                TextColumn("{task.fields[running]}", markup=False),  # names of strangers
-            ]
-            self._bar = self._exit.enter_context(
-                Progress(*columns, console=Console(stderr=True), transient=True)
-            )
-            self._task = self._bar.add_task("", total=None, left="", running="")
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._exit.close()
+        bar = passing_bar(
+            BarColumn(bar_width=30),
+            TextColumn("{task.completed}/{task.total}"),
+            TextColumn("{task.fields[left]}"),
+            TextColumn("{task.fields[running]}", markup=False),  # names of strangers
+        )
+        self._task = bar.add_task("", total=None, left="", running="")
+        return bar
 
     def __call__(self, progress: Progress) -> None:
         """Show where things stand."""
         left = "" if progress.seconds_left is None else f"about {duration(progress.seconds_left)} left"
-        if self._bar is not None:
+        if self._drawn is not None:
             running = printable("  ".join(progress.running))
-            self._bar.update(
+            self._drawn.update(
                 self._task, completed=progress.done, total=progress.trials, left=left, running=running
             )
             return

@@ -95,18 +95,44 @@ class TrainingProgress:
 
 
 def _bar() -> Any:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
-    return Progress(
+    return passing_bar(
         TextColumn("{task.description}"),
         BarColumn(bar_width=30),
         TextColumn("round {task.completed}/{task.total}"),
         TextColumn("{task.fields[scores]}"),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
     )
+
+
+def passing_bar(*columns: Any) -> Any:
+    """Return a bar on standard error that is wiped out when its ``with`` block ends."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    return Progress(*columns, console=Console(stderr=True), transient=True)
+
+
+class Moving:
+    """Base of callbacks that draw something on a terminal, used in a ``with`` block; elsewhere ``_drawn`` is
+    None.
+    """
+
+    _drawn: Any = None
+
+    def __enter__(self) -> Self:
+        self._exit = ExitStack()
+        if can_move():
+            self._drawn = self._exit.enter_context(self._draw())
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._exit.close()
+
+    def _draw(self) -> Any:
+        """Return what is drawn, a context."""
+        raise NotImplementedError
 
 
 def duration(seconds: float) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,9 +16,9 @@ from mcrank.cli.inputs import InputPath, local_file
 from mcrank.cli.main import json_option, print_facts, print_json
 from mcrank.cli.options import ranker_option, seed_option
 from mcrank.cli.outputs import OutputFolder
-from mcrank.cli.progress import announce_compilation, duration
+from mcrank.cli.progress import Moving, announce_compilation, duration
 from mcrank.cli.train import read_alike
-from mcrank.cli.volume import can_move, is_quiet, say
+from mcrank.cli.volume import is_quiet, say
 from mcrank.errors import MeasureError
 
 if TYPE_CHECKING:
@@ -161,24 +160,16 @@ def _named_range(text: str) -> tuple[str, str]:
     return name.strip().replace("-", "_"), words.strip()
 
 
-class _Progress:
+class _Progress(Moving):
     """The callback of `mcrank.tune`: a line that moves on a terminal, else one for each tenth trial."""
 
-    def __init__(self) -> None:
-        self._live: Any = None
-        self._last = -1
+    _last = -1
 
-    def __enter__(self) -> Self:
-        self._exit = ExitStack()
-        if can_move():
-            from rich.console import Console
-            from rich.live import Live
+    def _draw(self) -> Any:
+        from rich.console import Console
+        from rich.live import Live
 
-            self._live = self._exit.enter_context(Live(console=Console(stderr=True), transient=True))
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._exit.close()
+        return Live(console=Console(stderr=True), transient=True)
 
     def __call__(self, progress: TuneProgress) -> None:
         """Show where things stand."""
@@ -188,8 +179,8 @@ class _Progress:
         words += "" if progress.best is None else f"  best {progress.best:.4f}"
         if progress.seconds_left < float("inf"):
             words += f"  {duration(max(0.0, progress.seconds_left))} left"
-        if self._live is not None:
-            self._live.update(words)
+        if self._drawn is not None:
+            self._drawn.update(words)
         elif progress.trial // 10 != self._last:
             self._last = progress.trial // 10
             say(words)

@@ -114,7 +114,7 @@ def skip_blanks(text, at):  # type: ignore[no-untyped-def]
     return p
 
 
-@step()
+@step(shared=True)
 def add_digits(text, at, mantissa, digits):  # type: ignore[no-untyped-def]
     """Append a run of digits to a mantissa: (end, mantissa, its digits without leading zeros)."""
     p = at
@@ -132,7 +132,7 @@ def add_digits(text, at, mantissa, digits):  # type: ignore[no-untyped-def]
     return p + count, mantissa * WHOLE_POWERS[count] + value, digits + count
 
 
-@step()
+@step(shared=True)
 def read_decimal(text, at):  # type: ignore[no-untyped-def]
     """Read a plain decimal: (end, value, certainty).
 

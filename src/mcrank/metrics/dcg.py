@@ -12,7 +12,6 @@ from typing import ClassVar
 import numpy as np
 
 from mcrank.arrays import BoolArray, FloatArray
-from mcrank.errors import MeasureError
 from mcrank.kernels import kernel
 from mcrank.metrics.dialect import Dialect, switch_words
 from mcrank.metrics.layout import Layout
@@ -345,11 +344,7 @@ class MeanNDCG(DCG):
     """
 
     label: ClassVar[str] = "meanndcg"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.k is not None:
-            raise MeasureError(f"MeanNDCG runs over every cut-off and takes no k, got {self.k!r}.")
+    whole: ClassVar[str] = "runs over every cut-off"
 
     def prepare(self, layout: Layout) -> Arithmetic:
         """Return MeanNDCG as a discounted sum with discounts of each query's own."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -69,6 +69,12 @@ class G(GainWalk):
 
     label: ClassVar[str] = "g"
     words: ClassVar[str] = "sum of gain/log2(2 + ideal gain so far, 1 a rank at least, - gain so far) / ideal"
+
+    def prepare(self, layout: Layout) -> Arithmetic:
+        """Return the walk; the last gain of all costs nothing, so rising gains are not always the worst."""
+        prepared = super().prepare(layout)
+        differ = "where gains differ" if len(np.unique(layout.grades[layout.grades > 0.0])) > 1 else ""
+        return replace(prepared, form=replace(prepared.form, no_worst=differ))  # type: ignore[type-var]
 
     def value(self, query: RankedQuery) -> float:
         """Return G of one query."""

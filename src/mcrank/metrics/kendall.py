@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from mcrank.arrays import FloatArray
-from mcrank.errors import MeasureError
 from mcrank.kernels import kernel
 from mcrank.kernels.fenwick import add_at, sum_upto
 from mcrank.metrics.layout import Layout
@@ -83,11 +82,7 @@ class Kendall(Measure):
     """
 
     label: ClassVar[str] = "kendall"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.k is not None:
-            raise MeasureError(f"Kendall compares whole lists and takes no k, got {self.k!r}.")
+    whole: ClassVar[str] = "compares whole lists"
 
     def prepare(self, layout: Layout) -> Arithmetic:
         """Return Kendall's tau."""

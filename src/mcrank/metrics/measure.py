@@ -163,6 +163,8 @@ class Measure:
     label: ClassVar[str] = ""
     parameter: ClassVar[str | None] = None
     parameter_type: ClassVar[type] = float
+    bounds: ClassVar[tuple[float, float] | None] = None  # of its parameter: above, at most
+    whole: ClassVar[str] = ""  # why it takes no k, if so
     higher_is_better: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -171,7 +173,13 @@ class Measure:
             k: Any = self.k
             if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)) or k < 1:
                 raise MeasureError(f"k of {type(self).__name__} must be an integer >= 1 or None, got {k!r}.")
+            if self.whole:
+                raise MeasureError(f"{self.label} {self.whole} and takes no k, got {k!r}.")
             object.__setattr__(self, "k", int(k))
+        if self.parameter is not None and self.bounds is not None:
+            what = f"{self.parameter} of {type(self).__name__}"
+            number = checked_number(getattr(self, self.parameter), what, *self.bounds)
+            object.__setattr__(self, self.parameter, number)
 
     @property
     def switches(self) -> Dialect:

@@ -76,7 +76,7 @@ class InferredAP(WalkMeasure):
     def prepare(self, layout: Layout) -> Arithmetic:
         """Return the walk; documents of the pool that nobody judged help or harm, as others stand."""
         prepared = super().prepare(layout)
-        unjudged = bool((layout.pooled & ~layout.judged).any())
+        unjudged = "where a part of the pool is not judged" if (layout.pooled & ~layout.judged).any() else ""
         return replace(prepared, form=replace(prepared.form, no_worst=unjudged))  # type: ignore[type-var]
 
 
@@ -93,7 +93,7 @@ class Judged(WalkMeasure):
     """
 
     label: ClassVar[str] = "judged"
-    cuts: ClassVar[bool] = True
+    whole: ClassVar[str] = ""
 
     def value(self, query: RankedQuery) -> float:
         """Return the share of judged documents of one query."""

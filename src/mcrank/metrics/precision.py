@@ -12,7 +12,7 @@ from mcrank.kernels import kernel
 from mcrank.metrics.dcg import DiscountedSum
 from mcrank.metrics.dialect import relevant_bounds
 from mcrank.metrics.layout import Layout
-from mcrank.metrics.measure import Arithmetic, Measure, checked_number
+from mcrank.metrics.measure import Arithmetic, Measure
 from mcrank.metrics.ranking import RankedRows
 
 
@@ -298,10 +298,7 @@ class FMeasure(Binary):
 
     label: ClassVar[str] = "f"
     parameter: ClassVar[str | None] = "x"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "x", checked_number(self.x, "x of FMeasure", 0.0, 1e6))
+    bounds: ClassVar[tuple[float, float] | None] = (0.0, 1e6)
 
     def prepare(self, layout: Layout) -> Arithmetic:
         """Return F, (x + 1) hits / (x relevant + k), as a sum of relevance."""
@@ -336,10 +333,7 @@ class RBP(Binary):
 
     label: ClassVar[str] = "rbp"
     parameter: ClassVar[str | None] = "p"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "p", checked_number(self.p, "p of RBP", 0.0, 1.0))
+    bounds: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
 
     def prepare(self, layout: Layout) -> Arithmetic:
         """Return rank-biased precision as a discounted sum."""

@@ -127,10 +127,10 @@ class PreparedMeasure:
         """Rows in the order in which equal scores stand; empty for file order."""
         if self.rule in ("file", "expected"):
             return FILE_ORDER
-        if self.rule in ("worst", "best") and getattr(self.form, "no_worst", False):
+        if self.rule in ("worst", "best") and (where := getattr(self.form, "no_worst", "")):
             raise MeasureError(
-                f"{self.measure.name} has no worst and no best order of ties where a part of the pool is "
-                "not judged; choose another rule, such as ties=file."
+                f"{self.measure.name} has no worst and no best order of ties that is known {where}; choose "
+                "another rule, such as ties=file."
             )
         worth = getattr(self.form, "row_worth", None)
         if worth is None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mcrank.arrays import FloatArray
 from mcrank.metrics.layout import Layout
-from mcrank.metrics.measure import Arithmetic, checked_number
+from mcrank.metrics.measure import Arithmetic
 from mcrank.metrics.precision import MAP
 from mcrank.metrics.walk import RankedQuery, WalkMeasure
 
@@ -29,10 +29,7 @@ class RPrecision(WalkMeasure):
 
     label: ClassVar[str] = "rprec"
     parameter: ClassVar[str | None] = "times"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "times", checked_number(self.times, "times of RPrecision", 0.0, 1e6))
+    bounds: ClassVar[tuple[float, float] | None] = (0.0, 1e6)
 
     def value(self, query: RankedQuery) -> float:
         """Return precision at the multiple of R."""
@@ -75,10 +72,7 @@ class InterpolatedPrecision(WalkMeasure):
 
     label: ClassVar[str] = "iprec"
     parameter: ClassVar[str | None] = "recall"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "recall", checked_number(self.recall, "recall of iprec", -1e-300, 1.0))
+    bounds: ClassVar[tuple[float, float] | None] = (-1e-300, 1.0)
 
     def value(self, query: RankedQuery) -> float:
         """Return interpolated precision of one query."""

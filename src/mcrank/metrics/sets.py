@@ -53,11 +53,7 @@ class SetMeasure(Binary):
     words: ClassVar[str] = ""
     summary: ClassVar[str] = "sum"
     terms: ClassVar[Mapping[str, float]] = {}  # counts of `Retrieved`, and how often each is added
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.k is not None:
-            raise MeasureError(f"{self.label} takes the retrieved as a set and no k, got {self.k!r}.")
+    whole: ClassVar[str] = "sees the retrieved as a set"
 
     def values(self, of: Retrieved) -> FloatArray:
         """Return the value of every query."""

@@ -72,7 +72,7 @@ class Walk(OneByOne):
     relevant: BoolArray
     empty: BoolArray  # queries that need no walk: nothing is there to find
     row_worth: FloatArray | None = None  # by row, where levels do not tell the worst order of ties
-    no_worst: bool = False  # whether nothing tells the worst and the best order of ties
+    no_worst: str = ""  # where nothing tells the worst and the best order of ties
 
     def _value(self, query: int, ranked: RowArray, scores: FloatArray) -> float:
         if self.empty[query]:
@@ -108,13 +108,8 @@ class WalkMeasure(Binary):
     """
 
     words: ClassVar[str] = ""
-    cuts: ClassVar[bool] = False  # whether it takes a cut-off
+    whole: ClassVar[str] = "looks at the whole list"
     summary: ClassVar[str] = "mean"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.k is not None and not self.cuts:
-            raise MeasureError(f"{self.label} looks at the whole list and takes no k, got {self.k!r}.")
 
     def value(self, query: RankedQuery) -> float:
         """Return the value of one query."""

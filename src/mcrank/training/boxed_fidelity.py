@@ -92,10 +92,9 @@ def join(tree, group, box, share, sign):  # type: ignore[no-untyped-def]
 
 
 @step()
-def before(tree, group, out):  # type: ignore[no-untyped-def]
-    """Moments of all groups before ``group``."""
-    # IN: tree, group  OUT: out
-    out[:] = 0.0
+def add_before(tree, group, out):  # type: ignore[no-untyped-def]
+    """Add the moments of all groups before ``group``."""
+    # IN: tree, group  OUT: out (added to)
     g = group
     while g > 0:
         out += tree[g]
@@ -140,16 +139,14 @@ def add_separated(columns, boxed, tables, group, together, factor, places, out):
             while at < starts[b + 1]:
                 g, t = group[sequence[at]], boxed.box[sequence[at]]
                 if g != last:
-                    before(tree, g, higher)
-                    before(tree, g + 1, upto)
+                    higher[:], upto[:] = 0.0, 0.0
+                    add_before(tree, g, higher)
+                    add_before(tree, g + 1, upto)
                     lower = upto  # of all groups behind this one
                     for s in range(len(boxed.place)):
                         for a in range(NODES):
                             lower[s, a] = -upto[s, a]
-                    every = n_groups
-                    while every > 0:
-                        lower += tree[every]
-                        every -= every & -every
+                    add_before(tree, n_groups, lower)
                     last = g
                 held[:] = 0.0
                 while at < starts[b + 1] and group[sequence[at]] == g and boxed.box[sequence[at]] == t:

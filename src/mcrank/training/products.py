@@ -12,6 +12,7 @@ from numba import types
 from mcrank.arrays import FeatureArray, FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.kernels import kernel
+from mcrank.kernels.memory import aligned
 from mcrank.scorers.scaling import Scaling, curved_row
 
 Rows = FeatureArray
@@ -110,6 +111,7 @@ def gradient_of(X: Rows, push: FloatArray) -> FloatArray:
     >>> gradient_of(np.ones((2, 1), dtype=np.float32), np.array([2.0, 3.0])).tolist()
     [5.0]
     """
-    out = np.empty(X.shape[1])
+    # Every row is added to it: where its vectors straddle cache lines, that takes twice as long.
+    out = aligned(X.shape[1], dtype=np.float64)
     times_rows(X, push, out)
     return out
