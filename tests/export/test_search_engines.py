@@ -348,3 +348,18 @@ def test_head_of_two_grades_is_ranked_by_its_log_odds(exported):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert np.abs(RankLib().consume(model, path, X).scores - model.scores(X)).max() < 1e-7
+
+
+@pytest.mark.parametrize("kind", [Elasticsearch, OpenSearch])
+def test_odds_of_a_score_leave_one_order_whatever_grades_are_worth(kind, exported):
+    """The promise of a consumer that knows no odds: it ranks as `predict` does."""
+    for relevance in (None, "gain"):
+        model, target = bed.model("ordinal", relevance), kind()
+        assert model.head.odds is not None
+        assert list(target.notes(model)) == []
+        assert any("as they were learned" in words for words in target.lacks(model))
+        X = target.seen(hard_rows(model.scorer, 500), model)
+        prepared = target.prepared(model)
+        found, scores = target.consume(prepared, exported(target, prepared), X).scores, model.scores(X)
+        order = np.argsort(found)
+        assert (np.diff(scores[order])[np.diff(found[order]) > 1e-5] > 0).all()

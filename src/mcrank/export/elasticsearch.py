@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -81,6 +82,13 @@ class Elasticsearch(Target):
         if isinstance(model.scorer, Linear):
             return np.where(np.isnan(X), np.float32(0), X)
         return np.where(np.float32(FLOAT_MAX) == X, np.float32(np.inf), X)
+
+    def comparable(self, model: Exportable) -> Exportable:
+        """Return the model as it was learned. What goes by the score alone, as odds of boundaries do, has one
+        order, that of grades, whatever they are worth.
+        """
+        shown = super().comparable(model)
+        return shown if shown is model else replace(shown, values=shown.head.values)
 
     def content(self, model: Exportable) -> dict[str, bytes]:
         """Return the bodies of the requests, by file name."""

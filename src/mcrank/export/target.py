@@ -113,18 +113,7 @@ class Exportable:
     @property
     def as_learned(self) -> Exportable:
         """The same without the odds of grades at a score, for consumers that know none."""
-        odds = self.head.odds
-        if odds is None:
-            return self
-        # What goes by the score alone has one order, that of grades, whatever they are worth.
-        values = self.head.values if odds.learned == 0 else self.values
-        return replace(self, head=self.head.as_learned, values=values)
-
-    @property
-    def as_learned_order(self) -> bool:
-        """Whether scores as they were learned rank as ours."""
-        odds = self.head.odds
-        return odds is None or odds.learned == 0 or self.values is self.head.values
+        return self if self.head.odds is None else replace(self, head=self.head.as_learned)
 
     @property
     def kind(self) -> str:
@@ -261,7 +250,8 @@ class Target(Optioned, ABC):
     def notes(self, model: Exportable) -> Iterable[str]:
         """Yield what the user of this model has to know: `warns`, and where odds decide the order."""
         yield from self.warns(model)
-        if self.learned and not model.as_learned_order:
+        shown = self.comparable(model)
+        if shown is not model and shown.values is not model.head.values:
             yield (
                 f"{self.name} takes probabilities as they were learned, without the odds of grades at a "
                 "score, and with this relevance rows may change places; use relevance='grade', whose order "
