@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcrank.boosting.leaves import leaf_values, move_rows, tree_arrays, walk_rows
+from mcrank.boosting.leaves import leaf_sums, leaf_values, move_rows, tree_arrays, walk_rows
+from mcrank.boosting.partition import LEFT_OUT, UNLISTED, LeafRows
 from mcrank.boosting.routing import TreeNodes
 from mcrank.losses.base import LeafRule
 from mcrank.losses.multiclass import MulticlassLoss
@@ -153,3 +154,29 @@ def test_a_value_equal_to_the_threshold_goes_left():
     walk_rows(p.X, NONE, walked(tree, np.array([0.0, 1.0, 2.0])), scores)
     assert scores.tolist() == [1, 1, 1, 2, 2, 2]
     assert np.sort(rows_of(ws, 1)).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("numbered", [0, 3, 6])
+def test_sums_of_leaves_whose_rows_are_listed_or_numbered(numbered):
+    """More rows than are gone through at a time; some take no part."""
+    rows, nodes, stream = 70_000, 13, np.random.default_rng(numbered)
+    leaves = np.arange(0, nodes, 2)
+    leaf = stream.choice(np.r_[leaves, -1], rows)
+    numbers = np.full(rows if numbered else 0, LEFT_OUT, dtype=np.uint8)
+    places, entries, taken = np.zeros((nodes, 3), dtype=np.int64), [], 0
+    for number, node in enumerate(leaves.tolist()):
+        own = np.flatnonzero(leaf == node)
+        if number < numbered:
+            numbers[own] = number
+            places[node] = UNLISTED, 0, number
+        else:
+            entries.append(own << 32)
+            places[node] = taken, taken + len(own), 0
+            taken += len(own)
+    where = LeafRows(places, np.concatenate(entries), numbers, np.array([taken]))
+    q = stream.integers(-(2**23), 2**23, rows).astype(np.int32)
+    steps = stream.integers(0, 2**20, rows)
+    found = np.zeros((nodes, 2), dtype=np.int64)
+    leaf_sums(leaves, where, (int(LeafRule.CURVATURE), 0, 0), q, 0.25 * steps, 0.25, found)
+    wanted = [[q[leaf == n].sum(dtype=np.int64), steps[leaf == n].sum()] for n in range(nodes)]
+    assert found.tolist() == np.array(wanted).tolist()

@@ -316,6 +316,7 @@ def test_llvm_is_written_in_a_few_files():
         "choose.py",
         "descend.py",
         "lambda_block.py",
+        "largest.py",
         "memory.py",
         "planes.py",
         "running.py",

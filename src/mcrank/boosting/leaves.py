@@ -27,7 +27,9 @@ _WHERE = types.NamedTuple(  # type: ignore[no-untyped-call]
 )
 _TURNS = 4  # sums of a leaf that rows are added to in turns
 _SUMMED_ROWS = 512  # rows whose terms are worked out together, on vectors
-_MOVED_ROWS = 32768  # scores moved together: 256 KB
+# Rows that all leaves have before the next ones, scores of 256 KB: few enough to stay in a cache, where a
+# leaf at a time would move most of the memory again for each leaf.
+_BLOCK_ROWS = 32768
 FLOAT32_MAX = np.finfo(np.float32).max
 
 
@@ -172,35 +174,41 @@ def _moved(scale, q, curvature, row, step):  # type: ignore[no-untyped-def]
 def leaf_sums(leaves, where, scale, gradients, curvature, step, out):  # type: ignore[no-untyped-def]
     """Sums of gradients and curvatures of every leaf, in integers: the same for every order of its rows."""
     # IN: leaves, where, scale (the rule, and see _bernoulli_scale), gradients, curvature, step (in steps of
-    # which curvatures are added up)  OUT: out (rows of the leaves)
+    # which curvatures are added up)  OUT: out (rows of the leaves, 0 before)
     places, entries, numbers = where.places, where.entries, where.numbers
     some = np.zeros((_TURNS, 2 * 256), np.int64)
     moved = np.empty(2 * _SUMMED_ROWS, np.int64)
-    for first in range(uint64(0), uint64(len(numbers)), uint64(_SUMMED_ROWS)):
-        n = min(uint64(_SUMMED_ROWS), uint64(len(numbers)) - first)
-        for i in range(n):
-            total, heap = _moved(scale, int64(gradients[first + i]), curvature, first + i, step)
-            moved[uint64(2) * i] = total
-            moved[uint64(2) * i + uint64(1)] = heap
-        for i in range(n):
-            # In turns: rows of one leaf would wait for each other.
-            to = some[i % uint64(_TURNS)]
-            vector_add2((to,), (uint64(numbers[first + i]) << uint64(1),), moved, i << uint64(1))
-    for leaf in leaves:
-        begin, end, number = places[leaf, 0], places[leaf, 1], places[leaf, 2]
-        total, heap = int64(0), int64(0)
-        if begin == UNLISTED:
-            for t in range(_TURNS):
-                total += some[t, 2 * number]
-                heap += some[t, 2 * number + 1]
-        else:
-            for i in range(begin, end):
+    at = places[leaves, 0].copy()
+    for start in range(0, len(gradients), _BLOCK_ROWS):
+        stop = uint64(min(start + _BLOCK_ROWS, len(gradients)))
+        if len(numbers) > 0:
+            for first in range(uint64(start), stop, uint64(_SUMMED_ROWS)):
+                n = min(uint64(_SUMMED_ROWS), stop - first)
+                for i in range(n):
+                    total, heap = _moved(scale, int64(gradients[first + i]), curvature, first + i, step)
+                    moved[uint64(2) * i] = total
+                    moved[uint64(2) * i + uint64(1)] = heap
+                for i in range(n):
+                    # In turns: rows of one leaf would wait for each other.
+                    to = some[i % uint64(_TURNS)]
+                    vector_add2((to,), (uint64(numbers[first + i]) << uint64(1),), moved, i << uint64(1))
+        for leaf in range(len(leaves)):
+            i, end = at[leaf], places[leaves[leaf], 1]
+            total, heap = int64(0), int64(0)
+            while 0 <= i < end and uint64(entries[i]) >> uint64(32) < stop:
                 row = uint64(entries[i]) >> uint64(32)
                 one_total, one_heap = _moved(scale, int64(gradients[row]), curvature, row, step)
                 total += one_total
                 heap += one_heap
-        out[leaf, 0] = total
-        out[leaf, 1] = heap
+                i += 1
+            at[leaf] = i
+            out[leaves[leaf], 0] += total
+            out[leaves[leaf], 1] += heap
+    for leaf in leaves:
+        if places[leaf, 0] == UNLISTED:
+            for t in range(_TURNS):
+                out[leaf, 0] += some[t, 2 * places[leaf, 2]]
+                out[leaf, 1] += some[t, 2 * places[leaf, 2] + 1]
 
 
 @kernel(
@@ -222,10 +230,8 @@ def move_rows(left, where, values, scores):  # type: ignore[no-untyped-def]
     for row in range(uint64(len(numbers))):
         scores[row] += by_number[uint64(numbers[row])]
     at = places[leaves, 0].copy()
-    # Rows of a leaf are in ascending order. All leaves move the scores of some rows before the next ones: few
-    # enough to stay in a cache, where a leaf at a time would move most of the memory again for each leaf.
-    for first in range(0, len(scores), _MOVED_ROWS):
-        stop = uint64(first + _MOVED_ROWS)
+    for first in range(0, len(scores), _BLOCK_ROWS):  # rows of a leaf are in ascending order
+        stop = uint64(first + _BLOCK_ROWS)
         for leaf in range(len(leaves)):
             value, end = values[leaves[leaf]], places[leaves[leaf], 1]
             i = at[leaf]

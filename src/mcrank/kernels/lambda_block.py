@@ -69,7 +69,9 @@ def _pairs(builder: Any, rows: list[Any], own: list[Any]) -> list[Any]:
     zero, one = constants(worth, 0.0), constants(worth, 1.0)
 
     def size(terms: Any) -> Any:
-        return builder.select(builder.fcmp_ordered("<", terms, zero), builder.fsub(zero, terms), terms)
+        insert: Any = cgutils.get_or_insert_function
+        kind = ir.FunctionType(terms.type, [terms.type])
+        return builder.call(insert(builder.module, kind, f"llvm.fabs.v{LAMBDA_LANES}f64"), [terms])
 
     lower = builder.fsub(own[1], discount)
     lower = builder.select(builder.fcmp_ordered(">", lower, zero), lower, zero)
@@ -87,9 +89,9 @@ def _pairs(builder: Any, rows: list[Any], own: list[Any]) -> list[Any]:
     own_share, other_share = builder.fmul(own[2], share), builder.fmul(power, share)
     # Where both are worth the same, nothing is changed and it does not matter which is better.
     pair = builder.fmul(builder.fmul(ahead, lower), builder.select(better, other_share, own_share))
-    bend = builder.fmul(pair, builder.select(better, own_share, other_share))
-    bend = builder.select(better, bend, builder.fsub(zero, bend))
-    return [pair, bend, size(pair)] if len(own) > 3 else [pair, bend]
+    moved = size(pair)
+    bend = builder.fmul(moved, builder.select(better, own_share, other_share))
+    return [pair, bend, moved] if len(own) > 3 else [pair, bend]
 
 
 # Kernels call these without the typing context; Any says so.

@@ -11,17 +11,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import int64, njit, uint64
 
-from mcrank.arrays import FloatArray, RowArray
+from mcrank.arrays import FloatArray, IntArray, RowArray
 from mcrank.kernels import step
 from mcrank.kernels.exp import exp_negative
 from mcrank.kernels.lambda_block import LAMBDA_LANES
-from mcrank.kernels.memory import aligned
+from mcrank.kernels.largest import KEY_LANES, LOWEST, count_before, first_largest, largest_of, take_first
+from mcrank.kernels.memory import aligned, float_to_bits
 from mcrank.kernels.sort import merge_rows
 
 _LANES = 16  # partial sums of a sum in fixed order: enough for any vector unit
 _FEW = 32  # ranks up to which picking them out is quicker than sorting
+_SHORT = 24  # rows up to which a rank is found quicker by counting who stands above
 WIDEST = 700.0  # spread of sigma * score beyond which exp(sigma (s - highest)) leaves the range of a float
 
 
@@ -40,6 +42,8 @@ class Space(NamedTuple):
     key_a: FloatArray
     key_b: FloatArray
     lane: FloatArray
+    key: IntArray  # scores as integers, and the highest of each eight of them
+    highest: IntArray
     order: RowArray
     row_a: RowArray
     row_b: RowArray
@@ -56,7 +60,7 @@ def make_space(longest: int) -> Space:
     """
     n = -(-max(longest, 1) // LAMBDA_LANES) * LAMBDA_LANES
     reals, rows = aligned(11, n, dtype=np.float64), np.zeros((3, n), dtype=np.int32)
-    return Space._make([*reals, np.zeros(max(_LANES, 3 * LAMBDA_LANES)), *rows])
+    return Space._make([*reals, np.zeros(max(_LANES, 3 * LAMBDA_LANES)), *aligned(2, n), *rows])
 
 
 @step()
@@ -86,35 +90,46 @@ def sum_in_lanes(values, lane):  # type: ignore[no-untyped-def]
 @njit(inline="always")
 def first_ranks(score, base, depth, space):  # type: ignore[no-untyped-def]
     """Put the places of the first ``depth`` ranks of a query first, in order; equal scores in base order."""
-    # IN: score, base (empty: file order), depth  OUT: space.order, key_*, row_*
-    n = len(score)
+    # IN: score, base (empty: file order), depth  OUT: space.order, key, highest, key_*, row_*
+    n, keys, order = uint64(len(score)), space.key, space.order
     if depth > _FEW:
-        merge_rows(score, base, np.int64(0), n, space, space.order)
+        merge_rows(score, base, np.int64(0), np.int64(n), space, order)
         return
-    key, order = space.key_a[:depth], space.order[:n]
-    kept = 0
     for i in range(n):
-        at = base[i] if len(base) > 0 else np.int32(i)
-        value = score[np.uint32(at)]
-        if kept == depth:
-            if value <= key[depth - 1]:
-                continue
-            j = depth - 1
-        else:
-            j = kept
-            kept += 1
-        while j > 0 and key[j - 1] < value:
-            key[j] = key[j - 1]
-            order[j] = order[j - 1]
-            j -= 1
-        key[j] = value
-        order[j] = at
+        # The order of floats as integers, which vectors can tell the largest of; -0.0 is 0.0.
+        bits = float_to_bits(score[uint64(base[i]) if len(base) > 0 else i] + 0.0)
+        keys[i] = bits ^ ((bits >> int64(63)) & int64(2**63 - 1))
+    for i in range(n, whole_vectors(n)):
+        keys[i] = LOWEST
+    if n <= uint64(_SHORT):
+        for i in range(n):
+            rank = count_before(keys, i, n)
+            if rank < uint64(depth):
+                order[rank] = base[i] if len(base) > 0 else np.int32(i)
+        return
+    # As many times the largest of the highest keys of each eight, and of those eight.
+    highest, blocks = space.highest, whole_vectors(n) // uint64(KEY_LANES)
+    for b in range(blocks):
+        highest[b] = largest_of(keys, b * uint64(KEY_LANES))
+    for b in range(blocks, whole_vectors(blocks)):
+        highest[b] = LOWEST
+    for rank in range(depth):
+        b = first_largest(highest, blocks)
+        at = take_first(keys, b * uint64(KEY_LANES), highest[b])
+        highest[b] = largest_of(keys, b * uint64(KEY_LANES))
+        order[rank] = base[at] if len(base) > 0 else np.int32(at)
+
+
+@njit(inline="always")
+def whole_vectors(n):  # type: ignore[no-untyped-def]
+    """Keys of whole vectors, for ``n`` of them."""
+    return (n + uint64(KEY_LANES - 1)) // uint64(KEY_LANES) * uint64(KEY_LANES)
 
 
 @njit(inline="always")
 def rank_query(score, base, depth, space):  # type: ignore[no-untyped-def]
     """As `first_ranks`, with the places of the other rows behind them, in file order."""
-    # IN: score, base (empty: file order), depth  OUT: space.order, key_*, row_*
+    # IN: score, base (empty: file order), depth  OUT: space.order, key, highest, key_*, row_*
     n = len(score)
     first_ranks(score, base, depth, space)
     if depth > _FEW or depth == n:

@@ -33,7 +33,6 @@ from mcrank.losses.quantize import (
     Run,
     round_gradients,
     round_lane,
-    round_rows,
     starts,
 )
 from mcrank.losses.quantize import ROWS_PER_TASK as STEP
@@ -227,24 +226,36 @@ class QueryLoss(Loss):
         """Write the rounded gradients, and curvatures, of every row."""
         slopes, curves = self._slopes, gradients.curvature[0]
         self.slopes(scores[0], run, slopes, curves)
-        # Gradients too small to divide by are nothing to learn from: they round to 0.
-        gradients.unit = self._largest(slopes, run) / (1 << GRADIENT_BITS)
-        round_rows(round_gradients, slopes, gradients.unit, gradients.q[0], run)
-        gradients.curvature_unit = self._largest(curves, run) / (1 << LANE_BITS)
-        if gradients.lane_is_curvature:
+        # Both at once: to call threads and wait for them takes as long as to look at some rows.
+        largest, most_curved = self._largest((slopes, curves), run)
+        gradients.unit = largest / (1 << GRADIENT_BITS)
+        gradients.curvature_unit = most_curved / (1 << LANE_BITS)
+        lane = gradients.lane_is_curvature
+        if lane:
             gradients.lane_unit = gradients.curvature_unit
-            round_rows(round_lane, curves, gradients.lane_unit, gradients.weights[0], run)
 
-    def _largest(self, values: FloatArray, run: Run) -> float:
-        found = [0.0]
+        def to_integers(s: int) -> None:
+            rows = slice(s, s + STEP)
+            round_gradients(slopes[rows], gradients.unit, gradients.q[0, rows])
+            if lane:
+                round_lane(curves[rows], gradients.lane_unit, gradients.weights[0, rows])
+
+        run(to_integers, starts(len(slopes)))
+
+    def _largest(self, arrays: tuple[FloatArray, ...], run: Run) -> list[float]:
+        """Largest size in each of some arrays; 1 where it is too small to divide by: nothing to learn from,
+        which rounds to 0.
+        """
+        found = [[0.0] for _ in arrays]
 
         def look(s: int) -> None:
-            part = values[s : s + STEP]
-            found.append(max(float(part.max()), -float(part.min())))
+            for values, sizes in zip(arrays, found, strict=True):
+                part = values[s : s + STEP]
+                sizes.append(max(float(part.max()), -float(part.min())))
 
-        run(look, starts(len(values)))
-        largest = self.sums.most(max(found))
-        return largest if largest > SMALLEST else 1.0
+        run(look, starts(len(arrays[0])))
+        largest = [self.sums.most(max(sizes)) for sizes in found]
+        return [size if size > SMALLEST else 1.0 for size in largest]
 
 
 class PairsLoss(QueryLoss):
