@@ -44,7 +44,6 @@ from mcrank.scorers.forest.forest import Forest, ForestBuilder
 from mcrank.sums import ALONE, Sums, count_all
 from mcrank.threads import run_all
 
-_NONE = np.empty(0, dtype=np.int64)
 # Told the bins, the number and the trees of a round (0 and none at first), and what was measured after it.
 Keep = Callable[[Bins, int, list[tuple[int, Tree]], dict[str, float]], None]
 
