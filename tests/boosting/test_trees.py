@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -81,14 +83,33 @@ def test_errors_of_any_tree_are_raised_when_all_are_done(ground, bad, error, mon
     assert done.wait(60)
 
 
+def clocks(own):
+    """Clocks by which the thread that asks has had a core for that share of its time."""
+    ticks = itertools.count()
+    return SimpleNamespace(perf_counter=lambda: float(next(ticks)), thread_time=lambda: own * next(ticks))
+
+
 def test_helpers_that_do_not_pay_are_not_called_for_some_rounds(ground, monkeypatch):
     called = []
     monkeypatch.setattr(trees, "call_helpers", lambda work, count, n_jobs: called.append(count))
+    monkeypatch.setattr(trees, "time", clocks(1.0))
     monkeypatch.setattr(trees.tickets, "was_alone", lambda board: True)
     forest(ground, 1, 2, 2, monkeypatch, rounds=8)
     assert called == [1, 0, 1, 0, 0, 1, 0, 0]
     called.clear()
     monkeypatch.setattr(trees.tickets, "was_alone", lambda board: False)
+    forest(ground, 1, 2, 2, monkeypatch, rounds=3)
+    assert called == [1, 1, 1]
+
+
+def test_trees_are_not_shared_where_others_need_the_cores(ground, monkeypatch):
+    called = []
+    monkeypatch.setattr(trees, "call_helpers", lambda work, count, n_jobs: called.append(count))
+    monkeypatch.setattr(trees, "time", clocks(0.7))
+    forest(ground, 1, 2, 2, monkeypatch, rounds=8)
+    assert called == [1, 0, 1, 0, 0, 1, 0, 0]
+    called.clear()
+    monkeypatch.setattr(trees, "time", clocks(0.8))
     forest(ground, 1, 2, 2, monkeypatch, rounds=3)
     assert called == [1, 1, 1]
 

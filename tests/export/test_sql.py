@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import io
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -215,3 +216,16 @@ def test_names_that_a_table_cannot_tell_apart_are_refused(tmp_path, names, diale
     with pytest.raises(OptionError, match=said):
         ranker.export(tmp_path / "m.sql", to="sql", dialect=dialect)
     assert not (tmp_path / "m.sql").exists()
+
+
+@pytest.mark.parametrize("form", ["case", "walk"])
+@pytest.mark.parametrize("name", ["mcrank", "ordinal", "abc", "one each", "deep", "ranksvm"])
+def test_every_column_of_a_query_is_known_as_its_own(name, form):
+    """A key of such a name would make two columns of one."""
+    text = SQL(form=form).content(bed.model(name)).decode()
+    own = set(re.findall(r" AS ([a-z_]+[0-9]*)\b", text))
+    steps = set(re.findall(r"^([a-z_0-9]+) AS ", text, flags=re.MULTILINE)) | {"tested", "MATERIALIZED"}
+    assert {"score", "raw_0"} <= own
+    for column in own - steps:
+        with pytest.raises(OptionError, match="of its own"):
+            SQL(key=column).check(bed.model(name))

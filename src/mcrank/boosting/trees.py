@@ -4,12 +4,13 @@ Trees are independent, so threads take one each. A thread that finds no tree lef
 under way: with the last ones of a round, when they do not fill a turn of all threads, and with the only one
 of a loss that has one output. Helpers are kept threads (`mcrank.threads`): they sleep between rounds, and
 nobody waits for one that has not begun with a tree or an item of one. Where they do not pay, because others
-need the cores, the next rounds do without.
+need the cores, the next rounds share no tree.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,9 @@ _SHARED_ROWS = 20_000
 _SHARED_BINS = 3_000_000
 # Rounds without helpers after they did not pay: one at first, then twice as many each time.
 _MOST_ROUNDS_ALONE = 64
+# Of its time, what the thread that asks may have been without a core before cores count as others' own: with
+# helpers a tree then ends a little sooner, for a fifth more CPU time.
+_MOST_LOST = 1 / 4
 
 # What a tree learns from, given its number, room for its root's histogram, and the threads that may share it.
 Begin = Callable[[int, Workspace, int], TreeInput]
@@ -70,19 +74,21 @@ class TreeGrower:
         """Grow so many trees."""
         round_ = _Round(self, count, begin, finish, self.sharing if self._alone == 0 else 1)
         call_helpers(round_.help, max(min(self._n_jobs, count), round_.sharing) - 1, self._n_jobs)
+        wall, own = time.perf_counter(), time.thread_time()
         try:
             round_.work(self._scratch)
+            wall, own = time.perf_counter() - wall, time.thread_time() - own
         finally:
             round_.end()
         if round_.errors:
             raise round_.errors[0]
         if self._alone > 0:
             self._alone -= 1
-        elif round_.in_vain:
+        elif round_.in_vain or wall - own > _MOST_LOST * wall:
             self._alone = self._next_alone
             self._next_alone = min(2 * self._next_alone, _MOST_ROUNDS_ALONE)
-        else:
-            self._next_alone = 1
+        else:  # not forgotten at once: on a busy machine some rounds are lucky
+            self._next_alone = max(1, self._next_alone // 2)
 
     def grow(self, tree: TreeInput, ws: Workspace, scratch: Scratch, board: IntArray, threads: int) -> int:
         """Grow a tree, or help with it when ``threads`` is 0; return its number of nodes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from mcrank.scorers.odds import LEAST_SHARE
 _MOST_TREES = 500  # added up in one expression: SQLite takes a depth of 1,000
 _MOST_LEAVES = {"sqlite": 10_000, "duckdb": 500, "postgres": 2_000, "bigquery": 2_000}
 _ROWS_A_STATEMENT = 500
+_OWN = re.compile(r"(f|raw_|s|c|class_|above_|over_)[0-9]+|top|way|z|bent|score|node|feature|v")
 _DEEPEST = 12  # CASE in CASE: the parser of SQLite has a stack of 100 words
 
 
@@ -56,6 +58,8 @@ class SQL(Target):
             return f"form='case' takes at most {_MOST_TREES} trees an output; use form='walk'"
         # Postgres alone tells quoted names apart by case.
         fold = str if self.dialect == "postgres" else str.lower
+        if _OWN.fullmatch(fold(self.key)):
+            return f"the query has a column {self.key!r} of its own; call the key otherwise, by a view, say"
         seen: dict[str, str] = {fold(self.key): self.key}
         for name in model.feature_names:
             if fold(name) in seen:
@@ -302,12 +306,12 @@ class _Writer:
             bends = zip(odds.bends.tolist(), odds.knots.tolist(), strict=True)
             parts = [(bend, f"{d.greatest}(z - ({d.number(knot)}), {d.number(0.0)})") for bend, knot in bends]
             line = _sum(d, 0.0, [(float(odds.slopes[0]), "z"), *parts])
-            yield from self._step("lines", "ways", [f"{line} AS line"])
+            yield from self._step("lines", "ways", [f"{line} AS bent"])
             stray, *higher = odds.strayed.tolist()
             kept = odds.learned
             columns = []
             for k, (cut, strayed) in enumerate(zip(odds.cuts.tolist(), higher, strict=True)):
-                by_score = d.sigmoid(f"(line + ({d.number(cut)}))")
+                by_score = d.sigmoid(f"(bent + ({d.number(cut)}))")
                 terms = [(kept, above[k]), ((1 - kept) * (1 - stray), f"({by_score})")]
                 columns.append(f"{_sum(d, (1 - kept) * strayed, terms)} AS over_{k}")
             yield from self._step("corrected", "lines", columns, last=True)
