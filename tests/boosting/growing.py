@@ -13,8 +13,9 @@ from mcrank.boosting.binning import BinnedDataset, bin_dataset, find_bins
 from mcrank.boosting.grow import grow
 from mcrank.boosting.packing import Packing
 from mcrank.boosting.partition import LeafRows
+from mcrank.boosting.rules import Rules
 from mcrank.boosting.tickets import new_board
-from mcrank.boosting.workspace import BinnedArrays, Rules, Scratch, TreeInput, Workspace
+from mcrank.boosting.workspace import BinnedArrays, Scratch, TreeInput, Workspace
 from mcrank.losses.quantize import GRADIENT_BITS
 from tests.reference.packing import narrow, rounded
 

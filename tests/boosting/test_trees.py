@@ -13,8 +13,9 @@ import pytest
 import mcrank.threads
 from mcrank.boosting import trees
 from mcrank.boosting.packing import Packing
+from mcrank.boosting.rules import Rules
 from mcrank.boosting.trees import TreeGrower
-from mcrank.boosting.workspace import Rules, TreeInput
+from mcrank.boosting.workspace import TreeInput
 from tests.boosting.growing import NONE, random_plot
 
 ROWS = 21_000  # enough for trees to be shared

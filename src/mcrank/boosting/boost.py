@@ -30,11 +30,13 @@ from mcrank.boosting.refit import fallen
 from mcrank.boosting.roots import SharedRoots
 from mcrank.boosting.routing import BinColumns, fallen_in_bins, route_all
 from mcrank.boosting.rows import MemoryRows, Rows
+from mcrank.boosting.rules import Rules
 from mcrank.boosting.sampling import AllRows, Queries, draw
+from mcrank.boosting.slim import slim_rows
 from mcrank.boosting.start import NOTHING, Start, Tree, rounds_of, walk
 from mcrank.boosting.store import BinnedData
 from mcrank.boosting.trees import TreeGrower
-from mcrank.boosting.workspace import BinnedArrays, Rules, TreeInput, Workspace
+from mcrank.boosting.workspace import BinnedArrays, TreeInput, Workspace
 from mcrank.data.dataset import Dataset
 from mcrank.errors import OptionError
 from mcrank.losses.base import LeafRule, Loss
@@ -209,7 +211,8 @@ class Booster:
         packing = Packing.of(everyones, given=given, derived=derived, wide=self.bins.wide, rounded=rounded)
         # More leaves than the rows can fill would only cost memory.
         most = max(2, everyones // options.min_samples_leaf)
-        self.rules = Rules(min(options.num_leaves, most), options.min_samples_leaf, packing)
+        leaves = min(options.num_leaves, most)
+        self.rules = Rules(leaves, options.min_samples_leaf, packing, slim_rows(packing, leaves, data.n_rows))
         self.builder = ForestBuilder(data.n_features, loss.base)
         for before in rounds_of(start.forest, loss.trees_per_round):
             self._keep(before)

@@ -26,7 +26,8 @@ from mcrank.boosting.histogram import RowRun
 from mcrank.boosting.leaves import move_rows
 from mcrank.boosting.partition import LeafRows, rows_of_node
 from mcrank.boosting.rows import count_node
-from mcrank.boosting.workspace import BinnedArrays, Rules, Scratch, Workspace
+from mcrank.boosting.rules import Rules
+from mcrank.boosting.workspace import BinnedArrays, Scratch, Workspace
 from mcrank.kernels import kernel, step
 from mcrank.kernels.memory import aligned
 from mcrank.losses.quantize import Gradients, Run

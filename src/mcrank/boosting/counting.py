@@ -11,6 +11,7 @@ from numba import int64, njit
 from mcrank.boosting.chunks import uneven_chunk_of
 from mcrank.boosting.histogram import FIRST, FURTHER, WHOLE, RowRun, finish_histogram, node_histogram
 from mcrank.boosting.partition import rows_of_node
+from mcrank.boosting.slim import rules_of
 from mcrank.kernels import step
 
 # Chunks of a thread, smaller where threads will meet; the least rows of a thread that are cut so; and the
@@ -56,7 +57,8 @@ def _count(g, lot, item, part, which, hist):  # type: ignore[no-untyped-def]
     begin, end, number = rows_of_node(ws.rows, lot.node)
     low, high = uneven_chunk_of(begin, end, item, lot.chunks, lot.threads)
     run = RowRun(low, high, ws.rows.entries, number, ws.rows.numbers, lot.held, g.tree.weights, ws.packs)
-    node_histogram(g.binned, part[0], part[1], run, g.rules.packing, g.scratch, which, hist)
+    packing = rules_of(g.rules, ws.nodes[lot.node]).packing
+    node_histogram(g.binned, part[0], part[1], run, packing, g.scratch, which, hist)
 
 
 @njit(inline="always")

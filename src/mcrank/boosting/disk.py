@@ -18,7 +18,8 @@ from mcrank.arrays import IntArray
 from mcrank.boosting.binning import LINE, line_of, words_of
 from mcrank.boosting.partition import LeafRows
 from mcrank.boosting.rows import Bench, Job, MemoryRows
-from mcrank.boosting.workspace import BinnedArrays, Rules
+from mcrank.boosting.rules import Rules
+from mcrank.boosting.workspace import BinnedArrays
 from mcrank.cores import available_bytes
 from mcrank.losses.quantize import Gradients
 from mcrank.memory import advise, is_on_disk, let_go, private_bytes

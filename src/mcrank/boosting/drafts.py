@@ -19,9 +19,10 @@ import numpy.typing as npt
 from numba import int64, njit
 
 from mcrank.arrays import IntArray
-from mcrank.boosting.histogram import WHOLE, RowRun, node_histogram, subtract
+from mcrank.boosting.histogram import WHOLE, RowRun, node_histogram
 from mcrank.boosting.nodes import NODE, slot_of, start_sides
 from mcrank.boosting.partition import UNLISTED, is_small, list_rows, place_node, scatter
+from mcrank.boosting.slim import part_siblings, rules_of
 from mcrank.boosting.split import best_split, fill_left_table, finish_split
 from mcrank.kernels import step
 
@@ -196,13 +197,15 @@ def draft(g, item, held):  # type: ignore[no-untyped-def]
     run = RowRun(span[0], span[1], where.entries, span[2], where.numbers, held, g.tree.weights, ws.packs)
     hist = ws.hists[sides[small].slot]
     features = len(g.binned.n_bins)
-    node_histogram(g.binned, int64(0), features, run, g.rules.packing, g.scratch, int64(WHOLE), hist)
-    subtract(ws.hists[large.slot], hist, int64(0), g.binned.bin_start[features] * g.rules.packing.lanes)
+    packing = rules_of(g.rules, sides[small]).packing
+    node_histogram(g.binned, int64(0), features, run, packing, g.scratch, int64(WHOLE), hist)
+    every_bin = (int64(0), g.binned.bin_start[features])
+    part_siblings(g.rules, sides[small], large, hist, ws.hists[large.slot], every_bin)
     every = (int64(0), len(g.tree.features))
     for i in range(2):
-        own = ws.hists[sides[i].slot]
-        best_split(own, g.binned, g.tree.features, every, g.rules, g.tree.limits, g.scratch, sides[i])
-        finish_split(own, g.binned, g.rules.packing, sides[i])
+        own, rules = ws.hists[sides[i].slot], rules_of(g.rules, sides[i])
+        best_split(own, g.binned, g.tree.features, every, rules, g.tree.limits, g.scratch, sides[i])
+        finish_split(own, g.binned, rules.packing, sides[i])
 
 
 @step()

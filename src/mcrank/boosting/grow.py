@@ -31,7 +31,7 @@ from mcrank.boosting.drafts import (
     take_draft,
     undo_drafts,
 )
-from mcrank.boosting.histogram import add_up, subtract, sum_root
+from mcrank.boosting.histogram import add_up, sum_root
 from mcrank.boosting.limits import begin_children, begin_root
 from mcrank.boosting.nodes import best_leaf, start_children, start_node, worth_searching
 from mcrank.boosting.packing import fill_packs, pack_lanes, round_entries, round_rows
@@ -47,6 +47,8 @@ from mcrank.boosting.partition import (
     rows_of_node,
     scatter,
 )
+from mcrank.boosting.rules import Rules
+from mcrank.boosting.slim import is_slim, part_siblings, rules_of
 from mcrank.boosting.split import best_split, fill_left_table, finish_split
 from mcrank.boosting.tickets import (
     ABOUT,
@@ -63,7 +65,6 @@ from mcrank.boosting.tickets import (
 from mcrank.boosting.wide import has_bits, subtract_used
 from mcrank.boosting.workspace import (
     BinnedArrays,
-    Rules,
     Scratch,
     TreeInput,
     Workspace,
@@ -100,6 +101,9 @@ def grow(binned, rules, tree, ws, scratch, board, threads):  # type: ignore[no-u
     """
     # IN: binned, rules, tree, threads  OUT: ws, scratch, board
     me = int64(0) if threads > 0 else join(board)
+    if tree.limits.ruled:  # these look at lanes themselves
+        none: Any = int64(0)
+        rules = Rules(rules.num_leaves, rules.min_rows, rules.packing, none)
     g = Growing(binned, rules, tree, ws, scratch, board, me)
     if threads > 0:
         n_nodes = _lead(g, threads)
@@ -304,13 +308,14 @@ def _scatter_chunk(g, at, item, span):  # type: ignore[no-untyped-def]
 def _search(g, small, large, threads):  # type: ignore[no-untyped-def]
     """Histograms and best splits of two new siblings (or of the root, when they are equal)."""
     ws, board = g.ws, g.board
-    threads = threads_there(board, threads)
+    # A histogram that becomes slim is pressed from the front, by one thread.
+    threads = int64(1) if is_slim(g.rules, ws.nodes[large]) else threads_there(board, threads)
     wide = g.binned.wide_columns.shape[0] > 0
     board[_SMALL], board[_LARGE] = small, large
     board[_THREADS] = threads
     board[_PARTS] = threads > 1 or wide
     board[_COUNTED] = small == large and g.tree.ready
-    if threads > 1 and not wide and not board[_COUNTED]:
+    if threads > 1 and not (wide or board[_COUNTED] or is_slim(g.rules, ws.nodes[small])):
         ws.started[:] = 0
         _share(g, int64(_COUNT), small, chunks_for(ws.nodes[small].count, threads))
     parts = int64(len(g.tree.parts) if board[_PARTS] else 1)
@@ -322,7 +327,8 @@ def _search(g, small, large, threads):  # type: ignore[no-untyped-def]
                 best = part
         child = small if i == 0 else large
         ws.nodes[child] = ws.found[best, i]
-        finish_split(ws.hists[ws.nodes[child].slot], g.binned, g.rules.packing, ws.nodes[child])
+        packing = rules_of(g.rules, ws.nodes[child]).packing
+        finish_split(ws.hists[ws.nodes[child].slot], g.binned, packing, ws.nodes[child])
 
 
 @njit(inline="always")
@@ -346,14 +352,16 @@ def _search_item(g, item):  # type: ignore[no-untyped-def]
     hist = ws.hists[ws.nodes[small].slot]
     begin, end = g.binned.bin_start[low] * lanes, g.binned.bin_start[high] * lanes
     if not g.board[_COUNTED]:
-        if g.board[_PARTS] and g.binned.wide_columns.shape[0] == 0:
+        chunks = g.board[_PARTS] and g.binned.wide_columns.shape[0] == 0
+        if chunks and not is_slim(g.rules, ws.nodes[small]):
             add_up(hist, ws.partial_hists, ws.started, begin, end)
         else:
             count_whole(g, _lot(g), (low, high), hist)
     if small != large and has_bits(g.binned, hist, lanes):
         subtract_used(g.binned, low, high, g.rules.packing, ws.hists[ws.nodes[large].slot], hist)
     elif small != large:
-        subtract(ws.hists[ws.nodes[large].slot], hist, begin, end)
+        larger, bins = ws.hists[ws.nodes[large].slot], (g.binned.bin_start[low], g.binned.bin_start[high])
+        part_siblings(g.rules, ws.nodes[small], ws.nodes[large], hist, larger, bins)
     for i in range(1 if small == large else 2):
         child = small if i == 0 else large
         found = ws.found[item, i]
@@ -361,4 +369,5 @@ def _search_item(g, item):  # type: ignore[no-untyped-def]
         own = ws.hists[ws.nodes[child].slot]
         if small == large:
             sum_root(g.binned, g.rules.packing, low, own, found)
-        best_split(own, g.binned, g.tree.features, (first, last), g.rules, g.tree.limits, g.scratch, found)
+        rules = rules_of(g.rules, ws.nodes[child])
+        best_split(own, g.binned, g.tree.features, (first, last), rules, g.tree.limits, g.scratch, found)

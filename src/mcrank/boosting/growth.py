@@ -21,8 +21,9 @@ from mcrank.boosting.histogram import subtract, sum_root
 from mcrank.boosting.limits import Limits, begin_children, begin_root
 from mcrank.boosting.nodes import NODE, best_leaf, start_children, start_node, worth_searching
 from mcrank.boosting.rows import Job, Rows
+from mcrank.boosting.rules import Rules
 from mcrank.boosting.split import best_split, finish_split
-from mcrank.boosting.workspace import BinnedArrays, Rules, Scratch
+from mcrank.boosting.workspace import BinnedArrays, Scratch
 from mcrank.kernels import kernel
 from mcrank.kernels.memory import aligned
 from mcrank.sums import Sums

@@ -18,7 +18,7 @@ same row is rounded alike in every node, wherever it lies.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from numba import int32, int64, njit, uint32, uint64
 
@@ -55,6 +55,8 @@ class Packing(NamedTuple):
     lane_drop : int
         Bits a given second lane loses where it shares a triple; its entries hold both, rounded
         (`round_entries`).
+    top : int
+        Where the gradient begins in a counter of all three sums (`slim`); 0 in others.
     """
 
     lanes: int
@@ -64,6 +66,7 @@ class Packing(NamedTuple):
     bits: int
     chunk_bits: int
     lane_drop: int = 0
+    top: int = 0
 
     @classmethod
     def of(
@@ -83,11 +86,11 @@ class Packing(NamedTuple):
         --------
         >>> from mcrank.boosting.packing import Packing
         >>> Packing.of(500_000)
-        Packing(lanes=1, second=0, count_bits=19, drop=0, bits=0, chunk_bits=0, lane_drop=0)
+        Packing(lanes=1, second=0, count_bits=19, drop=0, bits=0, chunk_bits=0, lane_drop=0, top=0)
         >>> Packing.of(5_000_000)
-        Packing(lanes=2, second=0, count_bits=0, drop=0, bits=0, chunk_bits=19, lane_drop=0)
+        Packing(lanes=2, second=0, count_bits=0, drop=0, bits=0, chunk_bits=19, lane_drop=0, top=0)
         >>> Packing.of(500_000, derived=True)
-        Packing(lanes=2, second=1, count_bits=24, drop=11, bits=13, chunk_bits=13, lane_drop=0)
+        Packing(lanes=2, second=1, count_bits=24, drop=11, bits=13, chunk_bits=13, lane_drop=0, top=0)
         """
         lane_drop = LANE_BITS - (_DERIVED_BITS - 2) if given and rounded and not wide else 0
         derived = derived or lane_drop > 0
@@ -200,7 +203,7 @@ def fill_packs(entries, begin, end, packing, weights, packs):  # type: ignore[no
     """What every entry adds to counters: one number, or one for each lane, with ``weights[row]`` if given."""
     # IN: entries, begin, end, packing, weights  OUT: packs
     lanes = packing.lanes
-    if packing.bits > 0 and packing.chunk_bits > 0:
+    if packing.bits > 0 and (packing.chunk_bits > 0 or packing.top > 0):
         if packing.lane_drop > 0:
             for i in range(begin, end):
                 both = int64(int32(entries[i]))
@@ -237,9 +240,24 @@ def fill_packs(entries, begin, end, packing, weights, packs):  # type: ignore[no
 @njit(inline="always")
 def triple(r, h, packing):  # type: ignore[no-untyped-def]
     """Count in the low bits, curvature above it, gradient on top with the sign."""
-    h_at = int64(packing.chunk_bits)
-    r_at = int64(2 * packing.chunk_bits + packing.bits - 2)
+    h_at, r_at = places(packing)
     return (r << r_at) + (h << h_at) + int64(1)
+
+
+@njit(inline="always")
+def places(packing):  # type: ignore[no-untyped-def]
+    """Where curvature and gradient begin in a triple."""
+    if packing.top > 0:
+        return int64(packing.count_bits), int64(packing.top)
+    return int64(packing.chunk_bits), int64(2 * packing.chunk_bits + packing.bits - 2)
+
+
+@njit(inline="always")
+def slim(packing):  # type: ignore[no-untyped-def]
+    """The layout of histograms whose counters are triples: of nodes with no more rows than a chunk."""
+    h_at, r_at = places(packing)
+    one: Any = int64(1)
+    return Packing(one, packing.second, h_at, packing.drop, packing.bits, one - one, packing.lane_drop, r_at)
 
 
 @step()
@@ -251,8 +269,7 @@ def spread(counters, packing, add, hist):  # type: ignore[no-untyped-def]
         return
     if not add:
         hist[: len(counters) // (1 + (packing.second if packing.bits == 0 else 0)) * packing.lanes] = 0
-    h_at = int64(packing.chunk_bits)
-    r_at = int64(2 * packing.chunk_bits + packing.bits - 2)
+    h_at, r_at = places(packing)
     counts = (int64(1) << h_at) - int64(1)
     curvatures = (int64(1) << (r_at - h_at)) - int64(1)
     lanes = packing.lanes
@@ -279,8 +296,7 @@ def spread(counters, packing, add, hist):  # type: ignore[no-untyped-def]
 @njit(inline="always")
 def _spread_triples(triples, packing, add, hist):  # type: ignore[no-untyped-def]
     """`spread` for two lanes, the first with the count: of all cases the one that runs most often."""
-    h_at = int64(packing.chunk_bits)
-    r_at = int64(2 * packing.chunk_bits + packing.bits - 2)
+    h_at, r_at = places(packing)
     counts = (int64(1) << h_at) - int64(1)
     curvatures = (int64(1) << (r_at - h_at)) - int64(1)
     if add:
@@ -308,6 +324,10 @@ def counted(hist, at, packing):  # type: ignore[no-untyped-def]
 @njit(inline="always")
 def bin_sums(hist, at, packing):  # type: ignore[no-untyped-def]
     """Sum of gradients, of the second lane, and number of rows of a bin; ``at`` is its first lane's place."""
+    if packing.top > 0:
+        h_at, word = packing.count_bits, hist[at]
+        curvatures = (int64(1) << (packing.top - h_at)) - int64(1)
+        return word >> packing.top, (word >> h_at) & curvatures, word & ((int64(1) << h_at) - int64(1))
     second = hist[at + 1] if packing.second else int64(0)
     if packing.count_bits > 0:
         mask = (int64(1) << packing.count_bits) - int64(1)

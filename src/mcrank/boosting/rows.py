@@ -25,8 +25,9 @@ from mcrank.boosting.partition import (
     scatter,
 )
 from mcrank.boosting.roots import SharedRoots
+from mcrank.boosting.rules import Rules
 from mcrank.boosting.split import fill_left_table
-from mcrank.boosting.workspace import BinnedArrays, Rules, Scratch
+from mcrank.boosting.workspace import BinnedArrays, Scratch
 from mcrank.kernels import kernel, step
 from mcrank.kernels.memory import aligned
 from mcrank.losses.quantize import Gradients

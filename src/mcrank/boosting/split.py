@@ -30,6 +30,8 @@ def prefix(hist, low, high, packing, first, sums):  # type: ignore[no-untyped-de
     total, mass, count = first
     lanes, n = uint64(packing.lanes), uint64(high - low)
     word = (total << packing.count_bits) + (count if packing.count_bits > 0 else np.int64(0))
+    if packing.top > 0:
+        word = (total << packing.top) + (mass << packing.count_bits) + count
     at, i = uint64(low) * lanes, uint64(0)
     if lanes == uint64(1):
         while i + uint64(SCANNED) <= n:
@@ -43,7 +45,7 @@ def prefix(hist, low, high, packing, first, sums):  # type: ignore[no-untyped-de
         place = at + i * lanes
         word += hist[place]
         words[i] = word
-        if packing.second:
+        if packing.second and packing.top == 0:
             mass += hist[place + uint64(1)]
             masses[i] = mass
         if packing.count_bits == 0:
@@ -57,12 +59,15 @@ def _lanes(sums, packing):  # type: ignore[no-untyped-def]
     """Prefix sums by lane: each an array, and what of its words is this lane's. One loop then does for all
     layouts: where a lane is part of another it is cut out of it.
     """
-    words, bits = sums[0], packing.count_bits
+    words, bits, shift = sums[0], packing.count_bits, np.int64(0)
     all_bits = np.int64(-1)
     mask = (np.int64(1) << bits) - 1 if bits > 0 else all_bits
     counts = words if bits > 0 else sums[2]
     masses, mass_mask = (sums[1], all_bits) if packing.second else (counts, mask)
-    return words, bits, counts, mask, masses, mass_mask
+    if packing.top > 0:
+        masses, shift, bits = words, bits, packing.top
+        mass_mask = (np.int64(1) << (bits - shift)) - 1
+    return words, bits, counts, mask, masses, shift, mass_mask
 
 
 # These three loops run on vectors. As one they would not.
@@ -73,7 +78,7 @@ def may_gain(sums, n, whole, rules, best):  # type: ignore[no-untyped-def]
     On the safe side: terms are quotients of what is compared here, to within some rounding.
     """
     # IN: all
-    words, bits, counts, mask, masses, mass_mask = _lanes(sums, rules.packing)
+    words, bits, counts, mask, masses, shift, mass_mask = _lanes(sums, rules.packing)
     total, mass, count = whole
     min_rows = rules.min_rows
     most_rows = np.int64(count) - min_rows
@@ -81,7 +86,7 @@ def may_gain(sums, n, whole, rules, best):  # type: ignore[no-untyped-def]
     found = np.int64(0)
     for i in range(n):
         rows = counts[i] & mask
-        left = float(masses[i] & mass_mask)
+        left = float((masses[i] >> shift) & mass_mask)
         right = mass - left
         sum_left = float(words[i] >> bits)
         sum_right = total - sum_left
@@ -98,13 +103,13 @@ def fill_gains(sums, n, whole, rules, gains):  # type: ignore[no-untyped-def]
     ``whole`` has the node's sums: gradients, mass (what is divided by) and rows.
     """
     # IN: sums, n, whole, rules  OUT: gains
-    words, bits, counts, mask, masses, mass_mask = _lanes(sums, rules.packing)
+    words, bits, counts, mask, masses, shift, mass_mask = _lanes(sums, rules.packing)
     total, mass, count = whole
     min_rows = rules.min_rows
     most_rows = np.int64(count) - min_rows
     for i in range(n):
         rows = counts[i] & mask
-        left = float(masses[i] & mass_mask)
+        left = float((masses[i] >> shift) & mass_mask)
         right = mass - left
         sum_left = float(words[i] >> bits)
         sum_right = total - sum_left

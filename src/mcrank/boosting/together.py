@@ -21,8 +21,9 @@ from mcrank.boosting.limits import NOISE, Limits, best_ruled, fill_ruled_gains, 
 from mcrank.boosting.nodes import NODE
 from mcrank.boosting.packing import bin_sums
 from mcrank.boosting.rows import Rows
+from mcrank.boosting.rules import Rules
 from mcrank.boosting.split import fill_gains, finish_split, largest, prefix, rows_at
-from mcrank.boosting.workspace import BinnedArrays, Rules
+from mcrank.boosting.workspace import BinnedArrays
 from mcrank.kernels import kernel, step
 from mcrank.sums import Sums
 

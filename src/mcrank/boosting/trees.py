@@ -19,7 +19,8 @@ import numpy.typing as npt
 from mcrank.arrays import IntArray
 from mcrank.boosting import tickets
 from mcrank.boosting.grow import grow
-from mcrank.boosting.workspace import BinnedArrays, Rules, Scratch, TreeInput, Workspace
+from mcrank.boosting.rules import Rules
+from mcrank.boosting.workspace import BinnedArrays, Scratch, TreeInput, Workspace
 from mcrank.cores import available_cores
 from mcrank.threads import call_helpers
 

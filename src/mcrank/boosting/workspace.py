@@ -16,6 +16,7 @@ from mcrank.boosting.limits import NO_LIMITS, Limits
 from mcrank.boosting.nodes import NODE
 from mcrank.boosting.packing import Packing
 from mcrank.boosting.partition import NUMBERED_ROWS, LeafRows
+from mcrank.boosting.rules import Rules
 from mcrank.boosting.wide import WORD
 from mcrank.kernels.memory import aligned
 
@@ -72,17 +73,6 @@ class BinnedArrays(NamedTuple):
     def most_bins(self) -> int:
         """Bins of the feature that has most."""
         return int(self.n_bins.max())
-
-
-class Rules(NamedTuple):
-    """What rules growth: leaves, rows per leaf, and how gradients are packed.
-
-    The split search gets all of it: terms of the gain and conditions on a split are fields here.
-    """
-
-    num_leaves: int
-    min_rows: int
-    packing: Packing
 
 
 class TreeInput(NamedTuple):
