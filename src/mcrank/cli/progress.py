@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from abc import ABC, abstractmethod
 from contextlib import ExitStack
 from functools import cache
 from types import FrameType
@@ -114,7 +115,7 @@ def passing_bar(*columns: Any) -> Any:
     return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
-class Moving:
+class Moving(ABC):
     """Base of callbacks that draw something on a terminal, used in a ``with`` block; elsewhere ``_drawn`` is
     None.
     """
@@ -130,9 +131,9 @@ class Moving:
     def __exit__(self, *error: object) -> None:
         self._exit.close()
 
+    @abstractmethod
     def _draw(self) -> Any:
         """Return what is drawn, a context."""
-        raise NotImplementedError
 
 
 def duration(seconds: float) -> str:
