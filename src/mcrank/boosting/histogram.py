@@ -29,9 +29,10 @@ from mcrank.boosting.partition import list_rows
 from mcrank.boosting.wide import WORD, bits_of, clear_used, count_used, has_bits
 from mcrank.kernels import step
 from mcrank.kernels.memory import prefetch
-from mcrank.kernels.vectors import vector_add2
+from mcrank.kernels.vectors import vector_add2, vector_copy2
 
 GATHERED = 1792  # rows gathered at a time: a quarter of what triples count before they are spread
+_ASKED = 16  # rows whose words are asked for at a time, between counters that are cleared
 LINES = 3  # lines counted together: counters of their features fit the L2 cache beside what is gathered
 # Rows that are counted: all of a node, the first of several runs of them, or further ones.
 WHOLE, FIRST, FURTHER = range(3)
@@ -78,7 +79,24 @@ def _fetch(lines, line, ahead, i):  # type: ignore[no-untyped-def]
     """Ask for the words of row ``i`` of those that are counted next."""
     at = uint64(line[0]) + _row(ahead[min(i, uint64(len(ahead) - 1))]) * uint64(line[1])
     prefetch(lines, at)
-    prefetch(lines, at + uint64(line[2]) - uint64(1))
+    if line[1] < LINE // 8:  # rows of a whole line begin with one
+        prefetch(lines, at + uint64(line[2]) - uint64(1))
+
+
+@step()
+def _begin(lines, line, entries, counters):  # type: ignore[no-untyped-def]
+    """Clear the counters, and meanwhile ask for the words of the first rows, which nobody has asked for."""
+    # IN: lines, line, entries  OUT: counters
+    n = uint64(len(entries))
+    each = uint64(len(counters)) * uint64(_ASKED) // max(n, uint64(1)) + uint64(1)
+    cleared = uint64(0)
+    for i in range(uint64(0), n, uint64(_ASKED)):
+        if line[2] > 0:
+            for k in range(i, min(i + uint64(_ASKED), n)):
+                _fetch(lines, line, entries, k)
+        counters[cleared : cleared + each] = 0
+        cleared += each
+    counters[cleared:] = 0
 
 
 @step()
@@ -107,8 +125,7 @@ def _gather(lines, line, entries, words):  # type: ignore[no-untyped-def]
 
 @njit(inline="always")
 def _copy(lines, at, words, i):  # type: ignore[no-untyped-def]
-    words[i << uint64(1)] = lines[at]
-    words[(i << uint64(1)) + uint64(1)] = lines[at + uint64(1)]
+    vector_copy2(lines, at, words, i << uint64(1))
 
 
 @step()
@@ -274,13 +291,17 @@ def node_histogram(binned, low, high, run, packing, scratch, which, hist):  # ty
         counters = scratch.chunk if chunked else part
         counted = counters[: (stop - start) * 256 * in_chunk]
         since, again, turn = int64(0), more, 0
+        at, entries = _next_rows(run, run.begin, scratch.entries[0])
+        stale = counted
         if stays and more:
             since, again = scratch.open[0], scratch.open[1] == 1
-        elif chunked or not more:
-            counted[:] = 0
+            stale = counted[:0]
+        elif more and not chunked:
+            stale = counted[:0]
+        first_line = _line(binned, start, min(start // LINE * LINE + LINE, stop))
+        _begin(binned.lines, first_line, entries, stale)
         if chunked and run.begin == run.end and not (more or stays):
             part[: (stop - start) * 256 * lanes] = 0
-        at, entries = _next_rows(run, run.begin, scratch.entries[0])
         over = run.begin == run.end
         while not over:
             over, turn = at == run.end, 1 - turn
@@ -294,7 +315,7 @@ def node_histogram(binned, low, high, run, packing, scratch, which, hist):  # ty
                 if last < stop:
                     after = _line(binned, last, min(last + LINE, stop)), entries
                 else:
-                    after = _line(binned, start, min(start // LINE * LINE + LINE, stop)), ahead
+                    after = first_line, ahead
                 own = counters[(first - start) * 256 * in_chunk :]
                 _some(binned, (first, last), entries, after, in_chunk, scratch, own)
                 first = last

@@ -1,6 +1,6 @@
 """Operations on vectors of fixed width, where LLVM does not find them by itself; see `mcrank.kernels.memory`.
 
-`vector_add2`, `vector_add4`, `product_of_chosen`, `count_below`, `rank_lanes`, and `match_any`,
+`vector_add2`, `vector_add4`, `vector_copy2`, `product_of_chosen`, `count_below`, `rank_lanes`, and `match_any`,
 `match_range` and `match_byte` for characters.
 """
 
@@ -46,6 +46,23 @@ def _vector_add(lanes: int) -> Any:
         return types.void(counters, places, values, types.uint64), generate
 
     return add
+
+
+@intrinsic
+def _vector_copy2(typing_context: Any, values: Any, start: Any, out: Any, to: Any) -> Any:
+    """``copy(values, start, out, to)``: two numbers of 64 bits from one place to another, with one load and
+    one store.
+    """
+    vector = ir.VectorType(LONG, 2)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        values, start, out, to = args
+        _, both = load_at(builder, place_of(context, builder, signature.args[0], values, start), vector, 8)
+        place = place_of(context, builder, signature.args[2], out, to)
+        builder.store(both, builder.bitcast(place, vector.as_pointer())).align = 8
+        return context.get_dummy_value()
+
+    return types.void(values, types.uint64, out, types.uint64), generate
 
 
 def product_of_chosen(lanes: int, add: bool) -> Any:
@@ -265,3 +282,4 @@ def constants(vector: Any, number: float) -> Any:
 # Kernels call these without the typing context; Any says so.
 vector_add2: Any = _vector_add(2)
 vector_add4: Any = _vector_add(4)
+vector_copy2: Any = _vector_copy2
