@@ -32,9 +32,9 @@ from mcrank.kernels import kernel, step
 from mcrank.kernels.memory import aligned
 from mcrank.losses.quantize import Gradients, Run
 
-# Counters that all leaves are added to before the next ones, from 32 KB of each: shorter runs of memory come
-# more slowly (255 leaves, two threads: 5.0 ms with 8 KB, 3.6 with 32), and these stay in the L2 cache.
-_BLOCK = 4096
+# Counters that all leaves are added to before the next ones, from 64 KB of each: shorter runs of memory come
+# more slowly (255 leaves, one thread: 3.6 ms with 8 KB, 2.6 with 64), and these stay in the L2 cache.
+_BLOCK = 8192
 _PARTS = 8  # of the counters, for threads to take
 _MOST_COUNTED = 16  # leaves; where more have no histogram, the root had better be counted itself
 _NONE = np.empty(0, dtype=np.int64)
@@ -177,8 +177,13 @@ def add_moved(hists, slots, moves, packing, span, out):  # type: ignore[no-untyp
     for low in range(span[0], span[1], _BLOCK):
         some = out[low : min(low + _BLOCK, span[1])]
         some[:] = 0
-        for k in range(len(slots)):
+        k = 0
+        while packing.count_bits > 0 and k + 4 <= len(slots):
+            _add_four_less(hists, slots[k : k + 4], moves[k : k + 4], packing.count_bits, low, some)
+            k += 4
+        while k < len(slots):
             _add_less(hists[slots[k]][low:], int64(1), moves[k], packing, some)
+            k += 1
 
 
 @kernel()
@@ -186,6 +191,18 @@ def take_off(hist, move, packing, out):  # type: ignore[no-untyped-def]
     """Take a move off the gradients of the rows that a histogram has counted."""
     # IN: hist, move, packing  OUT: out
     _add_less(hist, int64(0), move, packing, out)
+
+
+@step()
+def _add_four_less(hists, slots, moves, bits, low, out):  # type: ignore[no-untyped-def]
+    """`_add_less` of four histograms at once, from ``low`` on: what they are added to is moved once."""
+    mask = (int64(1) << bits) - int64(1)
+    a, b, c, d = hists[slots[0]], hists[slots[1]], hists[slots[2]], hists[slots[3]]
+    e, f, g, h = moves[0], moves[1], moves[2], moves[3]
+    for i in range(uint64(len(out))):  # unsigned: it runs on vectors
+        j = uint64(low) + i
+        moved = (a[j] & mask) * e + (b[j] & mask) * f + (c[j] & mask) * g + (d[j] & mask) * h
+        out[i] += a[j] + b[j] + c[j] + d[j] - (moved << bits)
 
 
 @step()

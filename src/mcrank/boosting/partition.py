@@ -23,7 +23,7 @@ from numba import int64, njit, uint8, uint64
 
 from mcrank.arrays import ByteArray, IntArray
 from mcrank.kernels import kernel, step
-from mcrank.kernels.memory import trailing_zeros
+from mcrank.kernels.memory import prefetch, trailing_zeros
 from mcrank.kernels.vectors import match_byte
 
 UNLISTED = -1  # in place of where a list begins
@@ -31,6 +31,7 @@ LEFT_OUT = 255  # number of rows that take no part
 MOST_NUMBERED = 255  # leaves of a tree whose rows have numbers
 NUMBERED_ROWS = 65536  # of fewer rows, lists take little memory and less time
 _SMALL_PART = 32  # a node of at most this part of the rows is listed before it is split
+_AHEAD = 64  # entries whose bins are on their way while others are looked at
 _with_number = match_byte(64)
 
 
@@ -182,6 +183,12 @@ def list_rows(numbers, number, gradients, span, most, entries):  # type: ignore[
     return int64(row), int64(n)
 
 
+@njit(inline="always")
+def _ask(column, entries, i, end):  # type: ignore[no-untyped-def]
+    """Ask for the bin of a row some places ahead: rows of a small node lie far apart."""
+    prefetch(column, uint64(entries[min(i + uint64(_AHEAD), end - uint64(1))]) >> uint64(32))
+
+
 @step()
 def scatter(column, table, entries, span, to):  # type: ignore[no-untyped-def]
     """Write entries ``span[0]`` up to ``span[1]`` that go left from ``to[0]`` on and the others from
@@ -190,8 +197,9 @@ def scatter(column, table, entries, span, to):  # type: ignore[no-untyped-def]
     Left rows may take the places they come from.
     """
     # IN: column, table, span, to  OUT: entries
-    left, right = uint64(to[0]), uint64(to[1])
-    for i in range(uint64(span[0]), uint64(span[1])):
+    left, right, end = uint64(to[0]), uint64(to[1]), uint64(span[1])
+    for i in range(uint64(span[0]), end):
+        _ask(column, entries, i, end)
         entry = entries[i]
         goes = uint64(table[uint64(column[uint64(entry) >> uint64(32)])])
         entries[left if goes else right] = entry
@@ -204,8 +212,9 @@ def scatter(column, table, entries, span, to):  # type: ignore[no-untyped-def]
 def count_left(column, table, entries, span):  # type: ignore[no-untyped-def]
     """How many of the entries go left."""
     # IN: all
-    count = uint64(0)
-    for i in range(uint64(span[0]), uint64(span[1])):
+    count, end = uint64(0), uint64(span[1])
+    for i in range(uint64(span[0]), end):
+        _ask(column, entries, i, end)
         count += uint64(table[uint64(column[uint64(entries[i]) >> uint64(32)])])
     return int64(count)
 
