@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,7 +26,7 @@ from mcrank.rankers.progress import telling
 from mcrank.rankers.provenance import provenance_of
 from mcrank.rounds import Callback, RoundEvent, Rounds
 from mcrank.scale.cluster import Cluster
-from mcrank.scale.collections import CollectionSource, Regrouped, frame_maker, is_collection, partitions
+from mcrank.scale.collections import CollectionSource, Regrouped, is_collection, partitions, rows_of_part
 from mcrank.scale.journal import Journal, Opening
 from mcrank.scale.launch import Run, Whole
 from mcrank.scale.plan import MemorySource, ScanSource, Source
@@ -236,9 +237,8 @@ def _source_of(X: Any, given: Given, where: str) -> Source:
         ids = given.groups if given.qid is None else given.qid
         if ids is None and hasattr(X, "columns"):
             ids = next((name for name in X.columns if str(name).lower() in QID_NAMES), None)
-        return CollectionSource(
-            partitions(X, {"y": given.y, "qid": ids, "weight": weight}, where), frame_maker(where)
-        )
+        parts = partitions(X, {"y": given.y, "qid": ids, "weight": weight}, where)
+        return CollectionSource(parts, partial(rows_of_part, where))
     extra = [name for name, value in given._asdict().items() if value is not None]
     if extra:
         raise OptionError(f"{where} got a Scan and also {', '.join(extra)}; name columns in mcrank.scan.")
