@@ -19,8 +19,8 @@ from mcrank.boosting.binning import LINE, BinnedDataset, Bins, bin_dataset, find
 from mcrank.boosting.cuts import BINNINGS, midpoints
 from mcrank.container import BINS, Place, open_regular, pieces, read_file
 from mcrank.data.batches import Progress
-from mcrank.data.cache import Unusable, checked_offsets, packed_ids, unpacked_ids
-from mcrank.data.checks import check_grades, check_names, check_weights
+from mcrank.data.cache import Unusable, checked_parts, packed_ids
+from mcrank.data.checks import check_names
 from mcrank.data.dataset import Dataset
 from mcrank.data.fingerprint import fingerprint
 from mcrank.data.scan import Scan
@@ -77,24 +77,8 @@ class BinnedData(Dataset):
 
     def __init__(self, path: str, header: dict[str, Any], arrays: Arrays, binned: BinnedDataset) -> None:
         rows, features = len(arrays["y"]), binned.bins.n_features
-        weight = arrays.get("weight")
-        names = header["features"]
-        if names is not None and not (isinstance(names, list) and all(isinstance(n, str) for n in names)):
-            raise Unusable("it has names that are none")
-        offsets = checked_offsets(arrays["offsets"], rows)
-        qids = unpacked_ids(header["ids"], arrays["qids"], len(offsets) - 1)
-        if len(set(qids.tolist())) < len(qids):
-            raise Unusable("a query stands twice")
-        values: dict[str, Any] = {
-            "y": check_grades(arrays["y"], rows),
-            "offsets": offsets,
-            "qids": qids,
-            "weight": None if weight is None else check_weights(weight, "weight", rows),
-            "feature_names": check_names(names, features),
-            "named": header["named"],
-            "dropped_queries": 0,
-            "categories": {},
-        }
+        values = checked_parts(header, arrays, header["ids"], features)
+        values |= {"dropped_queries": 0, "categories": {}}
         for name in Dataset.__slots__:
             if name == "X":
                 continue

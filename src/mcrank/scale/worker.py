@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
@@ -106,6 +106,13 @@ def facts_of(data: Dataset) -> Facts:
         probe(),
         data.select([0]),
     )
+
+
+def in_all(facts: Iterable[Facts]) -> Facts:
+    """Return what several places, or parts of one, have together; of different widths the widest."""
+    found = list(facts)
+    widest = max(found, key=lambda one: one.features)
+    return replace(widest, rows=sum(one.rows for one in found), queries=sum(one.queries for one in found))
 
 
 def together(
