@@ -20,7 +20,7 @@ from mcrank.boosting.bin_cache import BINS
 from mcrank.boosting.binning import Bins, bin_dataset
 from mcrank.boosting.boost import Boosted
 from mcrank.data.dataset import Dataset
-from mcrank.kernels import kernel
+from mcrank.kernels import kernel, step
 from mcrank.losses.pairwise import pair_arrays
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.forest.forest import ForestBuilder
@@ -203,6 +203,21 @@ def boost_stumps(
         boosting.learn(builder, valid, options, rounds)
     builder.keep_first(rounds.best_round)
     return Boosted(builder.build(), boosting.binned.bins, rounds)
+
+
+@step()
+def centre(scores, up, pull):  # type: ignore[no-untyped-def]
+    """Exponentials of a query's scores about their middle, and no pull as yet; returns the scores' width."""
+    # IN: scores  OUT: up, pull
+    low, high = np.inf, -np.inf
+    for i in range(len(scores)):
+        pull[i] = 0.0
+        low, high = min(low, scores[i]), max(high, scores[i])
+    middle = low + (high - low) / 2
+    for i in range(len(scores)):
+        # So far from the middle, nothing of the other side is left in any sum.
+        up[i] = np.exp(min(max(scores[i] - middle, -300.0), 300.0))
+    return high - low
 
 
 @kernel("void(uint16[:, ::1], float64[::1], int64[::1], float64[::1])")
