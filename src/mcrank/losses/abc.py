@@ -25,15 +25,7 @@ from mcrank.kernels.exp import exp_negative
 from mcrank.losses.base import Loss
 from mcrank.losses.classes import SMALLEST_SHARE
 from mcrank.losses.multiclass import softmax_powers
-from mcrank.losses.quantize import (
-    GRADIENT_BITS,
-    LANE_BITS,
-    READ_ONLY,
-    ROWS_PER_TASK,
-    Gradients,
-    Run,
-    starts,
-)
+from mcrank.losses.quantize import GRADIENT_BITS, LANE_BITS, READ_ONLY, ROWS_PER_TASK, Gradients, Run, starts
 from mcrank.sums import ALONE, Sums, exact_sum, exact_sums_by
 
 MOST_CLASSES = 16  # 240 outputs; every row scored has a number for each

@@ -11,15 +11,7 @@ from numba import types
 
 from mcrank.arrays import FloatArray, RowArray
 from mcrank.losses.base import LeafRule, Loss
-from mcrank.losses.quantize import (
-    GRADIENT_BITS,
-    LANE_BITS,
-    READ_ONLY,
-    ROWS_PER_TASK,
-    Gradients,
-    Run,
-    starts,
-)
+from mcrank.losses.quantize import GRADIENT_BITS, LANE_BITS, READ_ONLY, ROWS_PER_TASK, Gradients, Run, starts
 from mcrank.sums import ALONE, Sums, exact_sum, exact_sums_by
 
 # (scores, classes, start, end, scale) -> q

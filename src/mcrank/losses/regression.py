@@ -43,11 +43,7 @@ class RegressionLoss(Loss):
     """
 
     def __init__(
-        self,
-        target: FloatArray,
-        kind: str = "l2",
-        weight: FloatArray | None = None,
-        sums: Sums = ALONE,
+        self, target: FloatArray, kind: str = "l2", weight: FloatArray | None = None, sums: Sums = ALONE
     ) -> None:
         self.target = target
         self.kind = kind

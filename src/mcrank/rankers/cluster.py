@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcrank.boosting.boost import Boosted
 from mcrank.boosting.place import Place
-from mcrank.data.alignment import aligned
+from mcrank.data.alignment import aligned, with_parts
 from mcrank.data.categories import Keys
-from mcrank.data.dataset import Dataset, restore
+from mcrank.data.dataset import Dataset
 from mcrank.data.scan import Scan, scan
 from mcrank.data.tables import QID_NAMES
 from mcrank.errors import ClusterError, OptionError
@@ -134,8 +134,7 @@ class Conduct:
             raise ClusterError("the workers ended without a word of what they trained.")
         trained = self._trained(opening, whole, interrupted)
         sample = widened(whole.sample, whole.features, 0.0)
-        values = {name: getattr(sample, name) for name in Dataset.__slots__}
-        sample = restore(values | {"categories": dict(opening.categories)})
+        sample = with_parts(sample, categories=dict(opening.categories))
         sample = sample if beginning is None else beginning.align(sample)
         found = provenance_of(sample.n_features, opening.fingerprint, whole.queries, whole.rows)
         return self.twin, trained, self.trained_options, sample, found, beginning

@@ -90,10 +90,7 @@ def _options(found: Tuning) -> Section:
 
 def _history(found: Tuning) -> Section:
     done = [trial for trial in found.trials if trial.value is not None]
-    ends = {
-        "complete": ("trained to the end", 0, False),
-        "pruned": ("stopped early", 3, True),
-    }
+    ends = {"complete": ("trained to the end", 0, False), "pruned": ("stopped early", 3, True)}
     lines, top = [], -np.inf
     best: tuple[list[float], list[float]] = ([], [])
     for trial in done:

@@ -15,8 +15,9 @@ from mcrank.arrays import FloatArray
 from mcrank.boosting.binning import Bins
 from mcrank.boosting.place import Place, Round
 from mcrank.boosting.sampling import query_keys
+from mcrank.data.alignment import with_parts
 from mcrank.data.categories import Categories, Keys
-from mcrank.data.dataset import Dataset, restore
+from mcrank.data.dataset import Dataset
 from mcrank.data.fingerprint import fingerprint, summed
 from mcrank.errors import ClusterError, DataError
 from mcrank.scale.journal import Entry, Opening, pack_closing, pack_opening, pack_round
@@ -141,8 +142,7 @@ def widened(data: Dataset, width: int, absent: float) -> Dataset:
     # Made up from the first number on, which may be 0.
     first = int(data.feature_names[0][1:]) if data.feature_names[0][1:].isdigit() else 1
     names = tuple(f"f{k}" for k in range(first, first + width))
-    values = {name: getattr(data, name) for name in Dataset.__slots__}
-    return restore(values | {"X": X, "feature_names": names})
+    return with_parts(data, X=X, feature_names=names)
 
 
 def check_queries(data: Dataset, sums: Sums) -> None:

@@ -232,9 +232,7 @@ def sum_bins(columns, values, places, out):  # type: ignore[no-untyped-def]
             sums[column[i]] += values[i]
 
 
-@kernel(
-    "void(float64[::1], float64[::1], int64[::1], uint8[::1], int64, int64[::1], float64[:, ::1])",
-)
+@kernel("void(float64[::1], float64[::1], int64[::1], uint8[::1], int64, int64[::1], float64[:, ::1])")
 def best_cuts(net, total, places, missing, rule, first, found):  # type: ignore[no-untyped-def]
     """Lower a threshold through the bins of each feature and keep the best; the highest of equals."""
     # IN: net, total (empty unless the rule asks for it), places, missing, rule

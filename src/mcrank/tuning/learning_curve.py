@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from mcrank.arrays import FloatArray, IntArray
-from mcrank.data.dataset import Dataset, restore
+from mcrank.data.alignment import with_parts
+from mcrank.data.dataset import Dataset
 from mcrank.data.folds import split
 from mcrank.data.read import read
 from mcrank.errors import DataError, OptionError
@@ -254,10 +255,10 @@ def _shallow(data: Dataset, drawn: FloatArray, share: float) -> Dataset:
         for s, e in pairwise(data.offsets.tolist())
     ]
     rows = np.concatenate(kept)
-    values = {name: getattr(data, name) for name in data.__slots__}
-    of_rows = {n: values[n][rows] for n in ("X", "y", "weight", "doc_ids") if values[n] is not None}
+    given = {name: getattr(data, name) for name in ("X", "y", "weight", "doc_ids")}
+    of_rows = {name: values[rows] for name, values in given.items() if values is not None}
     offsets = np.r_[0, np.cumsum([len(one) for one in kept])].astype(np.int64)
-    return restore({**values, **of_rows, "offsets": offsets, "source_rows": None})
+    return with_parts(data, **of_rows, offsets=offsets, source_rows=None)
 
 
 class _Trainer:
