@@ -22,6 +22,39 @@ from mcrank.errors import OptionError
 from mcrank.threads import InOrder, check_jobs, run_all
 
 
+@pytest.fixture(scope="module")
+def few(tmp_path_factory):
+    data = mcrank.make_artificial(40, 1, 1, docs_per_query=5, n_features=3, seed=1).train
+    path = tmp_path_factory.mktemp("few") / "few.txt"
+    mcrank.write(data, path)
+    return data, path
+
+
+ASKED = {
+    "read": lambda data, path, n_jobs: mcrank.read(path, n_jobs=n_jobs),
+    "write_bins": lambda data, path, n_jobs: mcrank.write_bins(
+        data, path.with_suffix(".bins"), n_jobs=n_jobs
+    ),
+    "compare": lambda data, path, n_jobs: mcrank.compare("best-feature", data, folds=3, n_jobs=n_jobs),
+    "learning_curve": lambda data, path, n_jobs: mcrank.learning_curve(
+        data, "regression", shares=(0.5, 1.0), repeats=1, options={"n_estimators": 2}, n_jobs=n_jobs
+    ),
+    "distil": lambda data, path, n_jobs: mcrank.distil(
+        mcrank.RegressionRanker(n_estimators=2).fit(data), data, n_estimators=2, n_jobs=n_jobs
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_all_functions_take_the_same_numbers_of_threads(name, few):
+    ASKED[name](*few, -1)
+    for bad in (0, -2, True, 1.5):
+        with pytest.raises(
+            OptionError, match=f"n_jobs of {name} must be an integer >= 1, or -1 for all cores"
+        ):
+            ASKED[name](*few, bad)
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
 def test_every_item_is_done_once(n_jobs):
     done = []

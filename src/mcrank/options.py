@@ -177,6 +177,19 @@ class Option:
         return self.high is None or value <= self.high
 
 
+def checked(value: Any, name: str, where: str, kind: type = int, **bounds: Any) -> Any:
+    """Return an argument of a function as an `Option` of its name and bounds checks it.
+
+    Examples
+    --------
+    >>> from mcrank.options import checked
+    >>> checked(1, "folds", "tune", low=2)
+    Traceback (most recent call last):
+    mcrank.errors.OptionError: folds of tune must be an integer >= 2, got 1.
+    """
+    return Option(None, "", name, kind, **bounds).check(value, where)
+
+
 def _type_words(hint: Any) -> str:
     """An annotation as readers say it."""
     kinds = getattr(hint, "__args__", None) if not isinstance(hint, type) else None

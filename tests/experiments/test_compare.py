@@ -272,7 +272,7 @@ def test_public_names_are_functions_whatever_was_imported_first():
         ({"data": 3}, "data of compare must be a directory"),
         ({"data": "nowhere"}, "nowhere does not exist"),
         ({"data": {"tset": "x"}}, "got 'tset'"),
-        ({"n_jobs": 0}, "n_jobs of compare must be an integer >= 1, got 0"),
+        ({"n_jobs": 0}, "n_jobs of compare must be an integer >= 1, or -1 for all cores, got 0"),
         ({"seed": -1}, "seed of compare must be an integer >= 0"),
         ({"measures": "ndgc@10"}, "did you mean ndcg@10"),
         ({"dialects": ["yahooo"]}, "did you mean yahoo"),

@@ -188,12 +188,7 @@ class Booster:
     """State of training: binned rows, scores, gradients and one workspace per tree under way."""
 
     def __init__(
-        self,
-        data: Dataset,
-        loss: Loss,
-        options: BoostOptions,
-        sequential: bool,
-        start: Start = NOTHING,
+        self, data: Dataset, loss: Loss, options: BoostOptions, sequential: bool, start: Start = NOTHING
     ) -> None:
         self.data, self.loss, self.options, self.sequential = data, loss, options, sequential
         sums = loss.sums

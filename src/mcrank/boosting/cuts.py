@@ -107,11 +107,7 @@ def merged(parts: list[Distinct]) -> Distinct:
 
 
 def value_bins(
-    values: npt.NDArray[np.float32],
-    counts: npt.NDArray[np.int64],
-    missing: bool,
-    max_bins: int,
-    binning: str,
+    values: npt.NDArray[np.float32], counts: npt.NDArray[np.int64], missing: bool, max_bins: int, binning: str
 ) -> ValueBins:
     """Cut one feature, given as `Distinct`, into at most ``max_bins`` bins."""
     room = max_bins - missing

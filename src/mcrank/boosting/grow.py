@@ -16,21 +16,8 @@ from numba import int64, njit
 
 from mcrank.arrays import IntArray
 from mcrank.boosting.chunks import chunk_of, part_before
-from mcrank.boosting.counting import (
-    Lot,
-    chunks_for,
-    count_chunk,
-    count_whole,
-    finish_chunks,
-)
-from mcrank.boosting.drafts import (
-    begin_drafts,
-    choose_drafts,
-    draft,
-    is_drafted,
-    take_draft,
-    undo_drafts,
-)
+from mcrank.boosting.counting import Lot, chunks_for, count_chunk, count_whole, finish_chunks
+from mcrank.boosting.drafts import begin_drafts, choose_drafts, draft, is_drafted, take_draft, undo_drafts
 from mcrank.boosting.histogram import add_up, sum_root
 from mcrank.boosting.limits import begin_children, begin_root
 from mcrank.boosting.nodes import best_leaf, start_children, start_node, worth_searching
@@ -63,12 +50,7 @@ from mcrank.boosting.tickets import (
     wait_for,
 )
 from mcrank.boosting.wide import has_bits, subtract_used
-from mcrank.boosting.workspace import (
-    BinnedArrays,
-    Scratch,
-    TreeInput,
-    Workspace,
-)
+from mcrank.boosting.workspace import BinnedArrays, Scratch, TreeInput, Workspace
 from mcrank.kernels import kernel, step
 
 # What the items on the board are about: their kind and number, the node and its smaller side (or -1), the

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from numba import njit, uint64
 
 from mcrank.arrays import ByteArray, FloatArray
-from mcrank.boosting.packing import Packing
+from mcrank.boosting.packing import Packing, mix
 from mcrank.boosting.sampling import salt_of
 from mcrank.kernels import step
 from mcrank.losses.quantize import Gradients
@@ -214,17 +214,9 @@ NO_LIMITS = Limits.of(
 
 
 @njit(inline="always")
-def _mix(key):  # type: ignore[no-untyped-def]
-    """`mcrank.boosting.sampling._mix` of one key."""
-    key = (key ^ (key >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
-    key = (key ^ (key >> uint64(27))) * uint64(0x94D049BB133111EB)
-    return key ^ (key >> uint64(31))
-
-
-@njit(inline="always")
 def lot(salt, node, feature):  # type: ignore[no-untyped-def]
     """Random number of a feature at a node."""
-    return _mix(uint64(feature) + _STEP + _mix(salt + _STEP + uint64(node)))
+    return mix(uint64(feature) + _STEP + mix(salt + _STEP + uint64(node)))
 
 
 @njit(inline="always")

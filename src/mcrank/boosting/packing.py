@@ -185,14 +185,18 @@ def round_rows(gradients, begin, end, packing, weights, rounded):  # type: ignor
 
 
 @njit(inline="always")
+def mix(key):  # type: ignore[no-untyped-def]
+    """Finaliser of splitmix64: every bit of the key reaches every bit of the result."""
+    key = (key ^ (key >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
+    key = (key ^ (key >> uint64(27))) * uint64(0x94D049BB133111EB)
+    return key ^ (key >> uint64(31))
+
+
+@njit(inline="always")
 def _rounded(q, w, packing):  # type: ignore[no-untyped-def]
     """A gradient and its lane, both rounded at random, in one number."""
     drop, lane_drop = uint64(packing.drop), uint64(packing.lane_drop)
-    # Finaliser of splitmix64: every bit of the two reaches every bit of the result.
-    chance = (uint64(q) << uint64(LANE_BITS + 1)) ^ uint64(w)
-    chance = (chance ^ (chance >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
-    chance = (chance ^ (chance >> uint64(27))) * uint64(0x94D049BB133111EB)
-    chance ^= chance >> uint64(31)
+    chance = mix((uint64(q) << uint64(LANE_BITS + 1)) ^ uint64(w))
     r = (q + int64(chance & ((uint64(1) << drop) - uint64(1)))) >> int64(drop)
     h = (w + int64(chance >> (uint64(64) - lane_drop))) >> int64(lane_drop)
     return (r << int64(_LANE_ROOM)) | h
@@ -240,22 +244,24 @@ def fill_packs(entries, begin, end, packing, weights, packs):  # type: ignore[no
 @njit(inline="always")
 def triple(r, h, packing):  # type: ignore[no-untyped-def]
     """Count in the low bits, curvature above it, gradient on top with the sign."""
-    h_at, r_at = places(packing)
+    h_at, r_at, _, _ = places(packing)
     return (r << r_at) + (h << h_at) + int64(1)
 
 
 @njit(inline="always")
 def places(packing):  # type: ignore[no-untyped-def]
-    """Where curvature and gradient begin in a triple."""
+    """Where curvature and gradient begin in a triple; masks of its count, and of a curvature moved down."""
     if packing.top > 0:
-        return int64(packing.count_bits), int64(packing.top)
-    return int64(packing.chunk_bits), int64(2 * packing.chunk_bits + packing.bits - 2)
+        h_at, r_at = int64(packing.count_bits), int64(packing.top)
+    else:
+        h_at, r_at = int64(packing.chunk_bits), int64(2 * packing.chunk_bits + packing.bits - 2)
+    return h_at, r_at, (int64(1) << h_at) - int64(1), (int64(1) << (r_at - h_at)) - int64(1)
 
 
 @njit(inline="always")
 def slim(packing):  # type: ignore[no-untyped-def]
     """The layout of histograms whose counters are triples: of nodes with no more rows than a chunk."""
-    h_at, r_at = places(packing)
+    h_at, r_at, _, _ = places(packing)
     one: Any = int64(1)
     return Packing(one, packing.second, h_at, packing.drop, packing.bits, one - one, packing.lane_drop, r_at)
 
@@ -269,9 +275,7 @@ def spread(counters, packing, add, hist):  # type: ignore[no-untyped-def]
         return
     if not add:
         hist[: len(counters) // (1 + (packing.second if packing.bits == 0 else 0)) * packing.lanes] = 0
-    h_at, r_at = places(packing)
-    counts = (int64(1) << h_at) - int64(1)
-    curvatures = (int64(1) << (r_at - h_at)) - int64(1)
+    h_at, r_at, counts, curvatures = places(packing)
     lanes = packing.lanes
     if packing.bits > 0:
         for i in range(len(counters)):
@@ -296,9 +300,7 @@ def spread(counters, packing, add, hist):  # type: ignore[no-untyped-def]
 @njit(inline="always")
 def _spread_triples(triples, packing, add, hist):  # type: ignore[no-untyped-def]
     """`spread` for two lanes, the first with the count: of all cases the one that runs most often."""
-    h_at, r_at = places(packing)
-    counts = (int64(1) << h_at) - int64(1)
-    curvatures = (int64(1) << (r_at - h_at)) - int64(1)
+    h_at, r_at, counts, curvatures = places(packing)
     if add:
         for i in range(len(triples)):
             t = triples[i]

@@ -153,11 +153,7 @@ def _in_lockstep(
 
 
 def _refined(
-    ground: _Ground,
-    values: Sequence[npt.NDArray[np.float32]],
-    long: FloatArray,
-    room: IntArray,
-    sums: Sums,
+    ground: _Ground, values: Sequence[npt.NDArray[np.float32]], long: FloatArray, room: IntArray, sums: Sums
 ) -> list[FloatArray | None]:
     """Bisect lengths to the smallest that fit; where one place alone needs too many bins, none are laid."""
     short, doubles = long / 2, [v.astype(np.float64) for v in values]
@@ -175,11 +171,7 @@ class _Ground:
     """Values of some features at this place, over which everybody lays bins."""
 
     def __init__(
-        self,
-        values: Sequence[npt.NDArray[np.float32]],
-        lowest: FloatArray,
-        room: IntArray,
-        sums: Sums,
+        self, values: Sequence[npt.NDArray[np.float32]], lowest: FloatArray, room: IntArray, sums: Sums
     ) -> None:
         self._values, self._lowest, self._room, self._sums = values, lowest, room, sums
         self._flat = np.concatenate(values)

@@ -68,9 +68,7 @@ def part_siblings(rules, small, large, own, larger, bins):  # type: ignore[no-un
 @njit(inline="always")
 def _subtract_slim(larger, own, packing, bins):  # type: ignore[no-untyped-def]
     """Triples from two lanes."""
-    h_at, r_at = places(packing)
-    counts = (int64(1) << h_at) - int64(1)
-    curvatures = (int64(1) << (r_at - h_at)) - int64(1)
+    h_at, r_at, counts, curvatures = places(packing)
     for i in range(uint64(bins[0]), uint64(bins[1])):
         t = own[i]
         larger[uint64(2) * i] -= ((t >> r_at) << packing.count_bits) + (t & counts)
@@ -80,7 +78,7 @@ def _subtract_slim(larger, own, packing, bins):  # type: ignore[no-untyped-def]
 @njit(inline="always")
 def _press(hist, packing, bins):  # type: ignore[no-untyped-def]
     """Two lanes into triples, from the front: none is read after it was written over."""
-    h_at, r_at = places(packing)
+    h_at, r_at, _, _ = places(packing)
     counts = (int64(1) << int64(packing.count_bits)) - int64(1)
     for i in range(uint64(bins)):
         word, mass = hist[uint64(2) * i], hist[uint64(2) * i + uint64(1)]

@@ -70,6 +70,19 @@ def _lanes(sums, packing):  # type: ignore[no-untyped-def]
     return words, bits, counts, mask, masses, shift, mass_mask
 
 
+@njit(inline="always")
+def _sides(i, lanes, whole, min_rows):  # type: ignore[no-untyped-def]
+    """Whether both sides of a cut after bin ``i`` are large enough; their masses and sums of gradients."""
+    words, bits, counts, mask, masses, shift, mass_mask = lanes
+    total, mass, count = whole
+    rows = counts[i] & mask
+    left = float((masses[i] >> shift) & mass_mask)
+    right = mass - left
+    sum_left = float(words[i] >> bits)
+    good = (rows >= min_rows) & (rows <= np.int64(count) - min_rows) & (left > 0) & (right > 0)
+    return good, left, right, sum_left, total - sum_left
+
+
 # These three loops run on vectors. As one they would not.
 @step(error_model="numpy")
 def may_gain(sums, n, whole, rules, best):  # type: ignore[no-untyped-def]
@@ -78,19 +91,11 @@ def may_gain(sums, n, whole, rules, best):  # type: ignore[no-untyped-def]
     On the safe side: terms are quotients of what is compared here, to within some rounding.
     """
     # IN: all
-    words, bits, counts, mask, masses, shift, mass_mask = _lanes(sums, rules.packing)
-    total, mass, count = whole
-    min_rows = rules.min_rows
-    most_rows = np.int64(count) - min_rows
+    lanes = _lanes(sums, rules.packing)
     level = best * (1 - NOISE)
     found = np.int64(0)
     for i in range(n):
-        rows = counts[i] & mask
-        left = float((masses[i] >> shift) & mass_mask)
-        right = mass - left
-        sum_left = float(words[i] >> bits)
-        sum_right = total - sum_left
-        good = (rows >= min_rows) & (rows <= most_rows) & (left > 0) & (right > 0)
+        good, left, right, sum_left, sum_right = _sides(i, lanes, whole, rules.min_rows)
         above = sum_left * sum_left * right + sum_right * sum_right * left > level * (left * right)
         found += np.int64(good & above)
     return found > 0
@@ -103,17 +108,9 @@ def fill_gains(sums, n, whole, rules, gains):  # type: ignore[no-untyped-def]
     ``whole`` has the node's sums: gradients, mass (what is divided by) and rows.
     """
     # IN: sums, n, whole, rules  OUT: gains
-    words, bits, counts, mask, masses, shift, mass_mask = _lanes(sums, rules.packing)
-    total, mass, count = whole
-    min_rows = rules.min_rows
-    most_rows = np.int64(count) - min_rows
+    lanes = _lanes(sums, rules.packing)
     for i in range(n):
-        rows = counts[i] & mask
-        left = float((masses[i] >> shift) & mass_mask)
-        right = mass - left
-        sum_left = float(words[i] >> bits)
-        sum_right = total - sum_left
-        good = (rows >= min_rows) & (rows <= most_rows) & (left > 0) & (right > 0)
+        good, left, right, sum_left, sum_right = _sides(i, lanes, whole, rules.min_rows)
         left = left if good else 1.0
         right = right if good else 1.0
         # S_L²/n_L + S_R²/n_R by one division, which is what takes longest.

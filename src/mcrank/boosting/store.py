@@ -18,19 +18,19 @@ from mcrank.arrays import Array, Arrays, FeatureArray
 from mcrank.boosting.binning import LINE, BinnedDataset, Bins, bin_dataset, find_bins, line_of, words_of
 from mcrank.boosting.cuts import BINNINGS, midpoints
 from mcrank.container import BINS, Place, open_regular, pieces, read_file
-from mcrank.cores import available_cores
 from mcrank.data.batches import Progress
-from mcrank.data.cache import Unusable, checked_offsets, packed_ids, unpacked_ids
-from mcrank.data.checks import check_grades, check_names, check_weights
+from mcrank.data.cache import Unusable, checked_parts, packed_ids
+from mcrank.data.checks import check_names
 from mcrank.data.dataset import Dataset
 from mcrank.data.fingerprint import fingerprint
-from mcrank.data.read import check_number
 from mcrank.data.scan import Scan
 from mcrank.data.sources import StrPath, replaced_file
 from mcrank.data.spill import spilled
 from mcrank.errors import DataError, McrankError, OptionError
 from mcrank.kernels import kernel
 from mcrank.memory import for_kernels
+from mcrank.options import checked
+from mcrank.threads import check_jobs
 from mcrank.writing import check_apart
 
 LAYOUT = 2  # of the binned rows: a file with another one is made again
@@ -77,24 +77,8 @@ class BinnedData(Dataset):
 
     def __init__(self, path: str, header: dict[str, Any], arrays: Arrays, binned: BinnedDataset) -> None:
         rows, features = len(arrays["y"]), binned.bins.n_features
-        weight = arrays.get("weight")
-        names = header["features"]
-        if names is not None and not (isinstance(names, list) and all(isinstance(n, str) for n in names)):
-            raise Unusable("it has names that are none")
-        offsets = checked_offsets(arrays["offsets"], rows)
-        qids = unpacked_ids(header["ids"], arrays["qids"], len(offsets) - 1)
-        if len(set(qids.tolist())) < len(qids):
-            raise Unusable("a query stands twice")
-        values: dict[str, Any] = {
-            "y": check_grades(arrays["y"], rows),
-            "offsets": offsets,
-            "qids": qids,
-            "weight": None if weight is None else check_weights(weight, "weight", rows),
-            "feature_names": check_names(names, features),
-            "named": header["named"],
-            "dropped_queries": 0,
-            "categories": {},
-        }
+        values = checked_parts(header, arrays, header["ids"], features)
+        values |= {"dropped_queries": 0, "categories": {}}
         for name in Dataset.__slots__:
             if name == "X":
                 continue
@@ -177,12 +161,10 @@ def write_bins(
     """
     if binning not in BINNINGS:
         raise OptionError(f"binning of write_bins must be {' or '.join(BINNINGS)}, got {binning!r}.")
-    check_number("max_bins", max_bins, 2, 65536, "write_bins")
-    if n_jobs is not None:
-        check_number("n_jobs", n_jobs, 1, 1024, "write_bins")
+    checked(max_bins, "max_bins", "write_bins", low=2, high=65536)
+    threads = check_jobs(n_jobs, "write_bins")
     if isinstance(source, Scan):
         check_apart(path, [piece.path for piece in source.pieces], "path of write_bins")
-    threads = n_jobs or available_cores()
     data = spilled(source, threads, progress) if isinstance(source, Scan) else source
     if data.categories:
         names = ", ".join(repr(data.feature_names[f]) for f in data.categories)

@@ -38,13 +38,7 @@ from mcrank.cli.progress import announce_compilation
 @jobs_option()
 @json_option
 def command(
-    data: str,
-    out: str,
-    max_bins: int,
-    binning: str,
-    unjudged: Unjudged,
-    n_jobs: int | None,
-    as_json: bool,
+    data: str, out: str, max_bins: int, binning: str, unjudged: Unjudged, n_jobs: int | None, as_json: bool
 ) -> None:
     """Bin DATA (LETOR text with qid, Parquet or Arrow; a pattern names several files) and keep the bins.
 

@@ -40,10 +40,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "analyze": ("mcrank.cli.analyze", "Show what matters to a model and where it is weak."),
     "describe": ("mcrank.cli.describe", "Show what a model file holds."),
     "import": ("mcrank.cli.imports", "Take over a model of LightGBM, XGBoost, CatBoost or RankLib."),
-    "serve": (
-        "mcrank.cli.serve",
-        "Serve models over HTTP, with a page of their rankings.",
-    ),
+    "serve": ("mcrank.cli.serve", "Serve models over HTTP, with a page of their rankings."),
     "rankers": ("mcrank.cli.rankers", "List every ranker, or tell all about one."),
     "rosetta": ("mcrank.cli.rosetta", "Show one ranking in the dialect of every known tool."),
     "significance": ("mcrank.cli.significance", "Test whether one ranking is better than another."),

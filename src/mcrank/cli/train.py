@@ -173,12 +173,7 @@ def _training_data(
 
 
 def read_alike(
-    path: str,
-    model: Dataset | Ranker,
-    unjudged: Unjudged,
-    n_jobs: int | None = None,
-    *,
-    spill: bool = False,
+    path: str, model: Dataset | Ranker, unjudged: Unjudged, n_jobs: int | None = None, *, spill: bool = False
 ) -> Dataset:
     """Read a data file with the features of other data, or those a ranker was trained on.
 

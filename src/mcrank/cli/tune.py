@@ -147,10 +147,11 @@ def _facts(found: Tuning, folder: Path) -> dict[str, Any]:
 
 
 def _write(found: Tuning, folder: Path) -> Path:
-    from mcrank.report.tuning_page import write_tuning, write_tuning_files
+    from mcrank.report.tuning_page import tuning_page
 
-    write_tuning_files(found, folder / "tables")
-    return write_tuning(found, folder / "report.html")
+    page = tuning_page(found)
+    page.write_files(folder / "tables")
+    return page.write(folder / "report.html")
 
 
 def _named_range(text: str) -> tuple[str, str]:

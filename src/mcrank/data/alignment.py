@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from mcrank.arrays import FeatureArray
 from mcrank.data.categories import Categories, Keys, features_of, id_like, present, recoded, with_numbers
 from mcrank.data.dataset import Dataset, restore
 from mcrank.errors import DataError, did_you_mean
@@ -67,14 +67,13 @@ def aligned(
     if categories is not None and (found or categories):
         X, found = recoded(X, found, categories, names, where, owner), dict(categories)
     # What goes by its place has no names from here on: to a ranker inside a ranker they would count.
-    return data if X is data.X and data.named == named else _with(data, X, names, named, found)
+    same = X is data.X and data.named == named
+    return data if same else with_parts(data, X=X, feature_names=names, named=named, categories=dict(found))
 
 
-def _with(
-    data: Dataset, X: FeatureArray, names: tuple[str, ...], named: bool, categories: Categories
-) -> Dataset:
-    slots = {slot: getattr(data, slot) for slot in Dataset.__slots__}
-    return restore(slots | {"X": X, "feature_names": names, "named": named, "categories": dict(categories)})
+def with_parts(data: Dataset, **others: Any) -> Dataset:
+    """Return a data set with other attributes in place of some; they are not checked."""
+    return restore({slot: getattr(data, slot) for slot in Dataset.__slots__} | others)
 
 
 def learned(data: Dataset, categorical: Keys | None, where: str) -> Dataset:
@@ -100,7 +99,7 @@ def learned(data: Dataset, categorical: Keys | None, where: str) -> Dataset:
             stacklevel=2,
         )
     same = X is data.X and categories == data.categories
-    return data if same else _with(data, X, data.feature_names, data.named, categories)
+    return data if same else with_parts(data, X=X, categories=dict(categories))
 
 
 def check_count(found: int, wanted: int, where: str, owner: str) -> None:

@@ -9,7 +9,6 @@ the thresholds between grades always come from the training rows.
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -20,6 +19,7 @@ from mcrank.arrays import FeatureArray, FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.data.folds import Fold
 from mcrank.errors import OptionError
+from mcrank.options import checked
 
 Degrees = Callable[[FloatArray], FloatArray]
 
@@ -115,14 +115,12 @@ def make_artificial(
     Dataset(1000 rows, 20 queries, 50 features)
     """
     counts = (n_train, n_valid, n_test)
-    for name, value in zip(("n_train", "n_valid", "n_test"), counts, strict=True):
-        _check_count(name, value)
-    for name, value in (
-        ("docs_per_query", docs_per_query),
-        ("n_features", n_features),
-        ("monomials", monomials),
-    ):
-        _check_count(name, value)
+    sizes = {
+        "n_train": n_train, "n_valid": n_valid, "n_test": n_test, "docs_per_query": docs_per_query,
+        "n_features": n_features, "monomials": monomials,
+    }  # fmt: skip
+    for name, value in sizes.items():
+        checked(value, name, "make_artificial", low=1)
     if variant not in VARIANTS:
         raise OptionError(
             f"variant of make_artificial must be one of {', '.join(VARIANTS)}, got {variant!r}."
@@ -212,11 +210,6 @@ def _targets(
             target += weight * (parts[degree] - mean[degree]) / deviation[degree]
         targets.append(target)
     return targets
-
-
-def _check_count(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        raise OptionError(f"{name} of make_artificial must be an integer >= 1, got {value!r}.")
 
 
 def _check_weights(weights: Sequence[float]) -> tuple[float, float, float]:

@@ -267,29 +267,35 @@ def _rebuilt(header: dict[str, Any], arrays: Arrays, trusted: bool) -> Dataset:
     """
     ids = header["ids"]
     X = arrays["X"] if trusted and 0 not in arrays["X"].shape else check_features(arrays["X"], "X")
-    rows = len(X)
-    offsets = checked_offsets(arrays["offsets"], rows)
-    qids = unpacked_ids(ids.get("qids"), arrays["qids"], len(offsets) - 1)
-    if len(set(qids.tolist())) < len(qids):
-        raise Unusable("a query stands twice")
-    names = header["features"]
-    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-        raise Unusable("names that are none")
-    weight, order = arrays.get("weight"), arrays.get("source_rows")
+    rows, order = len(X), arrays.get("source_rows")
     return restore(
-        {
+        checked_parts(header, arrays, ids.get("qids"), X.shape[1])
+        | {
             "X": X,
-            "y": check_grades(arrays["y"], rows),
-            "offsets": offsets,
-            "qids": qids,
-            "weight": None if weight is None else check_weights(weight, "weight", rows),
             "source_rows": None if order is None else _checked_order(order, rows),
-            "feature_names": check_names(names, X.shape[1]),
-            "named": header["named"],
             "categories": _checked_categories(header.get("categories", {}), X),
             "doc_ids": unpacked_ids(ids["doc_ids"], arrays["doc_ids"], rows) if "doc_ids" in ids else None,
         }
     )
+
+
+def checked_parts(header: dict[str, Any], arrays: Arrays, ids: Any, features: int) -> dict[str, Any]:
+    """Return what a data set has beside its matrix, after the checks that data from a caller has to pass."""
+    rows, names, weight = len(arrays["y"]), header["features"], arrays.get("weight")
+    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise Unusable("names that are none")
+    offsets = checked_offsets(arrays["offsets"], rows)
+    qids = unpacked_ids(ids, arrays["qids"], len(offsets) - 1)
+    if len(set(qids.tolist())) < len(qids):
+        raise Unusable("a query stands twice")
+    return {
+        "y": check_grades(arrays["y"], rows),
+        "offsets": offsets,
+        "qids": qids,
+        "weight": None if weight is None else check_weights(weight, "weight", rows),
+        "feature_names": check_names(names, features),
+        "named": header["named"],
+    }
 
 
 def _checked_categories(tables: Any, X: Array) -> dict[int, tuple[str, ...]]:

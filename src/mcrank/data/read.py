@@ -15,6 +15,8 @@ from mcrank.data.table_files import common_format
 from mcrank.data.table_sets import Columns, read_table, read_table_files
 from mcrank.data.tables import is_sparse, is_table
 from mcrank.errors import OptionError
+from mcrank.options import checked
+from mcrank.threads import check_jobs
 
 
 def read(
@@ -95,11 +97,10 @@ def read(
     check_choice("cache", cache, (True, False, "verify", "map"))
     check_choice("absent", absent, ("zero", "missing"))
     check_choice("unjudged", unjudged, ("error", "zero", "drop"))
-    check_number("first_index", first_index, 0, 1)
-    check_number("max_features", max_features, 1, 1 << 24)
-    for name, value in (("n_features", n_features), ("n_jobs", n_jobs)):
-        if value is not None:
-            check_number(name, value, 1, 1 << 24)
+    checked(first_index, "first_index", "read", low=0, high=1)
+    checked(max_features, "max_features", "read", low=1, high=1 << 24)
+    checked(n_features, "n_features", "read", low=1, high=1 << 24, optional=True)
+    check_jobs(n_jobs, "read")
     columns = Columns(qid, grade, doc_id, weight, features, check_keys(categorical), ignore)
     if not isinstance(source, (str, os.PathLike)) and (is_table(source) or is_sparse(source)):
         if cache:
@@ -166,7 +167,7 @@ def check_letor_columns(columns: Columns, where: str = "read") -> None:
 def threads(n_jobs: int | None, files: Sequence[Path]) -> int:
     """Threads to use: no more than cores when not asked for, one for files of a few chunks."""
     if n_jobs is not None:
-        return n_jobs
+        return check_jobs(n_jobs, "read")
     if sum(os.path.getsize(path) for path in files) < 16 << 20:
         return 1
     return available_cores()
@@ -176,9 +177,3 @@ def check_choice(name: str, value: Any, choices: tuple[Any, ...], where: str = "
     """Raise `OptionError` for a value that is none of the choices."""
     if value not in choices:
         raise OptionError(f"{name} of {where} must be {' or '.join(map(repr, choices))}, got {value!r}.")
-
-
-def check_number(name: str, value: Any, low: int, high: int, where: str = "read") -> None:
-    """Raise `OptionError` for what is no integer from ``low`` to ``high``."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not low <= int(value) <= high:
-        raise OptionError(f"{name} of {where} must be an integer from {low} to {high}, got {value!r}.")

@@ -13,11 +13,12 @@ from mcrank.data.batches import Batch, Piece, Progress, Purpose
 from mcrank.data.dataset import Dataset, restore
 from mcrank.data.grades import Grades
 from mcrank.data.ids import IdArray, ids_of_texts, join_ids
-from mcrank.data.read import check_choice, check_letor_columns, check_number, threads
+from mcrank.data.read import check_choice, check_letor_columns, threads
 from mcrank.data.sources import find_files
 from mcrank.data.table_files import common_format, table_format
 from mcrank.data.table_sets import Columns
 from mcrank.errors import DataError, OptionError
+from mcrank.options import checked
 
 Unjudged = Literal["error", "zero", "drop"]
 
@@ -115,7 +116,7 @@ class Scan:
         >>> [part.read().n_rows for part in mcrank.scan(path).parts(2)]
         [2, 1]
         """
-        check_number("count", count, 1, 1 << 20, "Scan.parts")
+        checked(count, "count", "Scan.parts", low=1, high=1 << 20)
         if self.form is None:
             from mcrank.data.letor_batches import cut_letor
 
@@ -275,10 +276,9 @@ def scan(
             raise OptionError(f"{name} of scan must be the name of a column, got {type(value).__name__}.")
     check_choice("absent", absent, ("zero", "missing"), "scan")
     check_choice("unjudged", unjudged, ("error", "zero", "drop"), "scan")
-    check_number("first_index", first_index, 0, 1, "scan")
-    check_number("max_features", max_features, 1, 1 << 24, "scan")
-    if n_features is not None:
-        check_number("n_features", n_features, 1, 1 << 24, "scan")
+    checked(first_index, "first_index", "scan", low=0, high=1)
+    checked(max_features, "max_features", "scan", low=1, high=1 << 24)
+    checked(n_features, "n_features", "scan", low=1, high=1 << 24, optional=True)
     files = find_files(source, "scan")
     form = common_format(files)
     chosen = {"features": _texts(features, "features"), "ignore": _texts(ignore, "ignore")}

@@ -16,15 +16,7 @@ from mcrank.data.columns import Column, object_array, to_numbers
 from mcrank.data.dataset import Dataset
 from mcrank.data.ids import IdArray, check_ids, column_ids, ids_of_texts, join_ids
 from mcrank.data.table_files import is_text, open_table
-from mcrank.data.tables import (
-    DOC_NAMES,
-    GRADE_NAMES,
-    QID_NAMES,
-    Features,
-    Table,
-    as_features,
-    is_sparse,
-)
+from mcrank.data.tables import DOC_NAMES, GRADE_NAMES, QID_NAMES, Features, Table, as_features, is_sparse
 from mcrank.errors import DataError
 
 

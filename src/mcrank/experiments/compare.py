@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mcrank.cores import available_cores
 from mcrank.data.alignment import aligned
 from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError
@@ -33,8 +32,9 @@ from mcrank.experiments.trial import (
 )
 from mcrank.experiments.workers import run_tasks
 from mcrank.metrics.measure import Measure, parse_measure
-from mcrank.options import Option
+from mcrank.options import checked
 from mcrank.rankers.registry import ranker_class
+from mcrank.threads import check_jobs
 
 DEFAULT_MEASURES = ("ndcg@10", "map")
 
@@ -117,11 +117,13 @@ def compare(
     entries = entries_of(rankers)
     names = measures_in(measures, dialects)
     systems = systems_of(entries, train_dialects)
-    source = Source.of(data, folds=folds, seed=_integer(seed, "seed", 0), read_options=read_options)
+    source = Source.of(
+        data, folds=folds, seed=checked(seed, "seed", "compare", low=0), read_options=read_options
+    )
     whole = source
     if drop_empty:
         source = source.seen(drop_empty=True)
-    jobs = available_cores() if n_jobs is None else _integer(n_jobs, "n_jobs", 1)
+    jobs = check_jobs(n_jobs, "compare")
     if cluster is not None:
         from mcrank.scale.cluster import Cluster
 
@@ -164,11 +166,6 @@ def compare(
             folder.write_models(models)
             comparison.save(folder.root)
     return comparison
-
-
-def _integer(value: Any, name: str, low: int) -> int:
-    checked: int = Option(low, "", name, int, low=low).check(value, "compare")
-    return checked
 
 
 @dataclass(frozen=True, eq=False)

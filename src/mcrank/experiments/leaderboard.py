@@ -269,9 +269,9 @@ def _listed(lines: list[Standing]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def as_table(comparison: Comparison, measure: str | None = None) -> str:
+def as_table(comparison: Comparison) -> str:
     """Return the leaderboard and the means of all measures as lines of text, ending with the sentence."""
-    name = comparison.measures[0] if measure is None else measure
+    name = comparison.measures[0]
     lines = comparison.leaderboard(name)
     wide = max(6, *(width(line.system) for line in lines))
     folds = len(comparison.folds)

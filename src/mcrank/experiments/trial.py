@@ -146,18 +146,6 @@ class Rounds:
         return False
 
 
-def run_trial(
-    trial: Trial,
-    parts: Parts,
-    target: Path,
-    seconds: Path,
-    callback: Callable[[Any], Any] | None = None,
-    interrupted: Callable[[], bool] = lambda: False,
-) -> float:
-    """Train, score and keep; return the seconds it took."""
-    return keep(compute(trial, parts, callback, interrupted), target, seconds)
-
-
 class Computed(NamedTuple):
     """What came of a trial: the content of its file, and the seconds that parts of it took."""
 

@@ -33,7 +33,7 @@ from mcrank.errors import McrankError
 from mcrank.experiments.cells import ask_cluster, named
 from mcrank.experiments.fold_source import KeptFolds, Source, make_fold
 from mcrank.experiments.schedule import Schedule, Task
-from mcrank.experiments.trial import Rounds, Trial, run_trial
+from mcrank.experiments.trial import Rounds, Trial, compute, keep
 from mcrank.metrics.dialect import Dialect
 from mcrank.metrics.tools import DIALECTS, define_dialect
 
@@ -202,7 +202,7 @@ def run_task(
     """Run the trial that a task describes; return the seconds it took."""
     trial = Trial(**task["trial"])
     target, seconds = Path(task["target"]), Path(task["seconds"])
-    return run_trial(trial, folds[trial.fold], target, seconds, Rounds(tell), interrupted)
+    return keep(compute(trial, folds[trial.fold], Rounds(tell), interrupted), target, seconds)
 
 
 def main() -> None:

@@ -162,11 +162,7 @@ static double scaled_@I@(const float *row, int j)
     return (@CURVED@ - shift_@I@[j]) * factor_@I@[j];
 }
 """
-_ACTIVATIONS = {
-    "relu": "o[h] > 0.0 ? o[h] : 0.0",
-    "tanh": "tanh(o[h])",
-    "sigmoid": "sigmoid(o[h])",
-}
+_ACTIVATIONS = {"relu": "o[h] > 0.0 ? o[h] : 0.0", "tanh": "tanh(o[h])", "sigmoid": "sigmoid(o[h])"}
 
 
 def stack_bytes(part: Part, folded: Folded | None, rows: int) -> int:

@@ -211,11 +211,7 @@ def certify(
         features=model.scorer.n_features,
         outputs=model.scorer.n_outputs,
         files=_digests(file),
-        versions={
-            "mcrank": model.version,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-        },
+        versions={"mcrank": model.version, "numpy": np.__version__, "python": platform.python_version()},
         data=parts[0],
         hard=parts[1],
         swaps=swapped_pairs(ours, theirs, data),

@@ -201,10 +201,7 @@ _INFINITY = np.float32(np.inf)
 
 def _power(thresholds: FeatureArray) -> int | None:
     """The least power of two that lets all thresholds of a feature be written; None if none does."""
-    return next(
-        (p for p in range(_MOST_POWER + 1) if not np.isnan(slack_free(thresholds, p)).any()),
-        None,
-    )
+    return next((p for p in range(_MOST_POWER + 1) if not np.isnan(slack_free(thresholds, p)).any()), None)
 
 
 def _by_feature(forest: Forest) -> dict[int, FeatureArray]:

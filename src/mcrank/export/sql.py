@@ -141,10 +141,7 @@ class _Writer:
         for stage, columns in enumerate(cases.columns):
             yield from self._step(f"subtrees_{stage}", before, columns)
             before = f"subtrees_{stage}"
-        yield f"outputs AS{self.dialect.kept} ("
-        yield ",\n".join([f"  SELECT {self.key}", *raw])
-        yield f"  FROM {before}"
-        yield f"){',' if self._steps() else ''}"
+        yield from self._step("outputs", before, raw, self.key, last=not self._steps())
         yield from self._score()
 
     def walk(self) -> Iterator[str]:
@@ -201,16 +198,10 @@ class _Writer:
         and two differences leave the upper 24 bits, and no dialect fails on what is beyond a type.
         """
         names = self.model.feature_names
-        given = [f"    {self._given(f, self.dialect.quoted(names[f]))} AS f{f}" for f in used]
-        yield f"given AS{self.dialect.kept} ("
-        yield ",\n".join([f"  SELECT {self.key}", *given])
-        yield f"  FROM {self.source}"
-        yield "),"
-        rounded = [f"    f{f} * 536870913.0 - (f{f} * 536870913.0 - f{f}) AS f{f}" for f in used]
-        yield f"features AS{self.dialect.kept} ("
-        yield ",\n".join([f"  SELECT {self.key}", *rounded])
-        yield "  FROM given"
-        yield "),"
+        given = [f"{self._given(f, self.dialect.quoted(names[f]))} AS f{f}" for f in used]
+        yield from self._step("given", self.source, given, self.key)
+        rounded = [f"f{f} * 536870913.0 - (f{f} * 536870913.0 - f{f}) AS f{f}" for f in used]
+        yield from self._step("features", "given", rounded, self.key)
 
     def _given(self, f: int, column: str) -> str:
         """A column as a number: of categories the code."""
@@ -224,14 +215,14 @@ class _Writer:
         scorer, number = self.model.scorer, self.dialect.number
         if isinstance(scorer, Forest):
             trees = [cases.text(tree) for tree in trees_of(scorer) if tree.output == output]
-            return "\n".join([f"    {number(scorer.base[output])}", *(f"    + {tree}" for tree in trees)])
+            return "\n    + ".join([number(scorer.base[output]), *trees])
         assert isinstance(scorer, Linear)
         s = scorer.scaling
         terms = [number(0.0)]
         for f in self._used():
             scaled = f"COALESCE((f{f} - {number(s.shift[f])}) * {number(s.factor[f])}, {number(s.fill[f])})"
             terms.append(f"{scaled} * {number(scorer.weights[f])}")
-        return "    " + "\n    + ".join(terms)
+        return "\n    + ".join(terms)
 
     def _node_rows(self, forest: Forest) -> Iterator[str]:
         start, number = 0, self.dialect.number
@@ -320,9 +311,12 @@ class _Writer:
         raw = ", ".join(f"raw_{k}" for k in range(self.n_outputs))
         yield f"SELECT {self.key}, {score} AS score, {raw} FROM {before};"
 
-    def _step(self, name: str, before: str, columns: list[str], *, last: bool = False) -> Iterator[str]:
+    def _step(
+        self, name: str, before: str, columns: list[str], taken: str = "", *, last: bool = False
+    ) -> Iterator[str]:
+        """A query by name: columns of the one before it, all or those ``taken``, and others."""
         yield f"{name} AS{self.dialect.kept} ("
-        yield ",\n".join([f"  SELECT {before}.*", *(f"    {column}" for column in columns)])
+        yield ",\n    ".join([f"  SELECT {taken or f'{before}.*'}", *columns])
         yield f"  FROM {before}"
         yield f"){'' if last else ','}"
 

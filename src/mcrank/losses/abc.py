@@ -25,16 +25,7 @@ from mcrank.kernels.exp import exp_negative
 from mcrank.losses.base import Loss
 from mcrank.losses.classes import SMALLEST_SHARE
 from mcrank.losses.multiclass import softmax_powers
-from mcrank.losses.quantize import (
-    GRADIENT_BITS,
-    LANE_BITS,
-    READ_ONLY,
-    ROWS_PER_TASK,
-    Gradients,
-    Run,
-    round_lane,
-    starts,
-)
+from mcrank.losses.quantize import GRADIENT_BITS, LANE_BITS, READ_ONLY, ROWS_PER_TASK, Gradients, Run, starts
 from mcrank.sums import ALONE, Sums, exact_sum, exact_sums_by
 
 MOST_CLASSES = 16  # 240 outputs; every row scored has a number for each
@@ -188,17 +179,8 @@ class AdaptiveLoss(Loss):
 
     def allocate(self, split: str) -> Gradients:
         """Return the arrays `fill` writes."""
-        k, n = self.trees_per_round, len(self.classes)
-        gradients = Gradients(np.empty((k, n), dtype=np.int32))
-        gradients.curvature = np.empty((k, n))
-        gradients.lane_is_curvature = split == "newton"
-        gradients.lane_unit = 1.0 / (1 << LANE_BITS)  # neither h nor a weight passes 1
-        gradients.curvature_unit = gradients.lane_unit
-        if gradients.lane_is_curvature:
-            gradients.weights = np.empty((k, n), dtype=np.int64)
-        elif self.weight is not None:
-            gradients.weights = np.empty((1, n), dtype=np.int64)
-            round_lane(self.weight, gradients.lane_unit, gradients.weights[0])
+        gradients = Gradients(np.empty((self.trees_per_round, len(self.classes)), dtype=np.int32))
+        gradients.begin_lane(split, 1.0 / (1 << LANE_BITS), self.weight)  # neither h nor a weight passes 1
         return gradients
 
     def fill(self, scores: FloatArray, gradients: Gradients, run: Run) -> None:
@@ -212,12 +194,8 @@ class AdaptiveLoss(Loss):
                 gradients.unit, gradients.q, gradients.curvature,
             )  # fmt: skip
 
-        def lane(tree: int) -> None:
-            round_lane(gradients.curvature[tree], gradients.lane_unit, gradients.weights[tree])
-
         run(part, starts(n))
-        if gradients.lane_is_curvature:
-            run(lane, range(self.trees_per_round))
+        gradients.round_curvature(run)
 
     def losses(self, scores: FloatArray, run: Run, moves: FloatArray | None = None) -> FloatArray:
         """Training loss by class, after what a round's trees would move; the same for any order of rows."""

@@ -120,11 +120,7 @@ def fill_shares(score, place, box, weight, tables, share):  # type: ignore[no-un
 
 
 def lay_out(
-    order: RowArray,
-    worth: FloatArray,
-    scores: FloatArray,
-    weight: FloatArray | None,
-    tables: Tables,
+    order: RowArray, worth: FloatArray, scores: FloatArray, weight: FloatArray | None, tables: Tables
 ) -> Boxed:
     """Lay the rows of one query out; ``order`` has its places by falling ``worth``, scores are times sigma.
 

@@ -11,16 +11,7 @@ from numba import types
 
 from mcrank.arrays import FloatArray, RowArray
 from mcrank.losses.base import LeafRule, Loss
-from mcrank.losses.quantize import (
-    GRADIENT_BITS,
-    LANE_BITS,
-    READ_ONLY,
-    ROWS_PER_TASK,
-    Gradients,
-    Run,
-    round_lane,
-    starts,
-)
+from mcrank.losses.quantize import GRADIENT_BITS, LANE_BITS, READ_ONLY, ROWS_PER_TASK, Gradients, Run, starts
 from mcrank.sums import ALONE, Sums, exact_sum, exact_sums_by
 
 # (scores, classes, start, end, scale) -> q
@@ -74,21 +65,14 @@ class ClassLoss(Loss):
 
     def allocate(self, split: str) -> Gradients:
         """Return the arrays `fill` writes."""
-        k, n = self.n_outputs, len(self.classes)
-        gradients = Gradients(np.empty((k, n), dtype=np.int32))
-        if self.weight is not None:
-            gradients.lane_is_curvature = split == "newton"
-            gradients.curvature = np.empty((k, n))
-            gradients.weights = np.empty((k if gradients.lane_is_curvature else 1, n), dtype=np.int64)
-            gradients.lane_unit = self._largest / (1 << LANE_BITS)
-            gradients.curvature_unit = gradients.lane_unit  # w p(1 - p) is below w
-            if not gradients.lane_is_curvature:
-                round_lane(self.weight, gradients.lane_unit, gradients.weights[0])
+        gradients = Gradients(np.empty((self.n_outputs, len(self.classes)), dtype=np.int32))
+        if self.weight is not None:  # w p(1 - p) is below w
+            gradients.begin_lane(split, self._largest / (1 << LANE_BITS), self.weight)
         return gradients
 
     def fill(self, scores: FloatArray, gradients: Gradients, run: Run) -> None:
         """Write the gradients of every row and output."""
-        k, n = gradients.q.shape
+        n = len(self.classes)
         gradients.unit = self._largest / (1 << GRADIENT_BITS)
 
         def part(start: int) -> None:
@@ -101,9 +85,5 @@ class ClassLoss(Loss):
                     gradients.curvature,
                 )  # fmt: skip
 
-        def lane(output: int) -> None:
-            round_lane(gradients.curvature[output], gradients.lane_unit, gradients.weights[output])
-
         run(part, starts(n))
-        if gradients.lane_is_curvature:
-            run(lane, range(k))
+        gradients.round_curvature(run)

@@ -22,7 +22,7 @@ from mcrank.errors import DataError, LossError, OptionError
 from mcrank.functions import name_of
 from mcrank.losses.pairwise import QueryLoss
 from mcrank.losses.quantize import Run
-from mcrank.options import Option
+from mcrank.options import checked
 from mcrank.sums import ALONE, Sums
 
 Function = Callable[[FloatArray, FloatArray, IntArray], Any]
@@ -268,7 +268,7 @@ def check_gradient(
         raise OptionError(f"data of check_gradient must be a Dataset, got {type(data).__name__}.")
     for key, default, number in (("rows", 100, rows), ("tolerance", 1e-4, tolerance), ("seed", 0, seed)):
         low = 1 if key == "rows" else 0
-        Option(default, "", key, type(default), low=low, high=2**31 - 1).check(number, "check_gradient")
+        checked(number, key, "check_gradient", type(default), low=low, high=2**31 - 1)
     stream = np.random.default_rng(seed)
     used = stream.normal(size=data.n_rows) if scores is None else _given_scores(scores, data)
     where = f"loss {loss_name(loss)}"

@@ -195,13 +195,8 @@ class QueryLoss(Loss):
     def allocate(self, split: str) -> Gradients:
         """Return the arrays `fill` writes."""
         gradients = Gradients(np.empty((1, self.n_rows), dtype=np.int32))
-        gradients.curvature = np.zeros((1, self.n_rows))
-        gradients.lane_is_curvature = split == "newton"
-        if gradients.lane_is_curvature or self.weight is not None:
-            gradients.weights = np.empty((1, self.n_rows), dtype=np.int64)
-        if self.weight is not None and not gradients.lane_is_curvature:
-            gradients.lane_unit = self.sums.most(float(self.weight.max(initial=0.0))) / (1 << LANE_BITS)
-            round_lane(self.weight, gradients.lane_unit, gradients.weights[0])
+        most = 1.0 if self.weight is None else self.sums.most(float(self.weight.max(initial=0.0)))
+        gradients.begin_lane(split, most / (1 << LANE_BITS), self.weight)
         return gradients
 
     def slopes(self, scores: FloatArray, run: Run, slopes: FloatArray, curves: FloatArray) -> None:

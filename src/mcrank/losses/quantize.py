@@ -46,6 +46,32 @@ class Gradients:
     curvature: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     curvature_unit: float = 1.0
 
+    def begin_lane(self, split: str, unit: float, weight: FloatArray | None) -> None:
+        """Make room for curvature, in steps of ``unit``; the second lane is that (``split="newton"``), or the
+        weight of each row where rows have weights.
+        """
+        self.curvature = np.zeros(self.q.shape)
+        self.lane_unit = self.curvature_unit = unit
+        self.lane_is_curvature = split == "newton"
+        if self.lane_is_curvature:
+            self.weights = np.empty(self.q.shape, dtype=np.int64)
+        elif weight is not None:
+            self.round_weight(weight)
+
+    def round_weight(self, weight: FloatArray) -> None:
+        """Make the weight of each row the second lane, in steps of ``lane_unit``."""
+        self.weights = np.empty((1, len(weight)), dtype=np.int64)
+        round_lane(weight, self.lane_unit, self.weights[0])
+
+    def round_curvature(self, run: Run) -> None:
+        """Fill the second lane, where it is curvature, one output at a time."""
+
+        def lane(output: int) -> None:
+            round_lane(self.curvature[output], self.lane_unit, self.weights[output])
+
+        if self.lane_is_curvature:
+            run(lane, range(len(self.curvature)))
+
     def weights_of(self, output: int) -> IntArray:
         """Second lane of one output; outputs may share a row."""
         return _row_of(self.weights, output)

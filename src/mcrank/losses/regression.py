@@ -18,7 +18,6 @@ from mcrank.losses.quantize import (
     Gradients,
     Run,
     round_gradients,
-    round_lane,
     round_rows,
     starts,
 )
@@ -44,11 +43,7 @@ class RegressionLoss(Loss):
     """
 
     def __init__(
-        self,
-        target: FloatArray,
-        kind: str = "l2",
-        weight: FloatArray | None = None,
-        sums: Sums = ALONE,
+        self, target: FloatArray, kind: str = "l2", weight: FloatArray | None = None, sums: Sums = ALONE
     ) -> None:
         self.target = target
         self.kind = kind
@@ -70,14 +65,12 @@ class RegressionLoss(Loss):
 
     def allocate(self, split: str) -> Gradients:
         """Return the arrays `fill` writes; second derivatives are 1, so ``split`` changes nothing."""
-        n = len(self.target)
-        gradients = Gradients(np.empty((1, n), dtype=np.int32))
+        gradients = Gradients(np.empty((1, len(self.target)), dtype=np.int32))
         if self.weight is not None:
-            gradients.lane_unit = self.sums.most(float(self.weight.max(initial=0.0))) / (1 << LANE_BITS)
-            gradients.weights = np.empty((1, n), dtype=np.int64)
-            round_lane(self.weight, gradients.lane_unit, gradients.weights[0])
+            unit = self.sums.most(float(self.weight.max(initial=0.0))) / (1 << LANE_BITS)
+            gradients.lane_unit = gradients.curvature_unit = unit
+            gradients.round_weight(self.weight)
             gradients.curvature = self.weight.reshape(1, -1)
-            gradients.curvature_unit = gradients.lane_unit
         return gradients
 
     def fill(self, scores: FloatArray, gradients: Gradients, run: Run) -> None:

@@ -134,11 +134,7 @@ class Dialect:
     outside: str = _one_of({"error": "", "zero": ""})
     empty: float | str = 0.0
     short: str = _one_of(
-        {
-            "cut": "",
-            "zero": "a query shorter than k scores 0",
-            "missing": "a query shorter than k counts 0",
-        }
+        {"cut": "", "zero": "a query shorter than k scores 0", "missing": "a query shorter than k counts 0"}
     )
     ties: str = "file"
     score: str = _one_of({"float64": "", "float32": "scores rounded to float32"})

@@ -246,16 +246,9 @@ def graded_rows(
 
 
 def _counts(layout: Layout, tied: Mapping[int, BoolArray], graded: Graded) -> dict[str, int]:
-    counts = {
-        "queries": layout.n_queries,
-        "rows": layout.n_rows,
-        "empty": int(layout.empty.sum()),
-    }
+    counts = {"queries": layout.n_queries, "rows": layout.n_rows, "empty": int(layout.empty.sum())}
     if isinstance(graded, Judged):
-        counts |= {
-            "missing from the run": int(graded.absent.sum()),
-            "only in the run": graded.only_in_run,
-        }
+        counts |= {"missing from the run": int(graded.absent.sum()), "only in the run": graded.only_in_run}
     for k, at_cut in tied.items():
         counts[f"shorter than {k}"] = int(layout.shorter_than(k).sum())
         counts[f"tied at {k}"] = int(at_cut.sum())

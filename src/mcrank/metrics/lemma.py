@@ -1,4 +1,4 @@
-"""Bounds: how much DCG can be lost by errors of classification (Lemma 1 of McRank) or of regression."""
+"""Lemma 1 of McRank: how much DCG can be lost by errors of classification."""
 
 from __future__ import annotations
 
@@ -8,17 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mcrank.arrays import Array, FloatArray
-from mcrank.errors import DataError
 from mcrank.metrics.dcg import DCG
 from mcrank.metrics.layout import Graded, Layout
 from mcrank.metrics.prepared import PreparedMeasure, checked_scores
-
-
-def _discounts(n: int, k: int | None) -> FloatArray:
-    discount = 1.0 / np.log2(np.arange(2, n + 2, dtype=np.float64))
-    if k is not None:
-        discount[k:] = 0.0
-    return discount
 
 
 def classification_bound(n: int, errors: int, k: int | None = None, top_grade: int = 4) -> float:
@@ -35,50 +27,13 @@ def classification_bound(n: int, errors: int, k: int | None = None, top_grade: i
     >>> classification_bound(10, errors=4) == 2 * classification_bound(10, errors=1)
     True
     """
-    discount = _discounts(n, k)
+    discount = 1.0 / np.log2(np.arange(2, n + 2, dtype=np.float64))
+    if k is not None:
+        discount[k:] = 0.0
     # With a cut-off below n a factor is 0, and so is the product; logarithms keep it from underflowing else.
     product = float(np.exp(2.0 / n * np.log(discount).sum())) if n and discount[-1] > 0.0 else 0.0
     spread = max(0.0, float((discount**2).sum()) - n * product)
     return float((2.0**top_grade - 1.0) * np.sqrt(2.0 * spread * errors))
-
-
-def tight_classification_bound(
-    grades: npt.ArrayLike, predicted: npt.ArrayLike, k: int | None = None
-) -> float:
-    """Lemma 1 without its two simplifications, for given grades and predicted grades.
-
-    The sum of c_i c_(n+1-i) takes the place of the geometric mean (rearrangement), and the true squared
-    error of the gains that of (2^K - 1)^2 times the number of errors.
-
-    Examples
-    --------
-    >>> from mcrank.metrics.lemma import classification_bound, tight_classification_bound
-    >>> tight_classification_bound([2, 1, 0], [1, 1, 0]) < classification_bound(3, errors=1)
-    True
-    """
-    y, f = np.asarray(grades, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
-    if y.shape != f.shape or y.ndim != 1:
-        raise DataError(f"grades and predicted must be of one length, got shapes {y.shape} and {f.shape}.")
-    discount = _discounts(len(y), k)
-    spread = 2.0 * (float((discount**2).sum()) - float((discount * discount[::-1]).sum()))
-    return float(np.sqrt(max(0.0, spread)) * np.linalg.norm(2.0**y - 2.0**f))
-
-
-def regression_bound(gains: npt.ArrayLike, predicted: npt.ArrayLike, k: int | None = None) -> float:
-    """Cossock and Zhang: the most DCG lost by ranking by ``predicted`` gains instead of true ones.
-
-    (2 sum c_i^2)^(1/2) (sum (predicted - gain)^2)^(1/2).
-
-    Examples
-    --------
-    >>> from mcrank.metrics.lemma import regression_bound
-    >>> regression_bound([3.0, 1.0, 0.0], [3.0, 1.0, 0.0])
-    0.0
-    """
-    g, f = np.asarray(gains, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
-    if g.shape != f.shape or g.ndim != 1:
-        raise DataError(f"gains and predicted must be of one length, got shapes {g.shape} and {f.shape}.")
-    return float(np.sqrt(2.0 * (_discounts(len(g), k) ** 2).sum()) * np.linalg.norm(f - g))
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +43,9 @@ class BoundCheck:
     Examples
     --------
     >>> from mcrank import Dataset
-    >>> from mcrank.metrics.lemma import check_regression
-    >>> data = Dataset([[0.0]] * 3, y=[0, 1, 2], qid=[1, 1, 1])
-    >>> check_regression([3.0, 1.0, 0.0], data).holds
+    >>> from mcrank.metrics.lemma import check_classification
+    >>> data = Dataset([[0.0]] * 2, y=[0, 1], qid=[1, 1])
+    >>> check_classification([1, 0], data).tightest < 1
     True
     """
 
@@ -123,7 +78,10 @@ def check_classification(predicted: npt.ArrayLike, data: Graded, k: int | None =
     >>> check_classification([0, 1, 1], data).holds
     True
     """
-    layout, levels, loss = _lost(predicted, data, k)
+    layout = Layout.of(data)
+    levels = checked_scores(predicted, layout)
+    prepared = PreparedMeasure(DCG(k=k, dialect="standard;ties=worst"), layout)
+    loss = prepared.per_query(layout.grades) - prepared.per_query(levels)
     top = int(max(layout.grades.max(initial=0.0), levels.max(initial=0.0)))
     wrong = levels != layout.grades
     bound = [
@@ -131,33 +89,3 @@ def check_classification(predicted: npt.ArrayLike, data: Graded, k: int | None =
         for start, stop in zip(layout.starts, layout.stops, strict=True)
     ]
     return BoundCheck(layout.qids, loss, np.array(bound))
-
-
-def check_regression(predicted: npt.ArrayLike, data: Graded, k: int | None = None) -> BoundCheck:
-    """Check the regression bound on predicted gains (2^grade - 1), ties in the worst order.
-
-    ``predicted`` has one gain per row, in the data's grouped row order.
-
-    Examples
-    --------
-    >>> from mcrank import Dataset
-    >>> from mcrank.metrics.lemma import check_regression
-    >>> data = Dataset([[0.0]] * 2, y=[0, 1], qid=[1, 1])
-    >>> check_regression([1.0, 0.0], data).tightest < 1
-    True
-    """
-    layout, predictions, loss = _lost(predicted, data, k)
-    gains = np.exp2(layout.grades) - 1.0
-    bound = [
-        regression_bound(gains[start:stop], predictions[start:stop], k)
-        for start, stop in zip(layout.starts, layout.stops, strict=True)
-    ]
-    return BoundCheck(layout.qids, loss, np.array(bound))
-
-
-def _lost(predicted: npt.ArrayLike, data: Graded, k: int | None) -> tuple[Layout, FloatArray, FloatArray]:
-    """Return the data laid out, the checked predictions, and the DCG that ranking by them costs queries."""
-    layout = Layout.of(data)
-    used = checked_scores(predicted, layout)
-    prepared = PreparedMeasure(DCG(k=k, dialect="standard;ties=worst"), layout)
-    return layout, used, prepared.per_query(layout.grades) - prepared.per_query(used)

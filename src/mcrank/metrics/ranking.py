@@ -39,6 +39,26 @@ def ends_of(score):  # type: ignore[no-untyped-def]
     return low, high
 
 
+@step(fastmath={"nnan", "nsz"})
+def spread_rows(score, buckets, place, bucket):  # type: ignore[no-untyped-def]
+    """Spread the rows of a query over buckets, evenly from the highest score to the lowest; False where the
+    scores lie too near or too far for that.
+    """
+    # IN: score, buckets (how many)  OUT: place (bucket of each row), bucket (rows in each)
+    low, high = ends_of(score)
+    # The limits leave room for rounding, and none for a division that overflows.
+    if not 1e-250 < high - low < 1e250:
+        return False
+    scale = (buckets - 1) / (high - low)
+    for b in range(buckets):
+        bucket[b] = 0
+    for i in range(score.shape[0]):
+        place[i] = np.uint32(np.int32((high - score[i]) * scale))
+    for i in range(score.shape[0]):
+        bucket[place[i]] += np.uint32(1)
+    return True
+
+
 # In the kernels below, the views of one query and the unsigned scratch are there for speed: an index that
 # may be negative costs a comparison at every access.
 @kernel(fastmath={"nnan", "nsz"})
@@ -58,18 +78,9 @@ def rank_all(scores, base, starts, ends, space, bucket, order):  # type: ignore[
         n = ends[q] - s
         score = scores[s : s + n]
         ranked = order[s : s + n]
-        low, high = ends_of(score)
-        # The limits leave room for rounding, and none for a division that overflows.
-        scale = (2 * n - 1) / (high - low) if 1e-250 < high - low < 1e250 else 0.0
         crowd = np.uint32(_CROWD + 1)
-        if scale > 0.0:
+        if spread_rows(score, 2 * n, place, bucket):
             crowd = np.uint32(0)
-            for b in range(2 * n):
-                bucket[b] = 0
-            for i in range(n):
-                place[i] = np.uint32(np.int32((high - score[i]) * scale))
-            for i in range(n):
-                bucket[place[i]] += one
             total = np.uint32(0)
             for b in range(2 * n):
                 count = bucket[b]
@@ -183,20 +194,11 @@ def rank_top(scores, base, starts, ends, depth, space, bucket, order):  # type: 
         last = np.uint32(0)
         for i in range(n):
             place[i] = 0
-        if n > 2 * depth:
-            low, high = ends_of(score)
-            if 1e-250 < high - low < 1e250:
-                scale = (n - 1) / (high - low)
-                for b in range(n + 1):
-                    bucket[b] = 0
-                for i in range(n):
-                    place[i] = np.uint32(np.int32((high - score[i]) * scale))
-                for i in range(n):
-                    bucket[place[i]] += one
-                reached = bucket[0]
-                while reached < depth:
-                    last += one
-                    reached += bucket[last]
+        if n > 2 * depth and spread_rows(score, n, place, bucket):
+            reached = bucket[0]
+            while reached < depth:
+                last += one
+                reached += bucket[last]
         kept = 0
         for i in range(n):
             at = base[s + i] - s if base.shape[0] > 0 else i

@@ -156,8 +156,8 @@ def _measured(
     return _Measured(result, names, places, relstrings(judge(qrels, run, **options), names["map"]))
 
 
-def relstrings(judged: Judged, measure: str, length: int = 10) -> list[str]:
-    """Return the grades of the first ranks of each query as trec_eval's relstring.
+def relstrings(judged: Judged, measure: str) -> list[str]:
+    """Return the grades of the first ten ranks of each query as trec_eval's relstring.
 
     A digit is a grade, ``>`` one above 9, ``-`` a document outside the judgments, ``.`` one judged below 0.
 
@@ -174,7 +174,7 @@ def relstrings(judged: Judged, measure: str, length: int = 10) -> list[str]:
     order = prepared.ranking(prepared.scores_of(judged.scores)).order
     strings = []
     for start, end in zip(judged.offsets[:-1].tolist(), judged.ranked_ends.tolist(), strict=True):
-        strings.append("".join(_sign(judged, row) for row in order[start:end][:length].tolist()))
+        strings.append("".join(_sign(judged, row) for row in order[start:end][:10].tolist()))
     return strings
 
 

@@ -79,8 +79,8 @@ def make(run: Run) -> Reproduction:
     )
 
 
-def _gap(outcome: Outcome, a: str = "classification", b: str = "regression") -> FloatArray:
-    return outcome.values[a] - outcome.values[b]
+def _gap(outcome: Outcome) -> FloatArray:
+    return outcome.values["classification"] - outcome.values["regression"]
 
 
 def _table(found: list[Outcome]) -> Table:

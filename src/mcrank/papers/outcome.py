@@ -177,7 +177,7 @@ def larger(p_larger: float, p_smaller: float, level: float = LEVEL) -> bool | No
     return True if p_larger < level else False if p_smaller < level else None
 
 
-def all_larger(pairs: Sequence[tuple[float, float]], level: float = LEVEL) -> bool | None:
+def all_larger(pairs: Sequence[tuple[float, float]]) -> bool | None:
     """Judge "each of these is larger" by pairs of one-sided p-values, corrected for their number (Holm).
 
     True when all are larger, False when one is smaller, else None.
@@ -191,9 +191,9 @@ def all_larger(pairs: Sequence[tuple[float, float]], level: float = LEVEL) -> bo
     (None, False)
     """
     # "All" needs every single test, which no correction makes safer; "one is smaller" is one of several.
-    if any(p < level for p in holm([smaller for _, smaller in pairs])):
+    if any(p < LEVEL for p in holm([smaller for _, smaller in pairs])):
         return False
-    return True if all(p < level for p, _ in pairs) else None
+    return True if all(p < LEVEL for p, _ in pairs) else None
 
 
 def about(low: float, high: float, least: float, most: float) -> bool | None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcrank.boosting.boost import Boosted
 from mcrank.boosting.place import Place
-from mcrank.data.alignment import aligned
+from mcrank.data.alignment import aligned, with_parts
 from mcrank.data.categories import Keys
-from mcrank.data.dataset import Dataset, restore
+from mcrank.data.dataset import Dataset
 from mcrank.data.scan import Scan, scan
 from mcrank.data.tables import QID_NAMES
 from mcrank.errors import ClusterError, OptionError
@@ -25,7 +26,7 @@ from mcrank.rankers.progress import telling
 from mcrank.rankers.provenance import provenance_of
 from mcrank.rounds import Callback, RoundEvent, Rounds
 from mcrank.scale.cluster import Cluster
-from mcrank.scale.collections import CollectionSource, Regrouped, frame_maker, is_collection, partitions
+from mcrank.scale.collections import CollectionSource, Regrouped, is_collection, partitions, rows_of_part
 from mcrank.scale.journal import Journal, Opening
 from mcrank.scale.launch import Run, Whole
 from mcrank.scale.plan import MemorySource, ScanSource, Source
@@ -133,8 +134,7 @@ class Conduct:
             raise ClusterError("the workers ended without a word of what they trained.")
         trained = self._trained(opening, whole, interrupted)
         sample = widened(whole.sample, whole.features, 0.0)
-        values = {name: getattr(sample, name) for name in Dataset.__slots__}
-        sample = restore(values | {"categories": dict(opening.categories)})
+        sample = with_parts(sample, categories=dict(opening.categories))
         sample = sample if beginning is None else beginning.align(sample)
         found = provenance_of(sample.n_features, opening.fingerprint, whole.queries, whole.rows)
         return self.twin, trained, self.trained_options, sample, found, beginning
@@ -236,9 +236,8 @@ def _source_of(X: Any, given: Given, where: str) -> Source:
         ids = given.groups if given.qid is None else given.qid
         if ids is None and hasattr(X, "columns"):
             ids = next((name for name in X.columns if str(name).lower() in QID_NAMES), None)
-        return CollectionSource(
-            partitions(X, {"y": given.y, "qid": ids, "weight": weight}, where), frame_maker(where)
-        )
+        parts = partitions(X, {"y": given.y, "qid": ids, "weight": weight}, where)
+        return CollectionSource(parts, partial(rows_of_part, where))
     extra = [name for name, value in given._asdict().items() if value is not None]
     if extra:
         raise OptionError(f"{where} got a Scan and also {', '.join(extra)}; name columns in mcrank.scan.")

@@ -67,24 +67,21 @@ def _judge_weights(values: Any) -> Any:
 
 def _judge_interaction(values: Any) -> Any:
     words = "sets of features that may meet on a path, such as [['price', 'age'], [3, 4]], or None"
-    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
-        raise ValueError(words)
-    found = []
-    for group in values:
-        if isinstance(group, (str, bytes, Mapping)) or not isinstance(group, Iterable):
-            raise ValueError(words)
-        found.append([_feature(key, words) for key in group])
-    if not found or not all(found):
-        raise ValueError(words)
-    return found
+    return [_several(group, words) for group in _listed(values, words)]
 
 
 def _judge_categorical(values: Any) -> Any:
-    words = "features that hold categories, such as ['brand', 3], or None"
-    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
-        raise ValueError(words)
-    found = [_feature(key, words) for key in values]
-    if not found:
+    return _several(values, "features that hold categories, such as ['brand', 3], or None")
+
+
+def _several(values: Any, words: str) -> list[Feature]:
+    return [_feature(key, words) for key in _listed(values, words)]
+
+
+def _listed(values: Any, words: str) -> list[Any]:
+    """What a list, or what is like one, holds; at least one thing."""
+    plain = isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable)
+    if plain or not (found := list(values)):
         raise ValueError(words)
     return found
 

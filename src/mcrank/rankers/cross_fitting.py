@@ -22,7 +22,7 @@ from mcrank.data.dataset import Dataset
 from mcrank.data.fingerprint import fingerprint
 from mcrank.data.folds import parts_by_id
 from mcrank.errors import DataError
-from mcrank.options import Option, Options
+from mcrank.options import Options, checked
 from mcrank.rankers.pool import Abandoned, Pool
 from mcrank.rankers.provenance import provenance
 from mcrank.rankers.seats import answer_seat, fit_there
@@ -43,7 +43,7 @@ class Pooled:
     """
 
     def __init__(self, data: Dataset, valid: Dataset | None, folds: Any, where: str) -> None:
-        count: int = Option(4, "", "folds", int, low=2, high=1000).check(folds, where)
+        count: int = checked(folds, "folds", where, low=2, high=1000)
         both = data if valid is None else _joined(data, valid)
         if both.n_queries < count:
             raise DataError(f"folds={count} of {where} needs as many queries, got {both.n_queries}.")

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mcrank.cores import available_cores
 from mcrank.data.alignment import aligned
 from mcrank.data.dataset import Dataset
 from mcrank.data.fingerprint import fingerprint
@@ -20,6 +19,7 @@ from mcrank.rankers.base import Ranker
 from mcrank.rankers.regression import RegressionRanker
 from mcrank.scorers.forest.forest import Forest
 from mcrank.scorers.heads import Relevance
+from mcrank.threads import check_jobs
 
 MEASURE = "ndcg@10"
 _HELD_OUT = 5  # one query in so many
@@ -110,7 +110,7 @@ def distil(
         data, ranker.feature_names_, named, ranker.categories_, "data of distil", type(ranker).__name__
     )
     model = ranker.exportable(relevance)
-    raw = model.scorer.raw(rows.X, n_jobs or available_cores(), rows.offsets)
+    raw = model.scorer.raw(rows.X, check_jobs(n_jobs, "distil"), rows.offsets)
     scores = model.head.rank(raw) if model.values is None else model.head.expected(raw, model.values)
     low = float(scores.min())  # grades are not negative
     names = ranker.feature_names_ if named else None

@@ -12,7 +12,7 @@ from mcrank.arrays import Arrays, FloatArray
 from mcrank.boosting.start import tree_of, walk_all
 from mcrank.data.dataset import Dataset
 from mcrank.errors import OptionError
-from mcrank.options import Option, fitted
+from mcrank.options import checked, fitted
 from mcrank.rankers.base import Ranker
 from mcrank.scorers.forest.forest import Forest
 from mcrank.scorers.forest.sets import checked_sets
@@ -53,10 +53,11 @@ class ForestRanker(Ranker):
         >>> len(stages), bool((stages[-1] == ranker.predict(test)).all())
         (3, True)
         """
-        return (self.head_.rank(raw) for raw in self._staged_raw(X, "staged_predict"))
+        return (self.head_.rank(raw) for raw in self._staged_raw(X))
 
-    def _staged_raw(self, X: Dataset | npt.ArrayLike, what: str) -> Iterator[FloatArray]:
-        features, forest, per_round = self._features(X, what), self.scorer_, self._trees_per_round()
+    def _staged_raw(self, X: Dataset | npt.ArrayLike) -> Iterator[FloatArray]:
+        features, per_round = self._features(X, "staged_predict"), self._trees_per_round()
+        forest = self.scorer_
         n_jobs = self._threads()
         scores = np.repeat(forest.base[:, None], len(features), axis=1)
         for t in range(forest.n_trees):
@@ -72,7 +73,7 @@ class ForestRanker(Ranker):
 
     def _first_rounds(self, rounds: int, what: str) -> Forest:
         where = f"{type(self).__name__}.{what}"
-        Option(0, "", "rounds", int, low=0, high=2**31 - 1).check(rounds, where)
+        checked(rounds, "rounds", where, low=0, high=2**31 - 1)
         if rounds > self.best_round_:
             raise OptionError(
                 f"rounds of {where} must be at most {self.best_round_}, the rounds it keeps, got {rounds}."

@@ -29,7 +29,7 @@ from mcrank.rankers.trees import TreeRanker
 from mcrank.rounds import Callback
 from mcrank.scorers.heads import Head
 from mcrank.training.boxed_fidelity import LongQuery
-from mcrank.training.stumps import NOTHING, ROOTS, Stump, StumpBoosting, boost_stumps, sum_bins
+from mcrank.training.stumps import NOTHING, ROOTS, Stump, StumpBoosting, boost_stumps, centre, sum_bins
 from mcrank.training.weights import relative_weight
 
 _LARGEST = 10.0  # alpha: where no pair is ordered badly the loss falls for ever, though by nothing
@@ -207,14 +207,7 @@ def pull_fidelity(pairs, weight, scores, up, pull):  # type: ignore[no-untyped-d
     total = 0.0
     for q in range(len(starts)):
         s, n = starts[q], ends[q] - starts[q]
-        low, high = np.inf, -np.inf
-        for i in range(s, s + n):
-            pull[i] = 0.0
-            low, high = min(low, scores[i]), max(high, scores[i])
-        middle = low + (high - low) / 2
-        for i in range(s, s + n):
-            # So far from the middle, P is 0 or 1 to the last digit.
-            up[i] = np.exp(min(max(scores[i] - middle, -300.0), 300.0))
+        centre(scores[s : s + n], up[s : s + n], pull[s : s + n])
         if factor[q] == 0.0:
             continue
         first = 0

@@ -84,10 +84,7 @@ class GradedRanker(Ranker):
         return np.ascontiguousarray(np.transpose(self.head_.proba(raw)))  # type: ignore[arg-type]
 
     def calibration(
-        self,
-        X: Dataset | npt.ArrayLike,
-        y: npt.ArrayLike | None = None,
-        qid: npt.ArrayLike | None = None,
+        self, X: Dataset | npt.ArrayLike, y: npt.ArrayLike | None = None, qid: npt.ArrayLike | None = None
     ) -> GradeCalibration:
         """Tell how right `predict_proba` is on rows with grades, best ones that training has not seen.
 

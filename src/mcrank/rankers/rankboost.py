@@ -29,7 +29,17 @@ from mcrank.rankers.base import Card, Trained
 from mcrank.rankers.forests import ForestRanker
 from mcrank.rankers.shared_options import choice_option, pair_weights_option, rounds_option, stopping_option
 from mcrank.rounds import Callback
-from mcrank.training.stumps import NET, NOTHING, ROOTS, SIZE, Stump, StumpBoosting, boost_stumps, sum_bins
+from mcrank.training.stumps import (
+    NET,
+    NOTHING,
+    ROOTS,
+    SIZE,
+    Stump,
+    StumpBoosting,
+    boost_stumps,
+    centre,
+    sum_bins,
+)
 
 _RULES = {"r": NET, "abs": SIZE, "z": ROOTS}
 # A stump that orders every pair well would have an infinite alpha: its r counts as this much below 1.
@@ -195,19 +205,14 @@ def pull_rows(pairs, weight, scores, up, down, pull):  # type: ignore[no-untyped
     total = 0.0
     for q in range(len(starts)):
         s, n = starts[q], ends[q] - starts[q]
-        low, high = np.inf, -np.inf
+        width = centre(scores[s : s + n], up[s : s + n], pull[s : s + n])
         for i in range(s, s + n):
-            pull[i] = 0.0
-            low, high = min(low, scores[i]), max(high, scores[i])
-        middle = low + (high - low) / 2
-        for i in range(s, s + n):
-            e = np.exp(min(max(scores[i] - middle, -300.0), 300.0))
-            up[i] = weight[i] * e
-            down[i] = weight[i] / e
+            down[i] = weight[i] / up[i]
+            up[i] *= weight[i]
         if factor[q] == 0.0:
             continue
         mass = 0.0
-        if high - low <= 600.0:
+        if width <= 600.0:
             above = 0.0  # Σ down of the higher grades
             waiting = 0.0  # of this grade, until it is done
             for k in range(n):

@@ -78,7 +78,7 @@ def to_bytes(ranker: Stored) -> bytes:
     """
     meta, arrays = ranker.state()
     check_texts(meta, "the text")
-    _check_reach(arrays, "the model")
+    _check_reach(arrays)
     return pack({"meta": meta, "ranker": ranker.name}, arrays)
 
 
@@ -124,7 +124,7 @@ def _ranker(header: dict[str, Any], arrays: Arrays, where: str) -> Ranker:
             kind = _class_at(_UNTRAINED[name]) if name in _UNTRAINED else ranker_class(name)
             ranker = kind.from_state(meta, arrays)
             _check_returned(ranker, meta, arrays)
-        _check_reach(arrays, "the model")
+        _check_reach(arrays)
     except KernelError:
         raise  # about this machine, not about the file
     except _NONSENSE as error:
@@ -148,9 +148,9 @@ def _check_returned(ranker: Ranker, meta: dict[str, Any], arrays: Arrays) -> Non
         raise ModelFileError("its header has something that does not belong there.")
 
 
-def _check_reach(arrays: Arrays, where: str) -> None:
+def _check_reach(arrays: Arrays) -> None:
     """Check that no row can get an infinite score: finite leaves are not enough, their sums must be too."""
     with np.errstate(over="ignore"):
         reach = sum(float(np.abs(arrays[name]).sum()) for name in ("base", "value") if name in arrays)
     if not np.isfinite(reach):
-        raise ModelFileError(f"{where} has leaves so large that their sums are not finite.")
+        raise ModelFileError("the model has leaves so large that their sums are not finite.")

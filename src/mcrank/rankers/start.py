@@ -21,7 +21,7 @@ from mcrank.data.checks import check_numbers
 from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError, OptionError
 from mcrank.losses.base import Loss
-from mcrank.options import Option
+from mcrank.options import checked
 from mcrank.rankers.average import fold_of
 from mcrank.rankers.inputs import Given, as_dataset
 from mcrank.rankers.provenance import provenance
@@ -167,7 +167,7 @@ def refitted(ranker: R, X: Any, given: Given, decay: Any, init_score: Any = None
     """Return a ranker with the leaves of another one, found anew; see `TreeRanker.refit`."""
     name = type(ranker).__name__
     where = f"{name}.refit"
-    decay = Option(0.9, "", "decay", float, low=0, high=1).check(decay, where)
+    decay = checked(decay, "decay", where, float, low=0, high=1)
     # As it was trained; how many threads may be told since.
     trained = type(ranker)(**ranker.options_, n_jobs=ranker.n_jobs)
     options = trained._training_options()

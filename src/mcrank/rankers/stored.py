@@ -253,11 +253,7 @@ class Stored(Optioned, Estimator, ABC):
             "feature_names": list(names),
             "options": self.options_,
             "provenance": self.provenance_,
-            "training": {
-                "best_round": self.best_round_,
-                "history": self.history_,
-                "rounds": self.n_rounds_,
-            },
+            "training": {"best_round": self.best_round_, "history": self.history_, "rounds": self.n_rounds_},
         }
 
     @classmethod

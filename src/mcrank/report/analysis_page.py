@@ -94,7 +94,7 @@ def _figures(found: Analysis) -> Figures:
         if panel := _intervals(title, loss, ends):
             add(key, [panel])
     if found.swarms:
-        figures["swarm"] = [("Contributions", draw_swarm(found.swarms, found.unit, "swarm"))]
+        figures["swarm"] = [("Contributions", draw_swarm(found.swarms, found.unit))]
     figures["effects"] = [
         (one.feature, draw_effect(one, found.unit, f"effect-{n}")) for n, one in enumerate(found.effects)
     ]

@@ -17,8 +17,8 @@ from mcrank.report.svg import (
     _name_room,
     _rule,
     _span,
-    _text,
-    _tick_words,
+    _x_ticks,
+    _y_ticks,
     framed,
     ticks,
 )
@@ -27,17 +27,14 @@ _LEVELS = 5  # shades of a value, from low to high
 _UNDER = 34.0  # height of the histogram under a curve
 
 
-def draw_effect(effect: Effect, unit: str, key: str, size: tuple[int, int] = (330, 250)) -> Markup:
+def draw_effect(effect: Effect, unit: str, key: str) -> Markup:
     """Return partial dependence and accumulated effect of a feature over the histogram of its values."""
-    width, height = float(size[0]), float(size[1])
+    width, height = 330.0, 250.0
     low, high = _span([*effect.dependence, *effect.accumulated])
     left, right = float(effect.edges[0]), float(effect.edges[-1])
     frame = Frame(52.0, width - 14.0, 26.0, height - 40.0 - _UNDER, left, right, low, high)
     parts = [_label(0, 13, f"effect on the score, {unit}", width, "axis-title")]
-    y_ticks = ticks(low, high, 4)
-    for value, words in zip(y_ticks, _tick_words(y_ticks), strict=True):
-        parts.append(_rule(frame.left, frame.y(value), frame.right, frame.y(value), "grid"))
-        parts.append(_text(frame.left - 6, frame.y(value) + 4, words, "tick", "end"))
+    parts += _y_ticks(frame, ticks(low, high, 4))
     bottom = frame.bottom + _UNDER
     most = float(effect.counts.max(initial=1.0)) or 1.0
     for number, count in enumerate(effect.counts.tolist()):
@@ -49,9 +46,7 @@ def draw_effect(effect: Effect, unit: str, key: str, size: tuple[int, int] = (33
                 f'height="{_n(tall)}" class="column zero"/>'
             )
     parts.append(_rule(frame.left, bottom, frame.right, bottom, "axis"))
-    x_ticks = ticks(left, right, 4)
-    for value, words in zip(x_ticks, _tick_words(x_ticks), strict=True):
-        parts.append(_text(frame.x(value), bottom + 15, words, "tick", "middle"))
+    parts += _x_ticks(frame, ticks(left, right, 4), down=_UNDER + 15)
     for colour, label, curve in (
         (1, "partial dependence", effect.dependence),
         (0, "accumulated effect", effect.accumulated),
@@ -72,18 +67,14 @@ def _below(effect: Effect) -> str:
     return f"{effect.feature} ({100 * effect.share_missing:.3g}% missing: {effect.missing:+.2g})"
 
 
-def draw_swarm(swarms: list[Swarm], unit: str, key: str, width: float = 720.0) -> Markup:
+def draw_swarm(swarms: list[Swarm], unit: str) -> Markup:
     """Return contributions of single rows, a line of dots for each feature, shaded by the feature's value."""
-    step = 30.0
+    width, step = 720.0, 30.0
     height = 26.0 + step * len(swarms) + 40.0
     low, high = _span([value for swarm in swarms for value in swarm.contributions.tolist()], 0.03)
     left = _name_room([swarm.feature for swarm in swarms])
     frame = Frame(left, width - 12.0, 10.0, height - 40.0, low, high, 0.0, 1.0)
-    parts = []
-    x_ticks = ticks(low, high)
-    for value, words in zip(x_ticks, _tick_words(x_ticks), strict=True):
-        parts.append(_rule(frame.x(value), frame.top, frame.x(value), frame.bottom, "grid"))
-        parts.append(_text(frame.x(value), frame.bottom + 17, words, "tick", "middle"))
+    parts = _x_ticks(frame, ticks(low, high), grid_from=frame.top)
     parts.append(_rule(frame.x(0.0), frame.top, frame.x(0.0), frame.bottom, "guide"))
     for number, swarm in enumerate(swarms):
         middle = 20.0 + step * number + step / 2
@@ -101,7 +92,7 @@ def draw_swarm(swarms: list[Swarm], unit: str, key: str, width: float = 720.0) -
                 parts.append(f'<g class="v{"none" if level < 0 else level}">{"".join(dots)}</g>')
     parts.append(_axis_title(f"contribution to the score, {unit}", frame, width, height))
     words = "Contributions of single rows, by feature"
-    return framed("".join(parts), width, height, "Contributions", words, key)
+    return framed("".join(parts), width, height, "Contributions", words, "swarm")
 
 
 def _apart(places: list[float], most: float) -> list[float]:

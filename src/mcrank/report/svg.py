@@ -193,19 +193,35 @@ def _line_frame(panel: Lines, width: float, height: float) -> Frame:
 def _axes(panel: Lines, frame: Frame, width: float, height: float) -> list[str]:
     parts = [_label(0, 13, panel.y_label, width, "axis-title")]
     low, high = sorted((frame.y_low, frame.y_high))
-    y_ticks = ticks(low, high, math.ceil(high - low) if panel.y_down else 5, panel.y_down)
-    for value, words in zip(y_ticks, _tick_words(y_ticks), strict=True):
-        parts.append(_rule(frame.left, frame.y(value), frame.right, frame.y(value), "grid"))
-        parts.append(_text(frame.left - 6, frame.y(value) + 4, words, "tick", "end"))
+    parts += _y_ticks(frame, ticks(low, high, math.ceil(high - low) if panel.y_down else 5, panel.y_down))
     if panel.x_names:
         for place, name in enumerate(panel.x_names):
             parts.append(_text(frame.x(place) + 4, frame.bottom + 16, name, "tick", "end", -38))
         return parts
-    x_ticks = ticks(frame.x_low, frame.x_high, 9 if panel.whole_x else 5, panel.whole_x)
-    for value, words in zip(x_ticks, _tick_words(x_ticks), strict=True):
-        parts.append(_text(frame.x(value), frame.bottom + 17, words, "tick", "middle"))
+    parts += _x_ticks(frame, ticks(frame.x_low, frame.x_high, 9 if panel.whole_x else 5, panel.whole_x))
     parts.append(_rule(frame.left, frame.bottom, frame.right, frame.bottom, "axis"))
     parts.append(_axis_title(panel.x_label, frame, width, height))
+    return parts
+
+
+def _y_ticks(frame: Frame, values: Sequence[float]) -> list[str]:
+    """Lines of a grid at some values, with these beside them."""
+    parts = []
+    for value, words in zip(values, _tick_words(values), strict=True):
+        parts.append(_rule(frame.left, frame.y(value), frame.right, frame.y(value), "grid"))
+        parts.append(_text(frame.left - 6, frame.y(value) + 4, words, "tick", "end"))
+    return parts
+
+
+def _x_ticks(
+    frame: Frame, values: Sequence[float], grid_from: float | None = None, down: float = 17
+) -> list[str]:
+    """Values below an axis, with lines of a grid from some height down if wanted."""
+    parts = []
+    for value, words in zip(values, _tick_words(values), strict=True):
+        if grid_from is not None:
+            parts.append(_rule(frame.x(value), grid_from, frame.x(value), frame.bottom, "grid"))
+        parts.append(_text(frame.x(value), frame.bottom + down, words, "tick", "middle"))
     return parts
 
 
@@ -286,9 +302,7 @@ def _draw_columns(panel: Columns, size: tuple[int, int]) -> tuple[str, float, fl
     for value in ticks(0, most, 4, whole=True):
         parts.append(_rule(frame.left, frame.y(value), frame.right, frame.y(value), "grid"))
         parts.append(_text(frame.left - 6, frame.y(value) + 4, f"{value:,.0f}", "tick count", "end"))
-    x_ticks = ticks(frame.x_low, frame.x_high, 8)
-    for value, words in zip(x_ticks, _tick_words(x_ticks), strict=True):
-        parts.append(_text(frame.x(value), frame.bottom + 17, words, "tick", "middle"))
+    parts += _x_ticks(frame, ticks(frame.x_low, frame.x_high, 8))
     for number, count in enumerate(panel.counts):
         left, right = frame.x(panel.edges[number]), frame.x(panel.edges[number + 1])
         middle = (panel.edges[number] + panel.edges[number + 1]) / 2
@@ -332,11 +346,7 @@ def _draw_intervals(panel: Intervals, size: tuple[int, int]) -> tuple[str, float
     height = 26.0 + step * len(panel.names) + 40.0
     low, high = _span([*panel.lows, *panel.highs])
     frame = Frame(_name_room(panel.names), width - 12, 26, height - 40, low, high, 0.0, 1.0)
-    parts = []
-    x_ticks = ticks(low, high)
-    for value, words in zip(x_ticks, _tick_words(x_ticks), strict=True):
-        parts.append(_rule(frame.x(value), 10, frame.x(value), frame.bottom, "grid"))
-        parts.append(_text(frame.x(value), frame.bottom + 17, words, "tick", "middle"))
+    parts = _x_ticks(frame, ticks(low, high), grid_from=10)
     rows = zip(panel.names, panel.means, panel.lows, panel.highs, strict=True)
     for number, (name, mean, least, most) in enumerate(rows):
         y = 26.0 + step * number + step / 2

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,32 +15,20 @@ from mcrank.tuning.trial import Trial
 _CURVES = 12  # trials whose rounds are drawn
 
 
-def write_tuning(found: Tuning, path: str | os.PathLike[str]) -> Path:
-    """Write the page of a search as one HTML file and return its path.
+def tuning_page(found: Tuning) -> Page:
+    """Return the page of a search.
 
     Examples
     --------
-    >>> import tempfile
-    >>> from mcrank.report.tuning_page import write_tuning
+    >>> from mcrank.report.tuning_page import tuning_page
     >>> from mcrank.tuning.result import Tuning
     >>> from mcrank.tuning.trial import Trial
     >>> trial = Trial(0, {"num_leaves": 10}, "complete", 0.5, 2, [], [0.4, 0.5])
     >>> found = Tuning("mcrank", "ndcg@10", {"num_leaves": 10}, 2, 0, [trial], {}, None,
     ...                {"num_leaves": "4 to 64, log"}, 40, 0, 4, 0, 1.0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     "no honest estimate" in write_tuning(found, folder + "/page.html").read_text(encoding="utf-8")
+    >>> "no honest estimate" in tuning_page(found).render()
     True
     """
-    return tuning_page(found).write(path)
-
-
-def write_tuning_files(found: Tuning, folder: str | os.PathLike[str]) -> list[Path]:
-    """Write every table as Markdown and CSV and every figure as SVG into a folder; return the paths."""
-    return tuning_page(found).write_files(folder)
-
-
-def tuning_page(found: Tuning) -> Page:
-    """Return the page of a search."""
     states = [trial.state for trial in found.trials]
     numbers = {
         "Ranker": found.ranker,
@@ -104,10 +90,7 @@ def _options(found: Tuning) -> Section:
 
 def _history(found: Tuning) -> Section:
     done = [trial for trial in found.trials if trial.value is not None]
-    ends = {
-        "complete": ("trained to the end", 0, False),
-        "pruned": ("stopped early", 3, True),
-    }
+    ends = {"complete": ("trained to the end", 0, False), "pruned": ("stopped early", 3, True)}
     lines, top = [], -np.inf
     best: tuple[list[float], list[float]] = ([], [])
     for trial in done:

@@ -144,24 +144,14 @@ def _picked(lots: Sequence[Sequence[Dataset | None]], numbers: Sequence[int], ab
     return together(found, max(part.n_features for part in found), absent, same_query="join")
 
 
-def frame_maker(where: str, features: Sequence[str] | None = None) -> Make:
-    """Return what makes a data set of a partition of a dataframe or an array."""
-    return _Maker(where, features)
-
-
-@dataclass(frozen=True)
-class _Maker:
-    where: str
-    features: Sequence[str] | None
-
-    def __call__(self, part: Any, beside: Mapping[str, Any]) -> Dataset:
-        named = {k: v for k, v in beside.items() if isinstance(v, str)}
-        columns = {k: part[v] if k in named else v for k, v in beside.items()}
-        if columns.get("qid") is None or columns.get("y") is None:
-            raise OptionError(
-                f"{self.where} needs y and qid beside a Dask collection: names of its columns, or others cut "
-                "as it is."
-            )
-        rest = part.drop(columns=list(named.values())) if named else part
-        qid = check_ids(np.asarray(columns["qid"]), f"qid of {self.where}", len(part))
-        return Dataset(rest, columns["y"], qid, columns.get("weight"), feature_names=self.features)
+def rows_of_part(where: str, part: Any, beside: Mapping[str, Any]) -> Dataset:
+    """At a worker: make a data set of a partition of a dataframe or an array."""
+    named = {k: v for k, v in beside.items() if isinstance(v, str)}
+    columns = {k: part[v] if k in named else v for k, v in beside.items()}
+    if columns.get("qid") is None or columns.get("y") is None:
+        raise OptionError(
+            f"{where} needs y and qid beside a Dask collection: names of its columns, or others cut as it is."
+        )
+    rest = part.drop(columns=list(named.values())) if named else part
+    qid = check_ids(np.asarray(columns["qid"]), f"qid of {where}", len(part))
+    return Dataset(rest, columns["y"], qid, columns.get("weight"))

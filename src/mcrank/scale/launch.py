@@ -23,7 +23,7 @@ from mcrank.scale.journal import Journal
 from mcrank.scale.plan import PINNED, Piece, Source, place_pieces
 from mcrank.scale.sockets import LIMIT, Invitation
 from mcrank.scale.tasks import Ready, Stopped, Summons, forget, get_ready, train
-from mcrank.scale.worker import Facts, Job, Orders, check_versions
+from mcrank.scale.worker import Facts, Job, Orders, check_versions, in_all
 
 _BEAT = 0.05  # seconds between two looks at the tasks
 _LOOK = 0.5  # between two questions who is there
@@ -360,9 +360,8 @@ def agreed(ready: Mapping[str, Ready]) -> Whole:
     check_versions({worker: (one.facts.versions, one.facts.probe) for worker, one in ready.items()})
     facts = [found.facts for found in ready.values()]
     _check_alike(facts)
-    widest = max(facts, key=lambda found: found.features)
-    rows, queries = sum(found.rows for found in facts), sum(found.queries for found in facts)
-    return Whole(rows, queries, widest.features, widest.sample, tuple(ready))
+    whole = in_all(facts)
+    return Whole(whole.rows, whole.queries, whole.features, whole.sample, tuple(ready))
 
 
 def _check_alike(facts: Sequence[Facts]) -> None:

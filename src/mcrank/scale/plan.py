@@ -103,12 +103,7 @@ class ScanSource:
     def deliver(self, client: Any, pieces: Sequence[Piece], worker: str) -> Any:
         """Have a worker read parts of files."""
         whole = replace(self.scan, pieces=tuple(p for piece in pieces for p in piece.content.pieces))
-        return client.submit(read_scan, whole, workers=[worker], **PINNED)
-
-
-def read_scan(scan: Scan) -> Dataset:
-    """Read a part of files, at a worker."""
-    return scan.read()
+        return client.submit(Scan.read, whole, workers=[worker], **PINNED)
 
 
 def place_pieces(pieces: Sequence[Piece], workers: Sequence[str]) -> dict[str, list[Piece]]:

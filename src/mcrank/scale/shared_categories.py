@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from mcrank.data.alignment import with_parts
 from mcrank.data.categories import Keys, checked_names, features_of, recoded, with_numbers
-from mcrank.data.dataset import Dataset, restore
+from mcrank.data.dataset import Dataset
 from mcrank.errors import DataError
 from mcrank.sums import Sums
 
@@ -37,8 +38,7 @@ def share_categories(data: Dataset, keys: Keys | None, sums: Sums) -> Dataset:
     if wanted == data.categories:
         return data
     X = recoded(X, found, wanted, data.feature_names, "the training data", "the others")
-    values = {name: getattr(data, name) for name in Dataset.__slots__}
-    return restore(values | {"X": X, "categories": wanted})
+    return with_parts(data, X=X, categories=wanted)
 
 
 def _title(data: Dataset, feature: int) -> str:

@@ -15,7 +15,7 @@ from mcrank.data.dataset import Dataset
 from mcrank.scale.frames import PeerLost
 from mcrank.scale.mesh import Mesh
 from mcrank.scale.sockets import Encryption, Invitation, join, listen
-from mcrank.scale.worker import Facts, Orders, facts_of, together, train_place, with_jobs
+from mcrank.scale.worker import Facts, Orders, facts_of, in_all, together, train_place, with_jobs
 from mcrank.sums import ALONE, Sums
 
 TOPIC = "mcrank"  # of what people and dashboards read; records of a journal have one of their own
@@ -49,7 +49,7 @@ def get_ready(key: str, rows: Sequence[Dataset], limit: float) -> Ready:
     listener = listen(host)
     _listeners[key] = listener
     _let_go(key, limit, still_wanted(worker, worker.get_current_task()))
-    return Ready(_facts(rows), listener.getsockname()[:2], worker.state.nthreads)
+    return Ready(in_all(map(facts_of, rows)), listener.getsockname()[:2], worker.state.nthreads)
 
 
 def _let_go(key: str, seconds: float, check: Callable[[], None]) -> None:
@@ -66,14 +66,6 @@ def _let_go(key: str, seconds: float, check: Callable[[], None]) -> None:
     timer = threading.Timer(seconds, look)
     timer.daemon = True
     timer.start()
-
-
-def _facts(parts: Sequence[Dataset]) -> Facts:
-    """What a worker has; of parts of different widths the widest."""
-    found = [facts_of(part) for part in parts]
-    widest = max(found, key=lambda facts: facts.features)
-    rows, queries = sum(facts.rows for facts in found), sum(facts.queries for facts in found)
-    return Facts(rows, queries, *list(vars(widest).values())[2:])
 
 
 def forget(key: str) -> None:

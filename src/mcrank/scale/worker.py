@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
@@ -15,8 +15,9 @@ from mcrank.arrays import FloatArray
 from mcrank.boosting.binning import Bins
 from mcrank.boosting.place import Place, Round
 from mcrank.boosting.sampling import query_keys
+from mcrank.data.alignment import with_parts
 from mcrank.data.categories import Categories, Keys
-from mcrank.data.dataset import Dataset, restore
+from mcrank.data.dataset import Dataset
 from mcrank.data.fingerprint import fingerprint, summed
 from mcrank.errors import ClusterError, DataError
 from mcrank.scale.journal import Entry, Opening, pack_closing, pack_opening, pack_round
@@ -108,6 +109,13 @@ def facts_of(data: Dataset) -> Facts:
     )
 
 
+def in_all(facts: Iterable[Facts]) -> Facts:
+    """Return what several places, or parts of one, have together; of different widths the widest."""
+    found = list(facts)
+    widest = max(found, key=lambda one: one.features)
+    return replace(widest, rows=sum(one.rows for one in found), queries=sum(one.queries for one in found))
+
+
 def together(
     parts: Sequence[Dataset], features: int, absent: float, same_query: Literal["error", "join"] = "error"
 ) -> Dataset:
@@ -134,8 +142,7 @@ def widened(data: Dataset, width: int, absent: float) -> Dataset:
     # Made up from the first number on, which may be 0.
     first = int(data.feature_names[0][1:]) if data.feature_names[0][1:].isdigit() else 1
     names = tuple(f"f{k}" for k in range(first, first + width))
-    values = {name: getattr(data, name) for name in Dataset.__slots__}
-    return restore(values | {"X": X, "feature_names": names})
+    return with_parts(data, X=X, feature_names=names)
 
 
 def check_queries(data: Dataset, sums: Sums) -> None:

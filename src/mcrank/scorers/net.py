@@ -57,6 +57,14 @@ def n_weights(sizes: IntArray) -> int:
     return int(sum((a + 1) * b for a, b in itertools.pairwise(sizes.tolist())))
 
 
+@njit(inline="always")
+def add_four(x0, x1, x2, x3, rows, at, out):  # type: ignore[no-untyped-def]
+    """Add four rows, those from ``at`` on, each times a number."""
+    # IN: x0, x1, x2, x3, rows, at  OUT: out, added to
+    for h in range(len(out)):
+        out[h] += (x0 * rows[at, h] + x1 * rows[at + 1, h]) + x2 * rows[at + 2, h] + x3 * rows[at + 3, h]
+
+
 @step()
 def add_products(  # type: ignore[no-untyped-def]
     inputs,  # IN  (n, a)
@@ -71,13 +79,9 @@ def add_products(  # type: ignore[no-untyped-def]
     for i in range(n):
         f = 0
         while f + 4 <= a:
-            x0, x1, x2, x3 = inputs[i, f], inputs[i, f + 1], inputs[i, f + 2], inputs[i, f + 3]
-            for h in range(b):
-                out[i, h] += (
-                    (x0 * weights[f, h] + x1 * weights[f + 1, h])
-                    + x2 * weights[f + 2, h]
-                    + x3 * weights[f + 3, h]
-                )
+            add_four(
+                inputs[i, f], inputs[i, f + 1], inputs[i, f + 2], inputs[i, f + 3], weights, f, out[i]
+            )  # fmt: skip
             f += 4
         while f < a:
             x0 = inputs[i, f]

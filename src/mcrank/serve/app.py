@@ -18,17 +18,7 @@ import numpy as np
 from mcrank.errors import McrankError
 from mcrank.serve.answers import answer, rows_of
 from mcrank.serve.asked import PARTS, read_asked
-from mcrank.serve.http import (
-    HTML,
-    Answer,
-    Budget,
-    Receive,
-    Request,
-    Scope,
-    Send,
-    json_answer,
-    problem_answer,
-)
+from mcrank.serve.http import HTML, Answer, Budget, Receive, Request, Scope, Send, json_answer, problem_answer
 from mcrank.serve.json_kernels import PADDING, read_table, room_for
 from mcrank.serve.metrics import Metrics
 from mcrank.serve.models import Model, Models

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from mcrank.arrays import FloatArray, IntArray
-from mcrank.scorers.net import SIGMOID, TANH, add_products, len_units
+from mcrank.scorers.net import SIGMOID, TANH, add_four, add_products, len_units
 
 
 def first_weights(sizes: IntArray, activation: str, stream: np.random.Generator) -> FloatArray:
@@ -49,13 +49,9 @@ def add_outer(  # type: ignore[no-untyped-def]
     i = 0
     while i + 4 <= n:
         for f in range(a):
-            x0, x1, x2, x3 = inputs[i, f], inputs[i + 1, f], inputs[i + 2, f], inputs[i + 3, f]
-            for h in range(b):
-                matrix[f, h] += (
-                    (x0 * deltas[i, h] + x1 * deltas[i + 1, h])
-                    + x2 * deltas[i + 2, h]
-                    + x3 * deltas[i + 3, h]
-                )
+            add_four(
+                inputs[i, f], inputs[i + 1, f], inputs[i + 2, f], inputs[i + 3, f], deltas, i, matrix[f]
+            )  # fmt: skip
         i += 4
     while i < n:
         for f in range(a):

@@ -317,11 +317,7 @@ def least(
 
 
 def harmless(
-    correction: Correction | None,
-    raw: FloatArray,
-    head: Head,
-    prepared: PreparedMeasure,
-    sums: Sums = ALONE,
+    correction: Correction | None, raw: FloatArray, head: Head, prepared: PreparedMeasure, sums: Sums = ALONE
 ) -> Correction | None:
     """Return as much of a correction as does not clearly lower a measure of these rows (by `HARM` and two
     standard errors): all of it, three quarters, half, a quarter, or None.

@@ -19,7 +19,7 @@ from mcrank.arrays import BoolArray, FloatArray, IntArray
 from mcrank.kernels import kernel, step
 from mcrank.metrics.dcg import DiscountedSum
 from mcrank.metrics.prepared import PreparedMeasure
-from mcrank.training.long_lines import LongLines, sort_with
+from mcrank.training.long_lines import LongLines, note_step, sort_with, value_at
 
 _F = types.float64[::1]
 _I = types.int64[::1]
@@ -182,7 +182,7 @@ def meetings(scores, x, rows, space):  # type: ignore[no-untyped-def]
             while b >= 0 and -down[b] < -FARTHEST:
                 b -= 1
             rank += a - (n_down - 1 - b)
-            was = unit[t] * ratio[rank] if rank < cut else np.int64(0)
+            was = value_at(unit[t], ratio, rank)
             value += was
             while True:
                 at = up[a] if b < 0 else min(up[a], -down[b])
@@ -194,12 +194,9 @@ def meetings(scores, x, rows, space):  # type: ignore[no-untyped-def]
                 while b >= 0 and -down[b] == at:
                     b -= 1
                     rank -= 1
-                now = unit[t] * ratio[rank] if rank < cut else np.int64(0)
-                if now != was:
-                    steps[n_steps] = at
-                    change[n_steps] = now - was
-                    n_steps += 1
-                    was = now
+                now = value_at(unit[t], ratio, rank)
+                n_steps = note_step(steps, change, n_steps, at, now - was)
+                was = now
     return n_steps, value
 
 

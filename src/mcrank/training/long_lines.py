@@ -141,6 +141,24 @@ def sort_with(key, moved, n):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
+def value_at(unit, ratio, rank):  # type: ignore[no-untyped-def]
+    """Value of a row at a rank: nothing behind those that count."""
+    # IN: unit, ratio, rank
+    return unit * ratio[rank] if rank < ratio.shape[0] else np.int64(0)
+
+
+@njit(inline="always")
+def note_step(steps, change, n, at, by):  # type: ignore[no-untyped-def]
+    """Note that the value changes at a step, if it does; return how many steps there are."""
+    # IN: n, at, by  OUT: steps, change
+    if by != 0:
+        steps[n] = at
+        change[n] = by
+        n += 1
+    return n
+
+
+@njit(inline="always")
 def compare_rows(line, rows, n, a, b, n_steps, space):  # type: ignore[no-untyped-def]
     """Steps from ``a`` (not included) to ``b`` where a relevant row changes rank among ``rows``.
 
@@ -149,7 +167,6 @@ def compare_rows(line, rows, n, a, b, n_steps, space):  # type: ignore[no-untype
     # IN: line, rows, n, a, b, n_steps  OUT: space.met, sign, step, change
     scores, x, unit, ratio = line
     met, sign, step, change = space.met, space.sign, space.step, space.change
-    cut = ratio.shape[0]
     start = np.int64(0)
     value = np.int64(0)
     for r in range(n):
@@ -172,7 +189,7 @@ def compare_rows(line, rows, n, a, b, n_steps, space):  # type: ignore[no-untype
                 sign[n_met] = 1 if ahead > 0.0 else -1
                 n_met += 1
         sort_with(met, sign, n_met)
-        was = unit[i] * ratio[rank] if rank < cut else np.int64(0)
+        was = value_at(unit[i], ratio, rank)
         start += was
         p = 0
         while p < n_met:
@@ -180,12 +197,9 @@ def compare_rows(line, rows, n, a, b, n_steps, space):  # type: ignore[no-untype
             while p < n_met and met[p] == at:
                 rank += sign[p]
                 p += 1
-            now = unit[i] * ratio[rank] if rank < cut else np.int64(0)
-            if now != was:
-                step[n_steps] = at
-                change[n_steps] = now - was
-                n_steps += 1
-                was = now
+            now = value_at(unit[i], ratio, rank)
+            n_steps = note_step(step, change, n_steps, at, now - was)
+            was = now
         value += was
     return n_steps, start, value
 

@@ -20,7 +20,7 @@ from mcrank.boosting.bin_cache import BINS
 from mcrank.boosting.binning import Bins, bin_dataset
 from mcrank.boosting.boost import Boosted
 from mcrank.data.dataset import Dataset
-from mcrank.kernels import kernel
+from mcrank.kernels import kernel, step
 from mcrank.losses.pairwise import pair_arrays
 from mcrank.rounds import Callback, Rounds
 from mcrank.scorers.forest.forest import ForestBuilder
@@ -205,6 +205,21 @@ def boost_stumps(
     return Boosted(builder.build(), boosting.binned.bins, rounds)
 
 
+@step()
+def centre(scores, up, pull):  # type: ignore[no-untyped-def]
+    """Exponentials of a query's scores about their middle, and no pull as yet; returns the scores' width."""
+    # IN: scores  OUT: up, pull
+    low, high = np.inf, -np.inf
+    for i in range(len(scores)):
+        pull[i] = 0.0
+        low, high = min(low, scores[i]), max(high, scores[i])
+    middle = low + (high - low) / 2
+    for i in range(len(scores)):
+        # So far from the middle, nothing of the other side is left in any sum.
+        up[i] = np.exp(min(max(scores[i] - middle, -300.0), 300.0))
+    return high - low
+
+
 @kernel("void(uint16[:, ::1], float64[::1], int64[::1], float64[::1])")
 def sum_bins(columns, values, places, out):  # type: ignore[no-untyped-def]
     """Sum a value of every row over the bins of some features."""
@@ -217,9 +232,7 @@ def sum_bins(columns, values, places, out):  # type: ignore[no-untyped-def]
             sums[column[i]] += values[i]
 
 
-@kernel(
-    "void(float64[::1], float64[::1], int64[::1], uint8[::1], int64, int64[::1], float64[:, ::1])",
-)
+@kernel("void(float64[::1], float64[::1], int64[::1], uint8[::1], int64, int64[::1], float64[:, ::1])")
 def best_cuts(net, total, places, missing, rule, first, found):  # type: ignore[no-untyped-def]
     """Lower a threshold through the bins of each feature and keep the best; the highest of equals."""
     # IN: net, total (empty unless the rule asks for it), places, missing, rule

@@ -16,16 +16,17 @@ from typing import Any
 import numpy as np
 
 from mcrank.arrays import FloatArray, IntArray
-from mcrank.cores import available_cores
-from mcrank.data.dataset import Dataset, restore
+from mcrank.data.alignment import with_parts
+from mcrank.data.dataset import Dataset
 from mcrank.data.folds import split
 from mcrank.data.read import read
 from mcrank.errors import DataError, OptionError
-from mcrank.options import Option
+from mcrank.options import checked
 from mcrank.rankers.base import Ranker
 from mcrank.rankers.few import silently
 from mcrank.rankers.stored import measure_of
 from mcrank.stats.two import interval_of
+from mcrank.threads import check_jobs
 from mcrank.tuning.power_law import Forecast, forecast
 from mcrank.tuning.space import configured
 from mcrank.tuning.trial import PATIENCE, query_values
@@ -179,7 +180,7 @@ def learning_curve(
             f"learning_curve with a smallest share of {steps[0]:g} and {holdout:g} held out needs at least "
             f"{least} queries, got {whole.n_queries}; give more data, or shares that begin higher."
         )
-    trainer = _Trainer(kind, given, n_jobs or available_cores())
+    trainer = _Trainer(kind, given, check_jobs(n_jobs, "learning_curve"))
     plan = [(s, 1.0) for s in steps] + [(1.0, s) for s in steps[:-1]]
     found: dict[tuple[float, float], list[dict[Any, float]]] = {of: [] for of in plan}
     sizes: dict[tuple[float, float], list[tuple[int, int]]] = {of: [] for of in plan}
@@ -217,10 +218,9 @@ def _checked(shares: Any, holdout: Any, repeats: Any, seed: Any) -> tuple[float,
         raise OptionError(
             f"shares of learning_curve must be at least two, rising from above 0 to 1, got {shares!r}."
         )
-    if not (isinstance(holdout, (int, float)) and 0.05 <= holdout <= 0.9):
-        raise OptionError(f"holdout of learning_curve must be a share from 0.05 to 0.9, got {holdout!r}.")
-    for name, value, low in (("repeats", repeats, 1), ("seed", seed, 0)):
-        Option(low, "", name, int, low=low).check(value, "learning_curve")
+    checked(holdout, "holdout", "learning_curve", float, low=0.05, high=0.9)
+    checked(repeats, "repeats", "learning_curve", low=1)
+    checked(seed, "seed", "learning_curve", low=0)
     return steps
 
 
@@ -255,10 +255,10 @@ def _shallow(data: Dataset, drawn: FloatArray, share: float) -> Dataset:
         for s, e in pairwise(data.offsets.tolist())
     ]
     rows = np.concatenate(kept)
-    values = {name: getattr(data, name) for name in data.__slots__}
-    of_rows = {n: values[n][rows] for n in ("X", "y", "weight", "doc_ids") if values[n] is not None}
+    given = {name: getattr(data, name) for name in ("X", "y", "weight", "doc_ids")}
+    of_rows = {name: values[rows] for name, values in given.items() if values is not None}
     offsets = np.r_[0, np.cumsum([len(one) for one in kept])].astype(np.int64)
-    return restore({**values, **of_rows, "offsets": offsets, "source_rows": None})
+    return with_parts(data, **of_rows, offsets=offsets, source_rows=None)
 
 
 class _Trainer:

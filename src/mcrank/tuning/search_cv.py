@@ -148,10 +148,7 @@ class TuneSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return self._fitted().predict(X)
 
     def score(
-        self,
-        X: Dataset | npt.ArrayLike,
-        y: npt.ArrayLike | None = None,
-        qid: npt.ArrayLike | None = None,
+        self, X: Dataset | npt.ArrayLike, y: npt.ArrayLike | None = None, qid: npt.ArrayLike | None = None
     ) -> float:
         """Return the mean of the ranker's own measure on ``X``."""
         return self._fitted().score(X, y, qid)

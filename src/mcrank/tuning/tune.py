@@ -8,23 +8,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from mcrank.arrays import FloatArray
-from mcrank.cores import available_cores
 from mcrank.data.dataset import Dataset
 from mcrank.data.fingerprint import fingerprint
 from mcrank.data.folds import split
 from mcrank.data.read import read
-from mcrank.errors import DataError, McrankError, OptionError
+from mcrank.errors import DataError, McrankError
 from mcrank.experiments.folder import RunFolder, opened
 from mcrank.experiments.store import json_bytes, read_json, write_file
 from mcrank.experiments.trial import code_fingerprint, versions
 from mcrank.functions import name_of
 from mcrank.metrics.measure import Measure
 from mcrank.models.file import load
+from mcrank.options import checked
 from mcrank.rankers.base import Ranker
 from mcrank.rankers.inputs import held_out
+from mcrank.threads import check_jobs
 from mcrank.tuning.budget import Budget
 from mcrank.tuning.result import Estimate, Tuning
 from mcrank.tuning.space import space_of
@@ -141,7 +140,7 @@ def tune(
     optuna_there()
     began = time.monotonic()
     whole = data if isinstance(data, Dataset) else read(data, n_jobs=n_jobs)
-    n_jobs = n_jobs or available_cores()
+    n_jobs = check_jobs(n_jobs, "tune")
     searched, held = _parts(whole, limits, test)
     with desk_of(cluster, room=folds) as desk:
         judge = Trials(searched, space, limits.folds, limits.seed, n_jobs, desk)
@@ -162,17 +161,14 @@ class _Limits:
 def _limits(minutes: Any, trials: Any, folds: Any, holdout: Any, seed: Any) -> _Limits:
     if minutes is None and trials is None:
         minutes = MINUTES
-    number = isinstance(minutes, (int, float)) and not isinstance(minutes, bool)
-    if minutes is not None and not (number and 0 < minutes < 1e6):
-        raise OptionError(f"minutes of tune must be a number > 0, got {minutes!r}.")
-    for name, value, low in (("trials", trials, 1), ("folds", folds, 2), ("seed", seed, 0)):
-        whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-        if not (whole and low <= value < 2**31) and not (value is None and name == "trials"):
-            raise OptionError(f"{name} of tune must be an integer >= {low}, got {value!r}.")
-    share = isinstance(holdout, (int, float)) and not isinstance(holdout, bool)
-    if not (share and 0 <= holdout <= 0.9):
-        raise OptionError(f"holdout of tune must be a share from 0 to 0.9, got {holdout!r}.")
-    return _Limits(None if minutes is None else 60.0 * minutes, trials, folds, float(holdout), seed)
+    minutes = checked(minutes, "minutes", "tune", float, low=0, high=1e6, open_low=True, optional=True)
+    return _Limits(
+        None if minutes is None else 60.0 * minutes,
+        checked(trials, "trials", "tune", low=1, high=2**31 - 1, optional=True),
+        checked(folds, "folds", "tune", low=2, high=2**31 - 1),
+        checked(holdout, "holdout", "tune", float, low=0, high=0.9),
+        checked(seed, "seed", "tune", low=0, high=2**31 - 1),
+    )
 
 
 class _Search:

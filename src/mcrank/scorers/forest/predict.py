@@ -23,10 +23,7 @@ _PARTS = 4  # that rows are cut into for each thread
 
 
 def predict_raw(
-    forest: Forest,
-    X: FeatureArray,
-    n_jobs: int = 1,
-    out: FloatArray | None = None,
+    forest: Forest, X: FeatureArray, n_jobs: int = 1, out: FloatArray | None = None
 ) -> FloatArray:
     """Return the raw scores of the rows of ``X``, one column per output.
 

@@ -15,14 +15,7 @@ from mcrank.kernels.memory import aligned
 from mcrank.kernels.planes import ROWS, looks_up_fast, planes_of
 from mcrank.kernels.search import TURNED
 from mcrank.lazy import lazy
-from mcrank.scorers.forest.block_kernels import (
-    GROUP,
-    MAX_LEAVES,
-    WHOLE,
-    Program,
-    Scratch,
-    TreeArrays,
-)
+from mcrank.scorers.forest.block_kernels import GROUP, MAX_LEAVES, WHOLE, Program, Scratch, TreeArrays
 from mcrank.scorers.forest.forest import Forest
 from mcrank.scorers.forest.rank_kernels import LANES, Tables
 from mcrank.scorers.forest.tables import Ranked, ranked

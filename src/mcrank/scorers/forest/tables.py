@@ -11,15 +11,7 @@ from mcrank.kernels import kernel, step
 from mcrank.kernels.memory import aligned
 from mcrank.kernels.search import TURNED, laid_out
 from mcrank.scorers.forest.forest import Forest
-from mcrank.scorers.forest.rank_kernels import (
-    BUCKETS,
-    LANES,
-    MOST_STEPS,
-    RUN,
-    TABLE,
-    TURN_FROM,
-    Tables,
-)
+from mcrank.scorers.forest.rank_kernels import BUCKETS, LANES, MOST_STEPS, RUN, TABLE, TURN_FROM, Tables
 
 _MOST_COLUMNS = 1 << 16  # columns are numbered in 16 bits
 TRIMS = (0, 1, 3)
