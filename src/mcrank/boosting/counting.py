@@ -13,6 +13,7 @@ from mcrank.boosting.histogram import FIRST, FURTHER, WHOLE, RowRun, finish_hist
 from mcrank.boosting.partition import rows_of_node
 from mcrank.boosting.slim import rules_of
 from mcrank.kernels import step
+from mcrank.kernels.handed import taken
 
 # Chunks of a thread, smaller where threads will meet; the least rows of a thread that are cut so; and the
 # least that are worth a thread of their own: with fewer adding up would take longer. A chunk costs some
@@ -58,7 +59,7 @@ def _count(g, lot, item, part, which, hist):  # type: ignore[no-untyped-def]
     low, high = uneven_chunk_of(begin, end, item, lot.chunks, lot.threads)
     run = RowRun(low, high, ws.rows.entries, number, ws.rows.numbers, lot.held, g.tree.weights, ws.packs)
     packing = rules_of(g.rules, ws.nodes[lot.node]).packing
-    node_histogram(g.binned, part[0], part[1], run, packing, g.scratch, which, hist)
+    node_histogram(taken(g.binned), part[0], part[1], run, packing, taken(g.scratch), which, hist)
 
 
 @njit(inline="always")
@@ -89,4 +90,4 @@ def count_chunk(g, lot, item):  # type: ignore[no-untyped-def]
 def finish_chunks(g, lot):  # type: ignore[no-untyped-def]
     """Have in a thread's counters all that it has counted."""
     # IN: g, lot  OUT: g.ws (counters of this thread), g.scratch
-    finish_histogram(g.binned, g.rules.packing, g.scratch, _own(g, lot))
+    finish_histogram(taken(g.binned), g.rules.packing, taken(g.scratch), _own(g, lot))

@@ -25,6 +25,7 @@ from mcrank.boosting.partition import UNLISTED, is_small, list_rows, place_node,
 from mcrank.boosting.slim import part_siblings, rules_of
 from mcrank.boosting.split import best_split, fill_left_table, finish_split
 from mcrank.kernels import step
+from mcrank.kernels.handed import taken
 
 _PER_THREAD = 4  # leaves drafted at a time: who is done first then waits for a small part of the whole
 _LEAVES = 8  # one of so many may be drafted at a time: few trees end with more work than they need
@@ -183,29 +184,30 @@ def draft(g, item, held):  # type: ignore[no-untyped-def]
     n = len(where.numbers)
     if places[0, 0] >= 0:
         list_rows(where.numbers, places[0, 0], held, (int64(0), n), n + 64, where.entries[begin:])
-    fill_left_table(g.binned, node, g.scratch.table)
-    column = g.binned.columns[node.feature]
-    stay = scatter(column, g.scratch.table, where.entries, (begin, end), (begin, room))
+    binned, scratch, limits = taken(g.binned), taken(g.scratch), taken(g.tree.limits)
+    fill_left_table(binned, node, scratch.table)
+    column = binned.columns[node.feature]
+    stay = scatter(column, scratch.table, where.entries, (begin, end), (begin, room))
     go = end - begin - stay
     place_node(places, int64(0), (begin, begin + stay, room + go))
     place_node(places, int64(1), (room, room + go, begin + stay))
     small = 0 if 2 * node.left_count <= node.count else 1
     large = sides[1 - small]
-    if large.count < 2 * g.rules.min_rows or large.depth >= g.tree.limits.max_depth:
+    if large.count < 2 * g.rules.min_rows or large.depth >= limits.max_depth:
         return
     span: Any = (places[small, 0], places[small, 1], int64(-1))
     run = RowRun(span[0], span[1], where.entries, span[2], where.numbers, held, g.tree.weights, ws.packs)
     hist = ws.hists[sides[small].slot]
-    features = len(g.binned.n_bins)
+    features = len(binned.n_bins)
     packing = rules_of(g.rules, sides[small]).packing
-    node_histogram(g.binned, int64(0), features, run, packing, g.scratch, int64(WHOLE), hist)
-    every_bin = (int64(0), g.binned.bin_start[features])
+    node_histogram(binned, int64(0), features, run, packing, scratch, int64(WHOLE), hist)
+    every_bin = (int64(0), binned.bin_start[features])
     part_siblings(g.rules, sides[small], large, hist, ws.hists[large.slot], every_bin)
     every = (int64(0), len(g.tree.features))
     for i in range(2):
         own, rules = ws.hists[sides[i].slot], rules_of(g.rules, sides[i])
-        best_split(own, g.binned, g.tree.features, every, rules, g.tree.limits, g.scratch, sides[i])
-        finish_split(own, g.binned, rules.packing, sides[i])
+        best_split(own, binned, g.tree.features, every, rules, limits, scratch, sides[i])
+        finish_split(own, binned, rules.packing, sides[i])
 
 
 @step()

@@ -52,6 +52,7 @@ from mcrank.boosting.tickets import (
 from mcrank.boosting.wide import has_bits, subtract_used
 from mcrank.boosting.workspace import BinnedArrays, Scratch, TreeInput, Workspace
 from mcrank.kernels import kernel, step
+from mcrank.kernels.handed import handed, taken
 
 # What the items on the board are about: their kind and number, the node and its smaller side (or -1), the
 # larger one, whether items are parts of the features, whether these are counted already, and for how many
@@ -86,7 +87,7 @@ def grow(binned, rules, tree, ws, scratch, board, threads):  # type: ignore[no-u
     if tree.limits.ruled:  # these look at lanes themselves
         none: Any = int64(0)
         rules = Rules(rules.num_leaves, rules.min_rows, rules.packing, none)
-    g = Growing(binned, rules, tree, ws, scratch, board, me)
+    g = handed(Growing(binned, rules, tree, ws, scratch, board, me))
     if threads > 0:
         n_nodes = _lead(g, threads)
         say_over(board)
@@ -203,7 +204,7 @@ def _divide(g, at, left, small, threads):  # type: ignore[no-untyped-def]
     ``small`` add.
     """
     ws, places = g.ws, g.ws.rows.places
-    fill_left_table(g.binned, ws.nodes[at], ws.left_table)
+    fill_left_table(taken(g.binned), ws.nodes[at], ws.left_table)
     g.board[_SMALL] = small
     if not list_small(ws.rows, at, ws.nodes[at].count, _held(g)):
         number_children(ws.rows, at, left)
@@ -310,7 +311,7 @@ def _search(g, small, large, threads):  # type: ignore[no-untyped-def]
         child = small if i == 0 else large
         ws.nodes[child] = ws.found[best, i]
         packing = rules_of(g.rules, ws.nodes[child]).packing
-        finish_split(ws.hists[ws.nodes[child].slot], g.binned, packing, ws.nodes[child])
+        finish_split(ws.hists[ws.nodes[child].slot], taken(g.binned), packing, ws.nodes[child])
 
 
 @njit(inline="always")
@@ -340,7 +341,7 @@ def _search_item(g, item):  # type: ignore[no-untyped-def]
         else:
             count_whole(g, _lot(g), (low, high), hist)
     if small != large and has_bits(g.binned, hist, lanes):
-        subtract_used(g.binned, low, high, g.rules.packing, ws.hists[ws.nodes[large].slot], hist)
+        subtract_used(taken(g.binned), low, high, g.rules.packing, ws.hists[ws.nodes[large].slot], hist)
     elif small != large:
         larger, bins = ws.hists[ws.nodes[large].slot], (g.binned.bin_start[low], g.binned.bin_start[high])
         part_siblings(g.rules, ws.nodes[small], ws.nodes[large], hist, larger, bins)
@@ -352,4 +353,6 @@ def _search_item(g, item):  # type: ignore[no-untyped-def]
         if small == large:
             sum_root(g.binned, g.rules.packing, low, own, found)
         rules = rules_of(g.rules, ws.nodes[child])
-        best_split(own, g.binned, g.tree.features, (first, last), rules, g.tree.limits, g.scratch, found)
+        span = (first, last)
+        limits, scratch = taken(g.tree.limits), taken(g.scratch)
+        best_split(own, taken(g.binned), g.tree.features, span, rules, limits, scratch, found)

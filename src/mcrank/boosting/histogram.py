@@ -265,7 +265,7 @@ def _in_chunk(packing):  # type: ignore[no-untyped-def]
     return int64(1 if packing.bits > 0 else 1 + packing.second)
 
 
-@step()
+@step(shared=True)
 def node_histogram(binned, low, high, run, packing, scratch, which, hist):  # type: ignore[no-untyped-def]
     """Fill the part of ``hist`` that belongs to features ``low`` up to ``high``.
 

@@ -238,7 +238,7 @@ def use_pairs() -> None:
     """Take the gradients of pairs, which trees and nets share."""
     import numpy as np
 
-    from mcrank import MAP, NDCG, Dataset
+    from mcrank import NDCG, Dataset
     from mcrank.losses.lambdas import lambda_gradients
     from mcrank.losses.pairwise import FidelityLoss, PairwiseLogistic
 
@@ -247,12 +247,22 @@ def use_pairs() -> None:
             task(item)
 
     data = Dataset(np.zeros((4, 1)), y=[0, 1, 2, 1], qid=[1, 1, 1, 1])
-    for measure in (NDCG(), MAP()):
-        lambda_gradients(measure.on(data), np.zeros(4))
+    lambda_gradients(NDCG().on(data), np.zeros(4))
     for kind in (PairwiseLogistic, FidelityLoss):
         loss = kind(data.y, data.offsets)
         gradients = loss.allocate("newton")
         loss.fill(np.zeros((1, 4)), gradients, run)
+
+
+def use_general_lambdas() -> None:
+    """Take the lambdas of a measure that is no sum over ranks."""
+    import numpy as np
+
+    from mcrank import MAP, Dataset
+    from mcrank.losses.lambdas import lambda_gradients
+
+    data = Dataset(np.zeros((2, 1)), y=[0, 1], qid=[1, 1])
+    lambda_gradients(MAP().on(data), np.zeros(2))
 
 
 class Area(NamedTuple):
@@ -281,5 +291,7 @@ ON_DEMAND = {
     "vectors": Area(use_vectors, frozenset({"trees"})),
     # A sixteenth, for queries of 4,096 rows and more in training on pairs.
     "long": Area(use_long_queries, frozenset({"stumps"})),
+    # A twentieth, for lambdas of MAP, ERR and others that are no sums over ranks, or of scores far apart.
+    "general": Area(use_general_lambdas, frozenset({"measuring", "pairs"})),
 }
 FOR_CLUSTER = {"cluster": Area(use_places, frozenset({"trees", "pairwise"}))}

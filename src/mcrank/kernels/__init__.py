@@ -3,7 +3,7 @@
 `declare` has `kernel` and `step`, `linked` how far a step is compiled; `stamp` describes all that a kernel is
 compiled from; `cache` keeps kernels on disk under that description (`mcrank.kept`). `tested` says for which
 Numba. What kernels are made of: `memory`, `vectors` and `search` (all LLVM written by hand),
-`exp`, `sort`, `fenwick`.
+`exp`, `sort`, `fenwick`. `handed` passes tuples of many arrays as one pointer.
 """
 
 from mcrank.errors import KernelError

@@ -40,7 +40,7 @@ _CODE = (
 # Of a class, what says nothing of what it does.
 _CLASS_FURNITURE = {
     "__module__", "__qualname__", "__doc__", "__dict__", "__weakref__", "__annotations__",
-    "__firstlineno__", "__static_attributes__",
+    "__firstlineno__", "__static_attributes__", "_abc_impl",
 }  # fmt: skip
 
 
