@@ -32,7 +32,7 @@ from mcrank.training.correcting import rows_used
 from mcrank.training.shares import likely_shares
 from quality import ours
 from report import machine, write
-from rotation import SIZES, SYSTEMS, Folds, below, near, off, pooled, rms
+from rotation import SHARED, SIZES, SYSTEMS, Folds, below, near, off, pooled, rms
 from sets import Parts, development, outcomes, rotated, rotations, study_options
 
 FIRST, DRAWS = 205, 4
@@ -59,7 +59,7 @@ def main() -> None:
         f"draws from number {args.first} on",
         "mean grade off: of the whole set, every query tested once",
     ]
-    notes.append("log loss to as it is: mean difference, and its standard error over sets")
+    notes += ["log loss to as it is: mean difference, and its standard error over sets", SHARED]
     result = {"machine": machine(), "rows": list(rows(found)), "verdicts": notes}
     write("Moving the mean grade", result, args.out)
 

@@ -30,6 +30,10 @@ from sets import Parts, outcomes, rotations, study_options
 
 FIRST, DRAWS, SIZES = 301, 3, (60, 100, 250)
 SYSTEMS, WITHOUT = ("mcrank", "ordinal"), ", calibrate=False"
+SHARED = (
+    "sets of one draw are no independent ones: the smaller are the first queries of the larger, and kinds with "
+    "as many rows a query have the same features; only their grades differ; p-values and errors over sets are too small"
+)
 Folds = list[Parts]
 
 
@@ -51,6 +55,7 @@ def main() -> None:
     notes = [
         f"draws and rotations from number {args.first} on; every query of a set is tested once",
         "off by itself: standard error of what the mean grade is off by, with queries as what was drawn",
+        SHARED,
         "early_stopping_rounds=100; all else is default",
     ]
     result = {"machine": machine(), "rows": list(rows(found)), "verdicts": [*verdicts(found), *notes]}
