@@ -31,8 +31,9 @@ from sets import Parts, outcomes, rotations, study_options
 FIRST, DRAWS, SIZES = 301, 3, (60, 100, 250)
 SYSTEMS, WITHOUT = ("mcrank", "ordinal"), ", calibrate=False"
 SHARED = (
-    "sets of one draw are no independent ones: the smaller are the first queries of the larger, and kinds with "
-    "as many rows a query have the same features; only their grades differ; p-values and errors over sets are too small"
+    "sets of one draw are no independent ones: the smaller are the first queries of the larger, and kinds "
+    "with as many rows a query have the same features; only their grades differ; p-values and errors over "
+    "sets are too small"
 )
 Folds = list[Parts]
 
