@@ -69,16 +69,30 @@ def parted(kind: str, seed: int) -> Parts:
         *queries, TEST_ROWS // rows, docs_per_query=rows, n_features=20, levels=shares, seed=seed
     )
     stream = np.random.default_rng([seed, len(kind)])
-
-    def disturbed(data: mcrank.Dataset) -> mcrank.Dataset:
-        y = data.y.copy()
-        chosen = stream.random(len(y)) < noise
-        y[chosen] = stream.permutation(data.y)[: chosen.sum()]
-        low = np.repeat(stream.random(data.n_queries) < lower, data.sizes)
-        return mcrank.Dataset(data.X, np.maximum(y - low, 0), data.qid)
-
-    train, valid, test = (disturbed(part) for part in made)
+    train, valid, test = (_disturbed(part, noise, lower, stream) for part in made)
     return train, valid, test
+
+
+def whole(kind: str, queries: int, seed: int) -> mcrank.Dataset:
+    """Make so many queries of a kind of `PARTED` in one part, for rotating folds. Which number has which
+    grade is told by other queries: shares of the grades are drawn, too.
+    """
+    _, rows, shares, noise, lower = PARTED[kind]
+    made = mcrank.make_artificial(
+        400, 1, queries, docs_per_query=rows, n_features=20, levels=shares, seed=seed
+    )
+    return _disturbed(made.test, noise, lower, np.random.default_rng([seed, len(kind), queries]))
+
+
+def _disturbed(
+    data: mcrank.Dataset, noise: float, lower: float, stream: np.random.Generator
+) -> mcrank.Dataset:
+    """Give a share of the rows any grade, and a share of the queries lower ones."""
+    y = data.y.copy()
+    chosen = stream.random(len(y)) < noise
+    y[chosen] = stream.permutation(data.y)[: chosen.sum()]
+    low = np.repeat(stream.random(data.n_queries) < lower, data.sizes)
+    return mcrank.Dataset(data.X, np.maximum(y - low, 0), data.qid)
 
 
 def measured(directory: str | None, seeds: int) -> Iterator[tuple[str, int, Callable[[], Parts]]]:
@@ -118,6 +132,49 @@ def _train_and_valid(folder: Path) -> mcrank.Dataset:
     files = find_folds(folder)[0]
     parts = [mcrank.read(files[part]) for part in ("train", "valid")]
     return mcrank.Dataset.merge(parts)
+
+
+FOLDS = 5
+
+
+def rotated(data: mcrank.Dataset, seed: int) -> list[Parts]:
+    """Cut a set into five folds: three fifths of the queries to train, one to validate, one to test, and
+    every query is tested once.
+    """
+    place = np.random.default_rng(seed).permutation(data.n_queries) % FOLDS
+    folds: list[Parts] = []
+    for test in range(FOLDS):
+        valid = (test + 1) % FOLDS
+        rest = data.select((place != test) & (place != valid))
+        folds.append((rest, data.select(place == valid), data.select(place == test)))
+    return folds
+
+
+def rotations(
+    directory: str | None, sizes: Iterable[int], seeds: Iterable[int]
+) -> Iterator[tuple[str, int, Callable[[], list[Parts]]]]:
+    """Yield sets whose every query is tested once: name, number of the draw or rotation, and its folds.
+
+    Folds of a directory are as published where there are five, once; files of one fold are put together.
+    """
+    seeds = list(seeds)
+    for folder in sorted(Path(directory).iterdir()) if directory else ():
+        files = find_folds(folder) if folder.is_dir() else []
+        if len(files) == FOLDS:
+            yield folder.name, 0, lambda files=files: [_read(fold) for fold in files]
+        elif len(files) == 1:
+            for seed in seeds:
+                yield (
+                    folder.name, seed,
+                    lambda fold=files[0], seed=seed: rotated(mcrank.Dataset.merge(_read(fold)), seed),
+                )  # fmt: skip
+    for kind in PARTED:
+        for queries in sizes:
+            for seed in seeds:
+                yield (
+                    f"{kind}, {queries}", seed,
+                    lambda kind=kind, queries=queries, seed=seed: rotated(whole(kind, queries, seed), seed),
+                )  # fmt: skip
 
 
 def study_options(about: str, work: str) -> argparse.ArgumentParser:
