@@ -35,6 +35,7 @@ from mcrank.kernels.vectors import (
     product_of_chosen,
     vector_add2,
     vector_add4,
+    vector_copy2,
 )
 
 blanks16, digits16, newlines32 = match_any(16, b" \n"), match_range(16, 48, 57), match_any(32, b"\n")
@@ -91,6 +92,21 @@ def test_vector_adds_of_the_same_values_to_several_arrays():
     add_to_both(one, other, np.array([7, 26, 2]), values)
     assert np.array_equal(one, wanted[0])
     assert np.array_equal(other, wanted[1])
+
+
+@njit
+def copy_two(values, start, out, to):
+    vector_copy2(values, uint64(start), out, uint64(to))
+
+
+@pytest.mark.parametrize("start", [0, 1, 2, 18])
+@pytest.mark.parametrize("to", [0, 1, 7, 28])
+def test_vector_copies_from_any_place_to_any_other(start, to):
+    values, out = numbers(6, 20).view(np.uint64), numbers(7, 30).view(np.uint64)
+    wanted = out.copy()
+    wanted[to : to + 2] = values[start : start + 2]
+    copy_two(values, start, out, to)
+    assert np.array_equal(out, wanted)
 
 
 @njit

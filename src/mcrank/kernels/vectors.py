@@ -1,7 +1,7 @@
 """Operations on vectors of fixed width, where LLVM does not find them by itself; see `mcrank.kernels.memory`.
 
-`vector_add2`, `vector_add4`, `vector_copy2`, `product_of_chosen`, `count_below`, `rank_lanes`, and `match_any`,
-`match_range` and `match_byte` for characters.
+`vector_add2`, `vector_add4`, `vector_copy2`, `product_of_chosen`, `count_below`, `rank_lanes`, and
+`match_any`, `match_range` and `match_byte` for characters.
 """
 
 from __future__ import annotations
