@@ -39,7 +39,9 @@ def carry(p, num_leaves, min_rows, threads=1, many=False, largest=1000, seed=0):
         after[rows_of(ws, leaf)] -= moves[leaf]
     root = CarriedRoot(p.arrays, rules, p.rows)
     gradients = Gradients(p.q[None, :], UNIT)
-    root.take(nodes, ws, gradients, moves * UNIT, everything)
+    also: list[bool] = []
+    root.take(nodes, ws, gradients, moves * UNIT, everything, lambda: also.append(True))
+    assert also == [True]
     return root, after, rules
 
 

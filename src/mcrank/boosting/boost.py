@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -306,14 +307,19 @@ class Booster:
             return TreeInput.of(self.binned, q, rows, weights, features, ready, threads, limits)
 
         def finish(at: int, nodes: npt.NDArray[Any], ws: Workspace) -> None:
-            grown[at] = self._finish(outputs[at], nodes, rest, ws.rows)
-            if at == 0:
-                first.append((nodes, ws))
+            grown[at] = self._finish(outputs[at], nodes, ws.rows)
+            move = partial(self._move, outputs[at], nodes, rest, ws.rows, grown[at])
+            if carried is None:
+                move()
+            else:  # of the only tree
+                last.append((nodes, ws, move))
 
-        first: list[tuple[npt.NDArray[Any], Workspace]] = []
+        carried = self.roots if isinstance(self.roots, CarriedRoot) else None
+        last: list[tuple[npt.NDArray[Any], Workspace, Callable[[], None]]] = []
         self.grower.trees(len(outputs), begin, finish)
-        if self.roots is not None:
-            self.roots.take(*first[0], self.gradients, grown[0]["value"], self.run)
+        for nodes, ws, move in last:
+            assert carried is not None
+            carried.take(nodes, ws, self.gradients, grown[0]["value"], self.run, move)
         return grown
 
     def _grow_together(
@@ -324,13 +330,15 @@ class Booster:
         features = [self._features(number, output) for output in outputs]
         limits = [self._limits(number, k, some) for k, some in zip(outputs, features, strict=True)]
         grown = self.growth.trees(rows, features, limits)
-        return [
-            self._finish(output, nodes, rest, rows.leaves(tree, nodes))
-            for tree, (output, nodes) in enumerate(zip(outputs, grown, strict=True))
-        ]
+        trees = []
+        for tree, (output, nodes) in enumerate(zip(outputs, grown, strict=True)):
+            where = rows.leaves(tree, nodes)
+            trees.append(self._finish(output, nodes, where))
+            self._move(output, nodes, rest, where, trees[-1])
+        return trees
 
-    def _finish(self, k: int, nodes: npt.NDArray[Any], rest: Any, where: LeafRows) -> dict[str, Any]:
-        """Find the leaf values of a tree and move the scores."""
+    def _finish(self, k: int, nodes: npt.NDArray[Any], where: LeafRows) -> dict[str, Any]:
+        """Find the arrays of a tree, leaf values among them."""
         options, gradients = self.options, self.gradients
         rule, most = self.sampling.leaves, options.max_leaf_value
         values = leaf_values(rule, gradients, k, self.scores, nodes, where, self.rate, most, options.limits)
@@ -339,15 +347,19 @@ class Booster:
         tree["value"] = values
         if self.data.categories:
             add_sets(nodes, self.bins, tree)
+        return tree
+
+    def _move(self, k: int, nodes: npt.NDArray[Any], rest: Any, where: LeafRows, tree: Tree) -> None:
+        """Move the scores by a tree."""
         # Where some rows did not take part, all are sent down the tree, if bins can tell them.
         own = BinColumns.own(self.binned.columns, self.bins) if len(rest) else None
         if own is None or not route_all(own, tree, self.scores[k]):
+            values = tree["value"]
             move_rows(nodes["left"].astype(np.int64), where, values, self.scores[k])
             if len(rest) and isinstance(self.data, BinnedData):
                 self.scores[k][rest] += values[self.fallen(tree)[rest]]
             elif len(rest):
                 walk(self.data.X, tree, self.scores[k], rest)
-        return tree
 
     def fallen(self, tree: Tree) -> RowArray:
         """Return the number of the leaf of a grown tree that each row falls into."""

@@ -90,13 +90,23 @@ class CarriedRoot:
         hist[: len(self._hist)] = self._hist
 
     def take(
-        self, nodes: npt.NDArray[Any], ws: Workspace, gradients: Gradients, values: FloatArray, run: Run
+        self,
+        nodes: npt.NDArray[Any],
+        ws: Workspace,
+        gradients: Gradients,
+        values: FloatArray,
+        run: Run,
+        also: Callable[[], None],
     ) -> None:
-        """Make the next root of what the tree of a round has left in ``ws``; its nodes have these values."""
+        """Make the next root of what the tree of a round has left in ``ws``; its nodes have these values.
+
+        What is ``also`` to be done with the rows is done meanwhile.
+        """
         self._unit = 0.0
         moves = np.rint(values / gradients.unit).astype(np.int64)
         left = self._left_behind(nodes, ws, moves)
         if len(left.smaller) > _MOST_COUNTED:
+            also()
             return
         slots, taken, packing = np.array(left.slots), np.array(left.moves), self._rules.packing
         step = -(-len(self._hist) // (_PARTS * _BLOCK)) * _BLOCK
@@ -113,7 +123,7 @@ class CarriedRoot:
 
         # Rows are gone through while others add up histograms; of several leaves to be counted, all but one
         # are counted afterwards.
-        tasks: list[Callable[[], None]] = [expect]
+        tasks: list[Callable[[], None]] = [also, expect]
         if left.smaller:
             tasks.append(partial(self._count, left.smaller[0], ws.rows, q))
         tasks += [partial(add, first) for first in range(0, len(self._hist), step)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -91,9 +91,6 @@ class SharedRoots:
         """Write the root histogram of one output."""
         hists = self._parts[0].hists
         hist[: hists.shape[1]] = hists[output]
-
-    def take(self, *left: Any) -> None:
-        """Take what trees have left: nothing, as the next roots have gradients of their own."""
 
 
 @kernel("void(uint8[:, ::1], int64[:, ::1])")

@@ -9,12 +9,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numba import int64, types, uint64
 
 from mcrank.arrays import FloatArray, IntArray
+from mcrank.kernels import kernel
+from mcrank.kernels.memory import bits_to_float, float_to_bits
 from mcrank.losses.base import LeafRule, Loss
 from mcrank.losses.quantize import (
     GRADIENT_BITS,
     LANE_BITS,
+    READ_ONLY,
     Gradients,
     Run,
     round_gradients,
@@ -26,6 +30,7 @@ from mcrank.sums import ALONE, Sums, as_integers, exact_mean
 
 SMALLEST = 1e-305  # of a residual that can be divided into integer steps
 
+_ROUNDING = 1.5 * 2.0**52
 _SAME = 1e-12  # sums of weights this close are equal but for rounding
 
 
@@ -75,6 +80,9 @@ class RegressionLoss(Loss):
 
     def fill(self, scores: FloatArray, gradients: Gradients, run: Run) -> None:
         """Write the residuals, or their signs."""
+        if self.kind == "l2" and self.weight is None:
+            self._fill_plain(scores[0], gradients, run)
+            return
         n, g, found = len(self.target), self._residuals, [0.0]
         if len(g) != n:
             # Kept for all rounds: taking pages of memory anew took eight times as long as writing to them.
@@ -90,16 +98,52 @@ class RegressionLoss(Loss):
             found.append(max(float(part.max()), -float(part.min())))
 
         run(subtract, starts(n))
-        largest = self.sums.most(max(found))
-        # Residuals too small to divide by are nothing to learn from: they round to 0. A power of 2, which is
-        # the same for many rounds: leaf values, multiples of it, then move rounded residuals by integers.
-        exponent = math.frexp(largest if largest > SMALLEST else 1.0)[1]
-        gradients.unit = math.ldexp(1.0, exponent - GRADIENT_BITS)
+        gradients.unit = _unit(self.sums.most(max(found)))
         round_rows(round_gradients, g, gradients.unit, gradients.q[0], run)
+
+    def _fill_plain(self, scores: FloatArray, gradients: Gradients, run: Run) -> None:
+        """Write residuals in the unit of the round before; if it turns out to be another one, once more."""
+        found = [0.0]
+
+        def subtract(s: int) -> None:
+            part = slice(s, s + STEP)
+            found.append(
+                round_residuals(self.target[part], scores[part], gradients.unit, gradients.q[0][part])
+            )
+
+        run(subtract, starts(len(self.target)))
+        unit = _unit(self.sums.most(max(found)))
+        if unit != gradients.unit:
+            gradients.unit = unit
+            run(subtract, starts(len(self.target)))
 
     def residuals(self, scores: FloatArray, output: int, rows: IntArray) -> FloatArray:
         """Target minus score of some rows."""
         return np.asarray(self.target[rows] - scores[output, rows])
+
+
+def _unit(largest: float) -> float:
+    """Unit of residuals of which this is the largest.
+
+    Residuals too small to divide by are nothing to learn from: they round to 0. A power of 2, which is the
+    same for many rounds: leaf values, multiples of it, then move rounded residuals by integers.
+    """
+    exponent = math.frexp(largest if largest > SMALLEST else 1.0)[1]
+    return math.ldexp(1.0, exponent - GRADIENT_BITS)
+
+
+@kernel(types.float64(READ_ONLY, types.float64[::1], types.float64, types.int32[::1]), error_model="numpy")
+def round_residuals(target, scores, unit, q):  # type: ignore[no-untyped-def]
+    """``q = rint((target - scores) / unit)`` where that has 31 bits; return the largest residual."""
+    # IN: target, scores, unit  OUT: q
+    largest = int64(0)
+    for i in range(uint64(len(q))):
+        residual = target[i] - scores[i]
+        # By bits, which are in the order of the floats: integers are compared on vectors.
+        largest = max(largest, float_to_bits(abs(residual)))
+        # Beside so large a number nothing is left below 1: its low bits are the nearest integer.
+        q[i] = np.int32(float_to_bits(residual / unit + _ROUNDING))
+    return bits_to_float(largest)
 
 
 def gathered(
