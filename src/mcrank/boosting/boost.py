@@ -309,17 +309,16 @@ class Booster:
         def finish(at: int, nodes: npt.NDArray[Any], ws: Workspace) -> None:
             grown[at] = self._finish(outputs[at], nodes, ws.rows)
             move = partial(self._move, outputs[at], nodes, rest, ws.rows, grown[at])
-            if carried is None:
+            if isinstance(self.roots, CarriedRoot):
+                left.append((nodes, ws, move))
+            else:
                 move()
-            else:  # of the only tree
-                last.append((nodes, ws, move))
 
-        carried = self.roots if isinstance(self.roots, CarriedRoot) else None
-        last: list[tuple[npt.NDArray[Any], Workspace, Callable[[], None]]] = []
+        left: list[tuple[npt.NDArray[Any], Workspace, Callable[[], None]]] = []
         self.grower.trees(len(outputs), begin, finish)
-        for nodes, ws, move in last:
-            assert carried is not None
-            carried.take(nodes, ws, self.gradients, grown[0]["value"], self.run, move)
+        if isinstance(self.roots, CarriedRoot):  # of one tree a round
+            nodes, ws, move = left[0]
+            self.roots.take(nodes, ws, self.gradients, grown[0]["value"], self.run, move)
         return grown
 
     def _grow_together(
