@@ -112,20 +112,15 @@ def _gather(lines, line, entries, words):  # type: ignore[no-untyped-def]
         at = base + _row(entries[i]) * stride
         # Written out: a loop of four steps takes a third longer.
         if pairs > uint64(0):
-            _copy(lines, at, words[0], i)
+            vector_copy2(lines, at, words[0], i << uint64(1))
         if pairs > uint64(1):
-            _copy(lines, at + uint64(2), words[1], i)
+            vector_copy2(lines, at + uint64(2), words[1], i << uint64(1))
         if pairs > uint64(2):
-            _copy(lines, at + uint64(4), words[2], i)
+            vector_copy2(lines, at + uint64(4), words[2], i << uint64(1))
         if pairs > uint64(3):
-            _copy(lines, at + uint64(6), words[3], i)
+            vector_copy2(lines, at + uint64(6), words[3], i << uint64(1))
         if n & uint64(1):
             odd[i] = lines[at + n - uint64(1)]
-
-
-@njit(inline="always")
-def _copy(lines, at, words, i):  # type: ignore[no-untyped-def]
-    vector_copy2(lines, at, words, i << uint64(1))
 
 
 @step()
@@ -292,12 +287,9 @@ def node_histogram(binned, low, high, run, packing, scratch, which, hist):  # ty
         counted = counters[: (stop - start) * 256 * in_chunk]
         since, again, turn = int64(0), more, 0
         at, entries = _next_rows(run, run.begin, scratch.entries[0])
-        stale = counted
         if stays and more:
             since, again = scratch.open[0], scratch.open[1] == 1
-            stale = counted[:0]
-        elif more and not chunked:
-            stale = counted[:0]
+        stale = counted if not more or (chunked and not stays) else counted[:0]
         first_line = _line(binned, start, min(start // LINE * LINE + LINE, stop))
         _begin(binned.lines, first_line, entries, stale)
         if chunked and run.begin == run.end and not (more or stays):
