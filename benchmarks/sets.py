@@ -75,13 +75,14 @@ def parted(kind: str, seed: int) -> Parts:
 
 def whole(kind: str, queries: int, seed: int) -> mcrank.Dataset:
     """Make so many queries of a kind of `PARTED` in one part, for rotating folds. Which number has which
-    grade is told by other queries: shares of the grades are drawn, too.
+    grade is told by other queries: shares of the grades are drawn, too. No two sets share anything.
     """
     _, rows, shares, noise, lower = PARTED[kind]
+    own, stream = np.random.SeedSequence([seed, list(PARTED).index(kind), queries]).generate_state(2).tolist()
     made = mcrank.make_artificial(
-        400, 1, queries, docs_per_query=rows, n_features=20, levels=shares, seed=seed
+        400, 1, queries, docs_per_query=rows, n_features=20, levels=shares, seed=own
     )
-    return _disturbed(made.test, noise, lower, np.random.default_rng([seed, len(kind), queries]))
+    return _disturbed(made.test, noise, lower, np.random.default_rng(stream))
 
 
 def _disturbed(

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 from scipy.special import expit, logit
 
 from mcrank.metrics.calibration import calibration
 from mcrank.scorers.heads import Head
 from mcrank.scorers.odds import Odds
 from mcrank.training.correcting import GRID, LEAST_SLOPE, PULL, fit_correction
-from mcrank.training.odds import BENT, MOST_STRAY, SAID, STRAY, fit_odds
+from mcrank.training.odds import BENT, FARTHEST, MOST_STRAY, SAID, STRAY, fit_odds
 from mcrank.training.shares import Shares
 from tests.reference import odds as naive
 
@@ -44,12 +44,55 @@ def test_it_is_the_minimum(seed, values, weighted):
         slopes, knots = at[:4].tolist(), found.knots.tolist()
         return naive.loss(odds, classes, weight, slopes, knots, cuts, expit(stray), PULL, BENT, STRAY, SAID)
 
+    def moved(by):
+        """What the mean grade is off by where cuts are moved from the least loss."""
+        cuts, stray = best.x[5] - np.append(0.0, np.cumsum(np.exp(best.x[6:]))) + by, found.stray.tolist()
+        told = [naive.distribution(one, best.x[:4], cuts, stray, found.knots.tolist()) for one in odds]
+        return weight @ (np.array(told) @ grades - grades[classes])
+
     gaps = np.log(-np.diff(found.cuts))
     start = np.array([*found.slopes, logit(found.stray.sum()), found.cuts[0], *gaps])
     best = minimize(objective, start, tol=1e-10)
     assert found.slopes.min() > LEAST_SLOPE
-    assert objective(start) == pytest.approx(best.fun, abs=1e-4)
-    np.testing.assert_allclose(start, best.x, atol=0.02)
+    wanted = best.x.copy()
+    wanted[5] += brentq(moved, -FARTHEST, FARTHEST)
+    assert objective(start) == pytest.approx(objective(wanted), abs=1e-4)
+    np.testing.assert_allclose(start, wanted, atol=0.02)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(["cumulative", "softmax", "one-each"]),
+    st.sampled_from([[0.0, 1.0, 2.0], [0.0, 1.0, 3.0, 7.0], [0.0, 0.25, 5.0]]),
+    st.booleans(),
+)
+def test_the_rows_have_their_mean_grade(seed, kind, values, weighted):
+    """The promise: of the rows it was learned from, the mean expected grade is the mean grade."""
+    stream, head = np.random.default_rng(seed), Head(kind, np.array(values))
+    hidden = stream.normal(size=80)
+    raw = hidden * np.linspace(0.2, 1.0, head.n_outputs)[:, None] + 0.3 * stream.normal(
+        size=(head.n_outputs, 80)
+    )
+    shares = np.cumsum(stream.dirichlet(np.ones(len(values))))[:-1]
+    classes = np.searchsorted(np.quantile(hidden, shares), hidden + 0.5 * stream.normal(size=80))
+    weight = 0.1 + stream.random(80) if weighted else None
+    found = fit_odds(raw, classes.astype(np.int32), head, weight)
+    expected = head.values @ replace(head, odds=found).proba(raw)
+    at = (np.average(mean, weights=weight) for mean in (expected, head.values[classes]))
+    assert next(at) == pytest.approx(next(at), abs=2 * GRID * np.ptp(head.values))
+
+
+def test_cuts_are_not_moved_beyond_what_they_may_be(monkeypatch):
+    """What was learned says the lowest grade of all rows, and a quarter of it is kept: no cuts at all would
+    give these rows their mean grade."""
+    raw = np.vstack([np.full(40, 50.0), np.zeros((2, 40))])
+    classes, head = np.repeat(np.array([1, 2], dtype=np.int32), [1, 39]), Head("softmax", np.arange(3.0))
+    found = fit_odds(raw, classes, head)
+    monkeypatch.setattr("mcrank.training.odds.with_mean", lambda odds, *given: odds)
+    least = fit_odds(raw, classes, head)
+    assert found.cuts == pytest.approx(least.cuts + FARTHEST, abs=GRID)
+    assert found.slopes == least.slopes
 
 
 def test_boundaries_learned_apart_are_too_sure_of_grades_and_their_score_is_not():
