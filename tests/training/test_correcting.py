@@ -19,7 +19,9 @@ from mcrank.training.correcting import (
     PULL,
     fit_correction,
     mean_spread,
+    with_mean,
 )
+from mcrank.training.levels import FARTHEST
 from mcrank.training.shares import Shares
 
 
@@ -198,3 +200,30 @@ def test_one_grade_alone_corrects_nothing(kind):
     assert fit_correction(raw, np.where(classes == 1, 1, -1), head) is None
     assert fit_correction(raw, classes, head, (classes == 1).astype(float)) is None
     assert fit_correction(raw, classes, head) is not None
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(["softmax", "cumulative", "base-pairs"]), st.booleans())
+def test_rows_of_two_grades_have_their_mean_grade(seed, kind, weighted):
+    """The promise: of the rows it was learned from, the mean expected grade is the mean grade."""
+    stream, head = np.random.default_rng(seed), Head(kind, np.array([0.0, 1.0]))
+    raw = stream.normal(size=(head.n_outputs, 90))
+    classes = (stream.random(90) < expit(raw[-1] - 1.5)).astype(np.int32)
+    classes[:2] = 0, 1
+    weight = 0.1 + stream.random(90) if weighted else None
+    found = fit_correction(raw, classes, head, weight)
+    kept = with_mean(found, raw, classes, head, weight)
+    p = head.proba(kept.applied(raw, head))[1]
+    assert np.average(p, weights=weight) == pytest.approx(np.average(classes, weights=weight), abs=2 * GRID)
+    assert (kept.slopes == found.slopes).all()
+    before = head.proba(found.applied(raw, head))[1]
+    assert (np.argsort(p, kind="stable") == np.argsort(before, kind="stable")).all()
+    order = stream.permutation(90)
+    again = with_mean(found, raw[:, order], classes[order], head, None if weight is None else weight[order])
+    assert again.to_json() == kept.to_json()
+
+
+def test_shifts_are_not_moved_beyond_what_they_may_be():
+    head, classes = Head("cumulative", np.array([0.0, 1.0])), np.array([0, 1, 1, 1], dtype=np.int32)
+    kept = with_mean(Correction(np.ones(1), np.zeros(1)), np.full((1, 4), -9.0), classes, head)
+    assert kept.shifts == pytest.approx(FARTHEST)

@@ -90,4 +90,5 @@ def count_chunk(g, lot, item):  # type: ignore[no-untyped-def]
 def finish_chunks(g, lot):  # type: ignore[no-untyped-def]
     """Have in a thread's counters all that it has counted."""
     # IN: g, lot  OUT: g.ws (counters of this thread), g.scratch
-    finish_histogram(taken(g.binned), g.rules.packing, taken(g.scratch), _own(g, lot))
+    packing = rules_of(g.rules, g.ws.nodes[lot.node]).packing
+    finish_histogram(taken(g.binned), packing, taken(g.scratch), _own(g, lot))

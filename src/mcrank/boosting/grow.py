@@ -298,7 +298,7 @@ def _search(g, small, large, threads):  # type: ignore[no-untyped-def]
     board[_THREADS] = threads
     board[_PARTS] = threads > 1 or wide
     board[_COUNTED] = small == large and g.tree.ready
-    if threads > 1 and not (wide or board[_COUNTED] or is_slim(g.rules, ws.nodes[small])):
+    if threads > 1 and not (wide or board[_COUNTED]):
         ws.started[:] = 0
         _share(g, int64(_COUNT), small, chunks_for(ws.nodes[small].count, threads))
     parts = int64(len(g.tree.parts) if board[_PARTS] else 1)
@@ -328,15 +328,15 @@ def _search_item(g, item):  # type: ignore[no-untyped-def]
     """
     ws, lanes = g.ws, g.rules.packing.lanes
     small, large = g.board[_SMALL], g.board[_LARGE]
+    own_lanes = rules_of(g.rules, ws.nodes[small]).packing.lanes
     low, high, first, last = int64(0), len(g.binned.n_bins), int64(0), len(g.tree.features)
     if g.board[_PARTS]:
         part = g.tree.parts[item]
         low, high, first, last = part[0], part[1], part[2], part[3]
     hist = ws.hists[ws.nodes[small].slot]
-    begin, end = g.binned.bin_start[low] * lanes, g.binned.bin_start[high] * lanes
+    begin, end = g.binned.bin_start[low] * own_lanes, g.binned.bin_start[high] * own_lanes
     if not g.board[_COUNTED]:
-        chunks = g.board[_PARTS] and g.binned.wide_columns.shape[0] == 0
-        if chunks and not is_slim(g.rules, ws.nodes[small]):
+        if g.board[_PARTS] and g.binned.wide_columns.shape[0] == 0:
             add_up(hist, ws.partial_hists, ws.started, begin, end)
         else:
             count_whole(g, _lot(g), (low, high), hist)

@@ -32,7 +32,7 @@ from mcrank.scorers.correction import Correction, count, takes_odds
 from mcrank.scorers.forest.forest import Forest
 from mcrank.scorers.heads import Head
 from mcrank.sums import exact_sum
-from mcrank.training.correcting import fit_correction, harmless, mean_spread
+from mcrank.training.correcting import fit_correction, harmless, mean_spread, with_mean
 from mcrank.training.odds import fit_odds
 from mcrank.training.shares import Shares, grade_shares
 from mcrank.training.weights import relative_weight
@@ -174,13 +174,13 @@ class GradeRanker(TreeRanker, GradedRanker):
             place = place_of(options)
             weight, sums = relative_weight(held_out, place.valid_sums), place.valid_sums
             codes, offsets = self._codes(held_out.y), held_out.offsets
-            found = fit_correction(raw, codes, trained.head, weight, offsets, sums, training)
+            given = codes, trained.head, weight, offsets, sums, training
             prepared = options["measure"].on(held_out)
-            kept = harmless(found, raw, trained.head, prepared, sums)
+            kept = harmless(fit_correction(raw, *given), raw, trained.head, prepared, sums)
             if kept is not None and takes_odds(trained.head):
-                corrected = kept.applied(raw, trained.head)
-                odds = fit_odds(corrected, codes, trained.head, weight, offsets, sums, training)
-                kept = replace(kept, odds=odds)
+                kept = replace(kept, odds=fit_odds(kept.applied(raw, trained.head), *given))
+            elif kept is not None:
+                kept = with_mean(kept, raw, *given)
             self.correction_ = kept
             if place.keeper is not None and self.correction_ is not None:
                 place.keeper.finish(self.correction_.to_json())

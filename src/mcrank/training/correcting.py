@@ -20,6 +20,7 @@ from mcrank.scorers.correction import Correction
 from mcrank.scorers.heads import Head, sigmoid
 from mcrank.scorers.odds import LARGEST
 from mcrank.sums import ALONE, Sums, count_all, exact_sum
+from mcrank.training.levels import FARTHEST, GRID, steps_to
 from mcrank.training.shares import Shares, grade_shares, likely_shares
 
 PULL = 1.0  # against a change of all outputs by 1: as much as one row that is sure of it
@@ -28,7 +29,6 @@ MOST_SLOPES = 10  # grades with slopes of their own: of more, few rows tell each
 LEAST_SLOPE = 0.05  # a slope below would turn the ranking round, or make all rows equal
 LEAST_SPREAD = 0.5  # of a mean of fits
 MOST_MOVED = 4.0  # times the weight that rows of a grade had
-GRID = 2.0**-20
 HARM = 0.005
 EQUAL = 1e-12  # variance of outputs that do not vary
 STEPS = 100  # of Newton's at most
@@ -230,6 +230,42 @@ def rows_used(
     each = np.clip(each, 1 / MOST_MOVED, MOST_MOVED)
     # All together they weigh what they did.
     return used, np.asarray(weights * (each / float(each @ found.share))[classes[used]])
+
+
+def with_mean(
+    correction: Correction,
+    raw: FloatArray,
+    classes: RowArray,
+    head: Head,
+    weight: FloatArray | None = None,
+    offsets: IntArray | None = None,
+    sums: Sums = ALONE,
+    training: Shares | None = None,
+) -> Correction:
+    """Return the correction of outputs of two grades moved, by `FARTHEST` at most, to where rows have their
+    mean grade, from which the pull keeps back; no row changes places. Arguments as in `fit_correction`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.scorers.heads import Head
+    >>> from mcrank.training.correcting import fit_correction, with_mean
+    >>> head, classes = Head("cumulative", np.array([0.0, 1.0])), np.array([1] + [0] * 9, dtype=np.int32)
+    >>> found = fit_correction(np.zeros((1, 10)), classes, head)
+    >>> with_mean(found, np.zeros((1, 10)), classes, head).shifts.round(2)  # log(1 / 9)
+    array([-2.2])
+    """
+    used, weights = rows_used(classes, 2, weight, offsets, sums, training)
+    step = 2 * GRID if head.kind == "cumulative" else np.array([-GRID, GRID])
+
+    def moved(steps: int) -> Correction:
+        return Correction(correction.slopes, on_grid(correction.shifts + steps * step))
+
+    def mean(steps: int) -> float:
+        return exact_sum(weights * head.learned_above(moved(steps).applied(raw[:, used], head))[0], sums)
+
+    most = int(FARTHEST / (2 * GRID))
+    return moved(steps_to(exact_sum(weights * classes[used], sums), mean, -most, most))
 
 
 def mean_spread(fits: Iterable[FloatArray], own: IntArray, held_out: FloatArray, head: Head) -> float:

@@ -22,7 +22,8 @@ from mcrank.arrays import BoolArray, FloatArray, IntArray, RowArray
 from mcrank.scorers.heads import Head, sigmoid, weighted
 from mcrank.scorers.odds import LARGEST, Odds
 from mcrank.sums import ALONE, Sums, exact_sum
-from mcrank.training.correcting import EQUAL, GRID, LEAST_SLOPE, PULL, STEPS, least, on_grid, rows_used
+from mcrank.training.correcting import EQUAL, LEAST_SLOPE, PULL, STEPS, least, on_grid, rows_used
+from mcrank.training.levels import FARTHEST, GRID, steps_to
 from mcrank.training.shares import Shares
 
 # Where the line may bend: standard deviations of the log-odds from their mean, so that sums are all it takes.
@@ -33,7 +34,6 @@ LEARNED = 0.25  # of probabilities that were learned together, as those of a sof
 STRAY = 0.05  # share of rows that stray, ...
 SAID = 10.0  # ... as so many rows would say it
 MOST_STRAY = 0.95  # a score says something, or the model would not be one
-FARTHEST = 4.0  # that cuts are moved to the mean grade
 _TURNS = 200
 # Of a step: where rows are all but sure, the loss is so flat that one of Newton's leads to where it is flat
 # to the last digit, and there is no next one.
@@ -199,17 +199,16 @@ def with_mean(odds: Odds, above: FloatArray, classes: RowArray, weight: FloatArr
     these rows, which were learned to be above grades with chances ``above``, have the mean of their grades.
     """
     way = np.append(0.0, np.cumsum(odds.steps))  # from the lowest grade to each
-    wanted = exact_sum(weight * way[classes], sums)
-    low = -int(min(FARTHEST, LARGEST + odds.cuts[-1]) / GRID)
-    high = int(min(FARTHEST, LARGEST - odds.cuts[0]) / GRID)
-    while low < high:  # the mean rises with the cuts
-        middle = (low + high) // 2
-        moved = replace(odds, cuts=odds.cuts + middle * GRID)
-        if exact_sum(weight * weighted(odds.steps, moved.above(above)), sums) < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return replace(odds, cuts=odds.cuts + high * GRID)
+
+    def moved(steps: int) -> Odds:
+        return replace(odds, cuts=odds.cuts + steps * GRID)
+
+    def mean(steps: int) -> float:
+        return exact_sum(weight * weighted(odds.steps, moved(steps).above(above)), sums)
+
+    lowest = -int(min(FARTHEST, LARGEST + odds.cuts[-1]) / GRID)
+    highest = int(min(FARTHEST, LARGEST - odds.cuts[0]) / GRID)
+    return moved(steps_to(exact_sum(weight * way[classes], sums), mean, lowest, highest))
 
 
 def _parts(z: FloatArray, knots: FloatArray) -> FloatArray:
