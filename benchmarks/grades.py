@@ -3,7 +3,7 @@
 One call of `fit(train, valid=valid)` for each system, nothing chosen on test parts. The runs are those of
 `quality.py` and kept in the same folder.
 
-    python benchmarks/grades.py --data DATA --out docs/results/grades
+    python benchmarks/grades.py --data DATA --seeds 4 --out docs/results/grades
 """
 
 from __future__ import annotations

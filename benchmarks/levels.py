@@ -35,7 +35,7 @@ import mcrank
 from mcrank.scorers.correction import Correction
 from mcrank.scorers.heads import Head, sigmoid
 from mcrank.sums import ALONE
-from mcrank.training.correcting import fit_correction
+from mcrank.training.correcting import fit_correction, with_mean
 from mcrank.training.odds import fit_odds
 from mcrank.training.shares import Shares, grade_shares, likely_shares
 from odds import DRAWS, RANKERS, cut, figures, james_stein
@@ -179,7 +179,7 @@ class Case(NamedTuple):
             found = fit_correction(self.raw, *given)
             assert found is not None
             if len(self.training.share) == 2:
-                return found, self.head
+                return with_mean(found, self.raw, *given), self.head
             odds = fit_odds(found.applied(self.raw, self.head), *given)
         return found, Correction(found.slopes, found.shifts, odds).head(self.head)
 
