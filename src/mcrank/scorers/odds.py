@@ -95,10 +95,12 @@ class Odds:
         """
         made = sigmoid(self.line(self.log_odds(above)) + self.cuts[:, None])
         strayed = self.strayed
-        by_score = (1 - strayed[0]) * made + strayed[1:, None]
-        if self.learned == 0:
-            return np.asarray(by_score)
-        return np.asarray(self.learned * above + (1 - self.learned) * by_score)
+        made *= 1 - strayed[0]
+        made += strayed[1:, None]
+        if self.learned > 0:
+            made *= 1 - self.learned
+            made += self.learned * above
+        return made
 
     def line(self, z: FloatArray) -> FloatArray:
         """Return the bent line at these log-odds of the share."""
