@@ -90,6 +90,20 @@ def test_every_ranker_with_every_option_at_one_to_four_places(name, options):
         assert to_bytes(fitted(make(), parts, watched)) == alone, count
 
 
+@pytest.mark.parametrize("name", ["mcrank", "abc", "ordinal"])
+def test_two_grades_that_are_corrected_at_one_to_four_places(name):
+    """Their shift is moved to the mean grade of rows that no place has all of."""
+    stream = np.random.default_rng(5)
+    data, valid = made(stream, 40, grades=2), made(stream, 12, grades=2)
+    alone = RANKERS[name]().fit(data, valid=valid)
+    assert alone.correction_ is not None
+    assert np.mean(alone.predict(valid)) == pytest.approx(np.mean(valid.y), abs=0.05)
+    for count in (2, 3, 4):
+        parts, watched = ([part.select(np.arange(part.n_queries)[r::count]) for r in range(count)]
+                          for part in (data, valid))  # fmt: skip
+        assert to_bytes(fitted(RANKERS[name](), parts, watched)) == to_bytes(alone), count
+
+
 def categorized(data, stream):
     """The same rows with two features of categories, one of them as texts."""
     pd = pytest.importorskip("pandas")
