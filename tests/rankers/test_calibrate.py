@@ -36,14 +36,15 @@ def test_held_out_rows_correct_probabilities(parts, kind, options):
     assert plain.forest_.value.tobytes() == ranker.learned_.value.tobytes()
     assert ranker.best_round_ == plain.best_round_
     assert ranker.calibration(valid).log_loss < plain.calibration(valid).log_loss
-    # The mean grade is that of held-out rows which weigh as if they had the shares of all queries.
+    # The mean grade is that of held-out rows which weigh as if they had the shares of all queries, and next
+    # to nothing is believed of how both differ.
     n, codes = len(ranker.grades_), [ranker._codes(part.y) for part in (train, valid)]
     shares = grade_shares(codes[0], n, None, train.offsets, ALONE)
     weight = rows_used(codes[1], n, None, valid.offsets, ALONE, shares)[1]
     mean, expected = (
         np.average(each, weights=weight) for each in (valid.y, ranker.predict_proba(valid) @ ranker.grades_)
     )
-    assert mean == pytest.approx(np.concatenate([train.y, valid.y]).mean())
+    assert mean == pytest.approx(np.concatenate([train.y, valid.y]).mean(), rel=0.002)
     assert abs(expected / mean - 1) < 0.03
     found, before = ranker.calibration(test), plain.calibration(test)
     assert found.log_loss < before.log_loss

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import fdtri
 
 from mcrank.sums import ALONE
 from mcrank.training import shares
-from mcrank.training.shares import Shares, agreement, grade_shares, likely_shares
+from mcrank.training.shares import Shares, agreement, by_chance, grade_shares, likely_shares
 
 
 def drawn(seed, queries, share, rows=20, own=0.3):
@@ -74,21 +75,23 @@ def test_held_out_queries_that_differ_from_training_have_the_say():
 
 
 def test_held_out_queries_of_one_place_with_training_are_hardly_ever_believed():
-    """By chance, few draws look as if both differed: most are taken together, wholly."""
-    together = 0
+    """By chance, few draws look as if both differed: of most nothing is believed, or next to nothing."""
+    believed = []
     for seed in range(200):
         held, training = (
             grade_shares(*_arguments(drawn(seed * 2 + k, n, 0.2)), ALONE) for k, n in ((0, 12), (1, 60))
         )
         both = (12 * held.share + 60 * training.share) / 72
-        together += np.allclose(likely_shares(held, training), both, atol=1e-12)
-    assert together >= 160
+        believed.append((likely_shares(held, training) - both)[1] / (held.share - both)[1])
+    assert (np.array(believed) < 1e-9).sum() >= 110
+    assert (np.array(believed) < 0.1).sum() >= 170
+    assert np.mean(believed) < 0.08
 
 
 def test_how_much_queries_vary_is_told_by_all_of_them():
     """Held-out queries that happen to be alike do not make a small difference a sure one."""
     training = grade_shares(*_arguments(drawn(1, 60, 0.3)), ALONE)
-    share = training.share + 1.2 * np.sqrt(np.diag(training.varies * 60 / 6)) * [-1, 1]
+    share = training.share + 0.8 * np.sqrt(np.diag(training.varies * 60 / 6)) * [-1, 1]
     alike = Shares(share, training.varies * 1e-6, 6)
     both = (6 * alike.share + 60 * training.share) / 66
     np.testing.assert_allclose(likely_shares(alike, training), both, atol=1e-12)
@@ -136,11 +139,44 @@ def test_no_agreement_without_a_difference():
     assert 0 <= agreement(2.0, 3, 2) < 1
 
 
-def test_twice_what_chance_gives_is_where_belief_begins():
-    chance = 3 * 50 / 47
-    assert agreement(2 * chance, 3, 50) == agreement(chance, 3, 50) == 0.0
-    assert agreement(4 * chance, 3, 50) == pytest.approx(0.75)
-    assert agreement(1000 * chance, 3, 50) > 0.999
+@pytest.mark.parametrize("directions", [1, 2, 4])
+def test_chance_is_that_of_draws(directions):
+    """Of two parts of one place: as many draws look as different as the probability says."""
+    stream, found = np.random.default_rng(directions), []
+    for _ in range(4000):
+        held, training = stream.normal(size=(12, directions)), stream.normal(size=(36, directions))
+        off = [part - part.mean(axis=0) for part in (held, training)]
+        varies = sum(part.T @ part for part in off) / 46 * (1 / 12 + 1 / 36)
+        apart = held.mean(axis=0) - training.mean(axis=0)
+        found.append(by_chance(float(apart @ np.linalg.solve(varies, apart)), directions, 48))
+    for p in (0.02, 0.1, 0.5):
+        assert np.mean(np.array(found) < p) == pytest.approx(p, abs=4 * (p / 4000) ** 0.5)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 6), st.integers(1, 6), st.integers(20, 500), st.floats(0.01, 200), st.floats(1.0, 3.0))
+def test_belief_is_by_chance_alone_and_grows_without_jumps(one, other, queries, size, times):
+    first, second = agreement(size, one, queries), agreement(size * times, one, queries)
+    assert 0 <= first <= second <= 1
+    # The same chance is believed as much, of any number of grades.
+    p = by_chance(size, one, queries)
+    free = queries - other - 1
+    alike = float(fdtri(other, free, 1 - p)) * other * (queries - 2) / free
+    if 1e-6 < p < 0.999:
+        assert agreement(alike, other, queries) == pytest.approx(first, abs=1e-6)
+    assert agreement(size * 1.0001, one, queries) - first < 0.01
+
+
+def test_chance_of_one_in_twenty_is_hardly_believed_and_of_one_in_a_million_is():
+    for directions in (1, 2, 4):
+        sizes = [float(fdtri(directions, 99 - directions, 1 - p)) * directions * 98 / (99 - directions)
+                 for p in (0.5, 0.37, 0.05, 0.005, 1e-6)]  # fmt: skip
+        found = [agreement(size, directions, 100) for size in sizes]
+        assert found[:2] == [0.0, 0.0]
+        assert found[2] < 0.25
+        assert 0.5 < found[3] < 0.75
+        assert found[4] > 0.999
+    assert agreement(1e9, 1, 1000) == 1.0
 
 
 def _arguments(found):

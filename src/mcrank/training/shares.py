@@ -13,7 +13,7 @@ import numpy as np
 from mcrank.arrays import FloatArray, IntArray, RowArray
 from mcrank.sums import Sums, count_all, exact_sum
 
-DOUBT = 2.0  # times what chance gives: smaller differences of held-out and training queries are chance
+ELSEWHERE = 0.15  # chance that held-out queries are of another place, before anything is known of them
 _BLOCK = 4096  # queries looked at in one go: rows may lie on disk
 
 
@@ -72,22 +72,44 @@ def grade_shares(
     return Shares(share, varies * queries / max(queries - 1, 1) / total**2, queries)
 
 
-def agreement(size: float, directions: int, queries: int) -> float:
-    """Share of a difference that is believed: none of what is less than `DOUBT` times what chance gives it,
-    and nearly all of what is many times that. ``size`` is its square, in units of how much it would vary with
-    other queries.
+def by_chance(size: float, directions: int, queries: int) -> float:
+    """Probability of so large a difference, or a larger one, where all queries are of one place (Hotelling's
+    test). ``size`` is its square, in units of how much it would vary with other queries.
 
-    James and Stein's rule begins to believe at once what chance gives; but that both come from one place is
-    the rule, and every draw that looks otherwise by chance is then followed some of the way.
+    Examples
+    --------
+    >>> from mcrank.training.shares import by_chance
+    >>> round(by_chance(4.0, 1, 100), 3), round(by_chance(4.0, 4, 100), 3)
+    (0.048, 0.428)
+    """
+    from scipy.special import fdtrc  # late: nothing else of training needs it
+
+    free = queries - directions - 1
+    if directions < 1 or free < 1 or not size > 0:
+        return 1.0  # so few queries tell of no difference
+    return float(fdtrc(directions, free, size * free / (directions * (queries - 2))))
+
+
+def agreement(size: float, directions: int, queries: int) -> float:
+    """Share of a difference that is believed: how much more probable it makes it, of what there is to 1, that
+    held-out queries are of another place than `ELSEWHERE` says. Arguments as in `by_chance`.
+
+    What chance gives with probability p is at most 1 / (-e p log p) times as probable elsewhere, and no more
+    probable where p is above 1 / e (Sellke, Bayarri and Berger, 2001); that bound is taken. So the same p is
+    believed as much, whatever the number of grades. One place is the rule: who follows what is merely more
+    than the mean of chance follows, some of the way, every draw that looks different by luck.
 
     Examples
     --------
     >>> from mcrank.training.shares import agreement
-    >>> agreement(2.0, 1, 100), round(agreement(4.0, 1, 100), 2), round(agreement(25.0, 1, 100), 2)
-    (0.0, 0.74, 0.99)
+    >>> [round(agreement(errors**2, 1, 100), 2) for errors in (0.5, 1, 2, 3, 5)]
+    [0.0, 0.0, 0.19, 0.73, 1.0]
     """
-    chance = directions * queries / max(queries - directions, 1)
-    return max(0.0, 1.0 - (DOUBT * chance / size) ** 2) if size > 0 else 0.0
+    p = by_chance(size, directions, queries)
+    if p <= 0:
+        return 1.0  # less than any number
+    same = -np.e * p * np.log(p) if p < np.exp(-1) else 1.0
+    return float(ELSEWHERE * (1 - same) / (ELSEWHERE + (1 - ELSEWHERE) * same))
 
 
 def likely_shares(held_out: Shares, training: Shares) -> FloatArray:
