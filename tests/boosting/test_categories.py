@@ -127,7 +127,7 @@ def test_lines_and_columns_of_categories_agree():
     X[stream.random(X.shape) < 0.1] = np.nan
     data = Dataset(X, np.zeros(100), np.zeros(100))
     binned = bin_dataset(data, find_bins(data.X, 256, categories={3: 9, 18: 9}))
-    rows = binned.lines.view(np.uint8).reshape(100, 24)
+    rows = binned.lines.view(np.uint8).reshape(100, 32)
     for f in (3, 18):
         assert np.array_equal(rows[:, f], binned.columns[f])
         assert np.array_equal(binned.columns[f] == 0, np.isnan(X[:, f]))

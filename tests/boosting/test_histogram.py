@@ -24,7 +24,7 @@ def check(hist, p, rules, rows, lane=None, q=None):
     assert np.array_equal(hist[: len(wanted)], wanted)  # what follows is padding
 
 
-@pytest.mark.parametrize("features", range(1, 41))
+@pytest.mark.parametrize("features", range(1, 66))
 @pytest.mark.parametrize("lanes", [1, 2])
 def test_root_histograms_of_any_number_of_features(features, lanes):
     p = random_plot(features, 70, features, missing=0.1, lane=lanes == 2)
@@ -33,7 +33,7 @@ def test_root_histograms_of_any_number_of_features(features, lanes):
     check(ws.hists[0], p, rules, range(70), lane)
 
 
-@pytest.mark.parametrize("features", [3, 8, 11, 16, 20, 27])
+@pytest.mark.parametrize("features", [3, 8, 11, 16, 20, 25, 26, 27, 40, 41, 50, 59, 115])
 @pytest.mark.parametrize("kind", ["plain", "lane", "derived"])
 def test_histograms_of_children(features, kind):
     p = random_plot(features, 300, features, missing=0.1, lane=kind == "lane")

@@ -41,14 +41,21 @@ def check_bins(header, arrays):
 
 
 def _lines(columns, rows):
-    """The bins of up to 64 features of a row side by side, row after row, in whole words of eight bytes.
-
-    Fewer than four features left over have no word.
-    """
-    held = 8 * ((len(columns) + 4) // 8)
+    """The bins of up to 64 features of a row side by side, row after row, in whole words of eight bytes."""
+    held = 8 * words(len(columns))
     line = []
     for first in range(0, held, 64):
         for row in range(rows):
             for f in range(first, min(first + 64, held)):
                 line.append(columns[f][row] if f < len(columns) else 0)
     return line
+
+
+def words(features):
+    """Words of a row: a whole line of eight for 64 features, and 1, 2, 4 or 8 for those of the last line.
+
+    Fewer than four features that do not fill a word have none, but for one that is there anyway.
+    """
+    lines, last = divmod(features, 64)
+    needed = last // 8 + (last % 8 >= 4)
+    return 8 * lines + next(size for size in (0, 1, 2, 4, 8) if size >= needed)

@@ -211,8 +211,16 @@ def bin_dataset(data: Dataset, bins: Bins, n_jobs: int = 1) -> BinnedDataset:
 
 @step()
 def words_of(features):  # type: ignore[no-untyped-def]
-    """Words of a row in all lines: one for every eight features; fewer than four left over have none."""
-    return (features + 4) // 8
+    """Words of a row in all lines: one for every eight features; fewer than four left over have none.
+
+    Those of the last line are padded to a power of two, so that no row of it lies in two lines of the cache;
+    where that gives another word, features left over have it.
+    """
+    words = (features + 4) // 8
+    last = words % (LINE // 8)
+    if last == 3:
+        return words + 1
+    return words + LINE // 8 - last if last > 4 else words
 
 
 @step()

@@ -144,6 +144,26 @@ def _eight(words, apart, packs, n, lanes, next_rows, hist):  # type: ignore[no-u
 
 
 @step()
+def _few(words, apart, held, packs, n, lanes, hist):  # type: ignore[no-untyped-def]
+    """Count the first features of a word, up to three: there is no room for what the others would count."""
+    f = uint64(0)
+    if held >= 2 and lanes == 1:
+        for i in range(uint64(n)):
+            word, pack = words[i * uint64(apart)], packs[i]
+            hist[word & uint64(255)] += pack
+            hist[uint64(256) + ((word >> uint64(8)) & uint64(255))] += pack
+        f = uint64(2)
+    while f < uint64(held):
+        for i in range(uint64(n)):
+            place = (f << uint64(8)) + ((words[i * uint64(apart)] >> (f << uint64(3))) & uint64(255))
+            if lanes == 1:
+                hist[place] += packs[i]
+            else:
+                vector_add2((hist,), (place << uint64(1),), packs, i << uint64(1))
+        f += uint64(1)
+
+
+@step()
 def _one(column, entries, packs, lanes, hist):  # type: ignore[no-untyped-def]
     """Count a single feature from its column."""
     if lanes == 1:
@@ -205,7 +225,11 @@ def _some(binned, part, entries, after, lanes, scratch, hist):  # type: ignore[n
         next_rows = (binned.lines, next_line, fetched)
         apart = int64(1 if w == n_words - 1 and w % 2 == 0 else 2)
         place = hist[w * 8 * 256 * lanes :]
-        _eight(words[w // 2][w % 2 :], apart, packs, n, lanes, next_rows, place)
+        held = high - low - 8 * w
+        if held >= 4:
+            _eight(words[w // 2][w % 2 :], apart, packs, n, lanes, next_rows, place)
+        else:
+            _few(words[w // 2][w % 2 :], apart, held, packs, n, lanes, place)
         w += 1
     f = low + 8 * n_words
     while f < high:
@@ -269,7 +293,8 @@ def node_histogram(binned, low, high, run, packing, scratch, which, hist):  # ty
 
     ``low`` must be a multiple of eight. A last eight with four features or more is padded (its padding counts
     into the spare end of ``hist``); fewer come from their columns, since a word of a few moves as much memory
-    as a full one. Wide data (16-bit bins) has columns only, and nothing to be added to.
+    as a full one, unless they have a word of what rows are padded with. Wide data (16-bit bins) has columns
+    only, and nothing to be added to.
     """
     # IN: all but scratch and hist  OUT: hist, scratch
     lanes = packing.lanes

@@ -207,15 +207,16 @@ def fill_packs(entries, begin, end, packing, weights, packs):  # type: ignore[no
     """What every entry adds to counters: one number, or one for each lane, with ``weights[row]`` if given."""
     # IN: entries, begin, end, packing, weights  OUT: packs
     lanes = packing.lanes
+    first, n = uint64(begin), uint64(end - begin)  # unsigned: loops of one lane run on vectors
     if packing.bits > 0 and (packing.chunk_bits > 0 or packing.top > 0):
         if packing.lane_drop > 0:
-            for i in range(begin, end):
-                both = int64(int32(entries[i]))
-                packs[i - begin] = triple(both >> int64(_LANE_ROOM), both & int64(_LANE_MASK), packing)
+            for i in range(n):
+                both = int64(int32(entries[first + i]))
+                packs[i] = triple(both >> int64(_LANE_ROOM), both & int64(_LANE_MASK), packing)
         else:
-            for i in range(begin, end):
-                r, h = narrow(int32(entries[i]), packing)
-                packs[i - begin] = triple(r, h, packing)
+            for i in range(n):
+                r, h = narrow(int32(entries[first + i]), packing)
+                packs[i] = triple(r, h, packing)
     elif packing.chunk_bits == 0 and packing.count_bits == 0:
         for i in range(begin, end):
             at = lanes * (i - begin)
@@ -237,8 +238,8 @@ def fill_packs(entries, begin, end, packing, weights, packs):  # type: ignore[no
                 packs[2 * (i - begin)] = (int64(int32(entries[i])) << bits) + int64(1)
                 packs[2 * (i - begin) + 1] = weights[uint64(entries[i]) >> uint64(32)]
         else:
-            for i in range(begin, end):
-                packs[i - begin] = (int64(int32(entries[i])) << bits) + int64(1)
+            for i in range(n):
+                packs[i] = (int64(int32(entries[first + i])) << bits) + int64(1)
 
 
 @njit(inline="always")

@@ -32,6 +32,7 @@ MOST_NUMBERED = 255  # leaves of a tree whose rows have numbers
 NUMBERED_ROWS = 65536  # of fewer rows, lists take little memory and less time
 _SMALL_PART = 32  # a node of at most this part of the rows is listed before it is split
 _AHEAD = 64  # entries whose bins are on their way while others are looked at
+_LATER = 1024  # rows whose gradients are on their way while others are listed
 _with_number = match_byte(64)
 
 
@@ -169,6 +170,10 @@ def list_rows(numbers, number, gradients, span, most, entries):  # type: ignore[
     byte, stop = uint8(number), uint64(most - 64)
     while row + uint64(64) <= end and n <= stop:
         found = _with_number(numbers, row, byte)
+        # Where few rows have the number the processor does not see that gradients are read in order.
+        later = min(row + uint64(_LATER), end - uint64(64))
+        for part in range(uint64(4)):
+            prefetch(gradients, later + uint64(16) * part)
         while found != uint64(0):
             i = row + trailing_zeros(found)
             entries[n] = _entry(i, gradients[i])

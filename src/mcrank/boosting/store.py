@@ -33,7 +33,7 @@ from mcrank.options import checked
 from mcrank.threads import check_jobs
 from mcrank.writing import check_apart
 
-LAYOUT = 2  # of the binned rows: a file with another one is made again
+LAYOUT = 3  # of the binned rows: a file with another one is made again
 _HEADER = ("binning", "features", "fingerprint", "ids", "layout", "max_bins", "named")
 _FORMS = {
     "lines": ("uint8", 1),
