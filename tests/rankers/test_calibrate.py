@@ -53,6 +53,21 @@ def test_held_out_rows_correct_probabilities(parts, kind, options):
     np.testing.assert_allclose(ranker.predict_proba(test), ranker.head_.proba(raw).T, atol=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_correction_leaves_rows_of_boundaries_in_their_order(seed):
+    """The promise: whatever held-out rows say, OrdinalMcRank ranks as it was learned."""
+    levels = [(0.5, 0.3, 0.2), (0.26, 0.36, 0.285, 0.076, 0.019), (0.88, 0.09, 0.03), (0.9, 0.1)][seed]
+    train, valid, test = mcrank.make_artificial(
+        n_train=30, n_valid=10, n_test=60, docs_per_query=20, n_features=5, levels=levels, seed=seed
+    )
+    # Held-out grades upside down say that all is wrong.
+    for held_out in (valid, mcrank.Dataset(valid.X, valid.y.max() - valid.y, valid.qid)):
+        ranker = mcrank.OrdinalMcRank(n_estimators=20, num_leaves=4).fit(train, valid=held_out)
+        plain = ranker.head_.as_learned.rank(ranker.learned_.raw(test.X))
+        assert ranker.correction_ is not None
+        assert (np.diff(ranker.predict(test)[np.argsort(plain)]) >= 0).all()
+
+
 def test_boundaries_have_the_odds_of_grades_at_their_score(parts):
     """The promise: probabilities are right where boundaries learned apart are too sure, the order stays."""
     train, valid, test = mcrank.make_artificial(

@@ -32,7 +32,7 @@ from mcrank.scorers.correction import Correction, count, takes_odds
 from mcrank.scorers.forest.forest import Forest
 from mcrank.scorers.heads import Head
 from mcrank.sums import exact_sum
-from mcrank.training.correcting import fit_correction, harmless, mean_spread, with_mean
+from mcrank.training.correcting import correctable, fit_correction, harmless, mean_spread, with_mean
 from mcrank.training.odds import fit_odds
 from mcrank.training.shares import Shares, grade_shares
 from mcrank.training.weights import relative_weight
@@ -176,7 +176,14 @@ class GradeRanker(TreeRanker, GradedRanker):
             codes, offsets = self._codes(held_out.y), held_out.offsets
             given = codes, trained.head, weight, offsets, sums, training
             prepared = options["measure"].on(held_out)
-            kept = harmless(fit_correction(raw, *given), raw, trained.head, prepared, sums)
+            kept: Correction | None
+            if takes_odds(trained.head) and trained.head.kind == "cumulative":
+                # Odds go by the score, and tell as much of one as it was learned: no row changes places.
+                n = len(raw)
+                usable = correctable(raw, codes, weight, sums)
+                kept = Correction(np.ones(n), np.zeros(n)) if usable else None
+            else:
+                kept = harmless(fit_correction(raw, *given), raw, trained.head, prepared, sums)
             if kept is not None and takes_odds(trained.head):
                 kept = replace(kept, odds=fit_odds(kept.applied(raw, trained.head), *given))
             elif kept is not None:
@@ -349,7 +356,8 @@ class OrdinalMcRank(GradeRanker):
 
     The boundaries are learned apart, so their probabilities may cross. Scores are made of them as they are
     (Expected Relevance does not mind); `predict_proba` tells what grades held-out rows with such a score had,
-    whose mean the score then is, or without any the nearest proper distribution.
+    whose mean the score then is, or without any the nearest proper distribution. Rows stay in the order that
+    was learned.
 
     Examples
     --------

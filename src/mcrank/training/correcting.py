@@ -177,14 +177,11 @@ def fit_correction(
         from mcrank.losses.abc import class_scores
 
         raw = class_scores(raw)
+    if not correctable(raw, classes, weight, sums):
+        return None
     grades = len(raw) + (head.kind == "cumulative")
     used, shares = rows_used(classes, grades, weight, offsets, sums, training)
     outputs = raw[:, used]
-    if count_all(int(used.sum()), sums) == 0 or sums.most(float(np.abs(outputs).max(initial=0.0))) > LARGEST:
-        return None
-    known = classes[used].astype(np.float64)
-    if sums.most(known.max(initial=-np.inf)) == -sums.most((-known).max(initial=-np.inf)):
-        return None  # of one grade alone the best correction is certainty of it, whatever the outputs are
     problem = _Problem.of(outputs, classes[used], shares, head, sums)
     at, count = problem.start, len(problem.start) - len(outputs)
     free = np.full(len(at), True)
@@ -199,6 +196,31 @@ def fit_correction(
         shifts -= shifts.mean()  # what all grades have in common changes no probability
     # On a grid, so that the last bit of an exponential, which machines differ in, changes no model.
     return Correction(on_grid(slopes), on_grid(shifts))
+
+
+def correctable(
+    raw: FloatArray, classes: RowArray, weight: FloatArray | None = None, sums: Sums = ALONE
+) -> bool:
+    """Whether rows tell of a correction: some have a weight, not all have one grade, and outputs are not too
+    large. Arguments as in `fit_correction`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.training.correcting import correctable
+    >>> [correctable(np.zeros((1, 2)), np.array(classes)) for classes in ([0, 1], [1, 1], [-1, -1])]
+    [True, False, False]
+    """
+    used = _taking_part(classes, weight)
+    outputs, known = raw[:, used], classes[used].astype(np.float64)
+    if count_all(int(used.sum()), sums) == 0 or sums.most(float(np.abs(outputs).max(initial=0.0))) > LARGEST:
+        return False
+    # Of one grade alone the best correction is certainty of it, whatever the outputs are.
+    return sums.most(known.max(initial=-np.inf)) != -sums.most((-known).max(initial=-np.inf))
+
+
+def _taking_part(classes: RowArray, weight: FloatArray | None) -> BoolArray:
+    return np.asarray((classes >= 0) & (True if weight is None else weight > 0))
 
 
 def on_grid(values: FloatArray) -> FloatArray:
@@ -217,7 +239,7 @@ def rows_used(
     """Return which held-out rows take part, and their weights: so that the grades have the shares that are
     likely in other rows, where that is known. Arguments as in `fit_correction`.
     """
-    used = np.asarray((classes >= 0) & (True if weight is None else weight > 0))
+    used = _taking_part(classes, weight)
     weights = np.ones(int(used.sum())) if weight is None else weight[used]
     if offsets is None or training is None:
         return used, weights
