@@ -150,8 +150,8 @@ def compared(found: Found, first: str, second: str) -> tuple[float, float, int]:
         apart = apart[~np.isnan(apart)]
         means.append(apart.mean())
         errors.append(apart.var(ddof=1) / len(apart))
-    if not means or not sum(errors) > 0:
-        return float("nan"), 1.0, len(means)
+    if not means or not sum(errors) > 0:  # no query differs
+        return (float(np.mean(means)) if means else float("nan")), 1.0, len(means)
     mean, error = float(np.mean(means)), math.sqrt(sum(errors)) / len(errors)
     return mean, math.erfc(abs(mean) / error / math.sqrt(2)), len(means)
 
