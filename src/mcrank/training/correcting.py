@@ -216,7 +216,7 @@ def correctable(
     if count_all(int(used.sum()), sums) == 0 or sums.most(float(np.abs(outputs).max(initial=0.0))) > LARGEST:
         return False
     # Of one grade alone the best correction is certainty of it, whatever the outputs are.
-    return sums.most(known.max(initial=-np.inf)) != -sums.most((-known).max(initial=-np.inf))
+    return bool(sums.most(known.max(initial=-np.inf)) != -sums.most((-known).max(initial=-np.inf)))
 
 
 def _taking_part(classes: RowArray, weight: FloatArray | None) -> BoolArray:
