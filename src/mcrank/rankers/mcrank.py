@@ -175,7 +175,6 @@ class GradeRanker(TreeRanker, GradedRanker):
             weight, sums = relative_weight(held_out, place.valid_sums), place.valid_sums
             codes, offsets = self._codes(held_out.y), held_out.offsets
             given = codes, trained.head, weight, offsets, sums, training
-            prepared = options["measure"].on(held_out)
             kept: Correction | None
             if takes_odds(trained.head) and trained.head.kind == "cumulative":
                 # Odds go by the score, and tell as much of one as it was learned: no row changes places.
@@ -183,6 +182,7 @@ class GradeRanker(TreeRanker, GradedRanker):
                 usable = correctable(raw, codes, weight, sums)
                 kept = Correction(np.ones(n), np.zeros(n)) if usable else None
             else:
+                prepared = options["measure"].on(held_out)
                 kept = harmless(fit_correction(raw, *given), raw, trained.head, prepared, sums)
             if kept is not None and takes_odds(trained.head):
                 kept = replace(kept, odds=fit_odds(kept.applied(raw, trained.head), *given))
