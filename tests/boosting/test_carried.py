@@ -51,7 +51,7 @@ def check(p, root, after, rules):
     assert root.fill(gradients, 1, everything)
     packing = rules.packing
     hist = np.full(p.arrays.counters * packing.lanes + 3, 77, dtype=np.int64)
-    root.copy(0, hist)
+    assert root.copy(0, hist[None]) == 1
     assert (hist[-3:] == 77).all()
     for f, column in enumerate(p.binned.columns):
         part = hist[256 * f * packing.lanes : 256 * (f + 1) * packing.lanes]

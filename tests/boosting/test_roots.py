@@ -24,7 +24,7 @@ def check(roots, packing, columns, q, features):
         if packing.second:
             values, lane = narrow(q[k], GRADIENT_BITS, packing.bits)
         hist = np.full(features * 256 * packing.lanes + 9, 77, dtype=np.int64)
-        roots.copy(k, hist)
+        assert roots.copy(k, hist[None]) == 1
         assert (hist[-9:] == 77).all()
         for f, part in enumerate(hist[:-9].reshape(features, -1)):
             wanted = packed(columns[f], range(q.shape[1]), values, 256, packing.count_bits, lane)
@@ -73,7 +73,7 @@ def test_many_rows(derived):
         if derived:
             values, lane = narrow(q[k], GRADIENT_BITS, packing.bits)
         hist = np.zeros(3 * 256 * packing.lanes, dtype=np.int64)
-        roots.copy(k, hist)
+        assert roots.copy(k, hist[None]) == 1
         for f, part in enumerate(hist.reshape(3, 256, packing.lanes)):
             sums = np.zeros((256, 3), dtype=np.int64)
             np.add.at(sums, columns[f], np.stack([values, np.ones_like(values), lane], axis=1))

@@ -235,6 +235,8 @@ class Booster:
             growth = _vector_growth(data) if options.together else Growth
             self.growth, self.roots = growth(self.binned, self.rules, sums), None
             return
+        if shared is not None and self._unlimited and options.colsample >= 1:
+            shared.count_children(self.binned, self.rules)
         self.grower = TreeGrower(self.binned, self.rules, data.n_rows, trees, options.n_jobs)
         if self.sampling.leaves.rule is LeafRule.MEAN and options.subsample >= 1 and not options.dart:
             self.roots = CarriedRoot.of(self.binned, self.rules, data.n_rows)
@@ -299,12 +301,11 @@ class Booster:
 
         def begin(at: int, ws: Workspace, threads: int) -> TreeInput:
             k = outputs[at]
-            if self.roots is not None and ready:
-                self.roots.copy(k, ws.hists[0])
+            known = self.roots.copy(k, ws.hists) if self.roots is not None and ready else 0
             q, weights = self.gradients.q[k], self.gradients.weights_of(k)
             features = self._features(number, k)
             limits = self._limits(number, k, features)
-            return TreeInput.of(self.binned, q, rows, weights, features, ready, threads, limits)
+            return TreeInput.of(self.binned, q, rows, weights, features, known, threads, limits)
 
         def finish(at: int, nodes: npt.NDArray[Any], ws: Workspace) -> None:
             grown[at] = self._finish(outputs[at], nodes, ws.rows)

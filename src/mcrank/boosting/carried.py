@@ -85,9 +85,10 @@ class CarriedRoot:
         """Say whether the gradients of a round are those that were expected; the root is there already."""
         return gradients.unit == self._unit and np.array_equal(self._expected, gradients.q[0])
 
-    def copy(self, output: int, hist: IntArray) -> None:
-        """Write the root histogram."""
-        hist[: len(self._hist)] = self._hist
+    def copy(self, output: int, hists: IntArray) -> int:
+        """Write the root histogram into the first of ``hists``; return how many that is."""
+        hists[0, : len(self._hist)] = self._hist
+        return 1
 
     def take(
         self,

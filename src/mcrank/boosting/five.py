@@ -11,87 +11,21 @@ the sums of 511 rows of a bin fit like this, the lowest bits to the right:
 | 2 | curvature of output 2, of output 1 (21 bits), of output 0 (21 bits) |
 | 3 | gradient of output 4, curvature of output 4 (20 bits), of output 3 (20 bits) |
 
-Then they are spread. Of most features no bin has so many rows before some ten thousand have passed; when that
-is does not depend on gradients, so it is found out once. The fullest bin of a feature, of zeros perhaps, is
-left to overflow: what it holds is what all rows sum to less what the other bins hold.
+Then they are spread (`mcrank.boosting.woven`).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-import numpy.typing as npt
 from numba import int32, int64, njit, uint64
 
-from mcrank.arrays import ByteArray, IntArray
 from mcrank.boosting.packing import narrow
-from mcrank.kernels import kernel, step
-from mcrank.kernels.memory import load_u64
-from mcrank.kernels.vectors import vector_add4
+from mcrank.boosting.woven import ADD, CHUNK, CUT, TURN, WORDS, add_words, weave
+from mcrank.kernels import step
 
-CHUNK = 4096  # rows whose words stay in cache while all features pass over them
-TURN = 4  # features in turn: rows of a sparse one hit one counter again and again, and would wait for it
-WORDS = 4  # of a counter
 OUTPUTS = 5
-_MOST = 511  # rows of a bin that fit
+MOST = 511  # rows of a bin that fit
 _PIECE = 504  # rows of a chunk that fit whatever their bins
-# What is to be done with a chunk of rows: add it, spread what there is before, or cut it into pieces.
-_ADD, _SPREAD, _CUT = range(3)
-
-
-class Plan(NamedTuple):
-    """When counters are spread.
-
-    Attributes
-    ----------
-    steps : uint8[turns, chunks]
-        By turn of features and chunk of rows: what is to be done.
-    fullest : int64[features]
-        The bin of every feature that has most rows.
-    """
-
-    steps: ByteArray
-    fullest: IntArray
-
-    @classmethod
-    def of(cls, columns: npt.NDArray[np.uint8], counts: IntArray, needed: bool) -> Plan:
-        """Return the plan for rows; an empty one where none is needed."""
-        features, rows = columns.shape
-        turns, chunks = (-(-features // TURN), -(-rows // CHUNK)) if needed else (0, 0)
-        plan = cls(np.zeros((turns, chunks), dtype=np.uint8), counts.argmax(axis=1))
-        if needed:
-            fill_plan(columns, plan)
-        return plan
-
-
-@kernel(allocates=True)
-def fill_plan(columns, plan):  # type: ignore[no-untyped-def]
-    """Find out when counters of every turn of features are full."""
-    # IN: columns, plan.fullest  OUT: plan.steps
-    features, rows = columns.shape
-    since = np.zeros((TURN, 256), np.int64)
-    now = np.zeros((TURN, 256), np.int64)
-    for turn in range(plan.steps.shape[0]):
-        first, last = TURN * turn, min(TURN * turn + TURN, features)
-        since[:] = 0
-        for chunk in range(plan.steps.shape[1]):
-            now[:] = 0
-            alone, together = int64(0), int64(0)
-            for f in range(first, last):
-                own, before = now[f - first], since[f - first]
-                column = columns[f, CHUNK * chunk : min(CHUNK * chunk + CHUNK, rows)]
-                for i in range(uint64(len(column))):
-                    own[uint64(column[i])] += 1
-                own[plan.fullest[f]] = 0
-                for b in range(uint64(256)):
-                    alone = max(alone, own[b])
-                    together = max(together, own[b] + before[b])
-            what = _CUT if alone > _MOST else _SPREAD if together > _MOST else _ADD
-            plan.steps[turn, chunk] = what
-            for f in range(TURN):
-                for b in range(uint64(256)):
-                    since[f, b] = 0 if what == _CUT else now[f, b] + (since[f, b] if what == _ADD else 0)
 
 
 @step()
@@ -109,14 +43,14 @@ def five_roots(arrays, span, q, packing, hists):  # type: ignore[no-untyped-def]
     _begin(arrays.counts, packing, hists)
     for low in range(span[0], span[1], CHUNK):
         high = min(low + CHUNK, span[1])
-        _fill_words(q[:, low:high], packing, words, totals)
+        _fill_words(q, (low, high), packing, words, totals)
         weave(words, high - low, vectors)
         for f in range(0, features, TURN):
             turn = (f, min(f + TURN, features))
             what = plan.steps[f // TURN, low // CHUNK]
-            if what != _ADD:
+            if what != ADD:
                 _spread(sums, turn, packing, hists)
-            if what != _CUT:
+            if what != CUT:
                 add_words(columns[turn[0] : turn[1], low:high], vectors, sums[turn[0] : turn[1]])
                 continue
             for start in range(low, high, _PIECE):
@@ -142,9 +76,11 @@ def _begin(counts, packing, hists):  # type: ignore[no-untyped-def]
 
 
 @step()
-def _fill_words(q, packing, words, totals):  # type: ignore[no-untyped-def]
-    """Words of some rows; add to ``totals`` what they sum to."""
-    a, b, c, d, e = q[0], q[1], q[2], q[3], q[4]
+def _fill_words(q, span, packing, words, totals):  # type: ignore[no-untyped-def]
+    """Words of rows ``span[0]`` up to ``span[1]``; add to ``totals`` what they sum to."""
+    low, high = span
+    # Row by row: a part of all rows at once would not be known to be without gaps, and not run on vectors.
+    a, b, c, d, e = q[0, low:high], q[1, low:high], q[2, low:high], q[3, low:high], q[4, low:high]
     w, x, y, z = words[0], words[1], words[2], words[3]
     n = uint64(len(a))
     one, fields = np.empty(WORDS, np.int64), np.empty(2 * OUTPUTS, np.int64)
@@ -186,56 +122,6 @@ def _take_apart(words, fields):  # type: ignore[no-untyped-def]
     fields[4], fields[5] = (x - r3) >> int64(32), y >> int64(42)
     fields[6], fields[7] = r3, z & short
     fields[8], fields[9] = z >> int64(40), (z >> int64(20)) & short
-
-
-@njit(inline="always")
-def weave(words, n, vectors):  # type: ignore[no-untyped-def]
-    """Four words of each row side by side: made one word at a time, as that runs on vectors."""
-    a, b, c, d = words[0], words[1], words[2], words[3]
-    for i in range(n):
-        vectors[4 * i] = a[i]
-        vectors[4 * i + 1] = b[i]
-        vectors[4 * i + 2] = c[i]
-        vectors[4 * i + 3] = d[i]
-
-
-@step()
-def add_words(columns, vectors, sums):  # type: ignore[no-untyped-def]
-    """Add vectors of four words to the bins of up to four features."""
-    if len(columns) == TURN:
-        _add_four(columns, vectors, sums)
-        return
-    for f in range(len(columns)):
-        column, to = columns[f], sums[f]
-        for i in range(uint64(len(column))):
-            vector_add4((to,), (uint64(column[i]) << uint64(2),), vectors, i << uint64(2))
-
-
-@njit(inline="always")
-def _add_four(columns, vectors, sums):  # type: ignore[no-untyped-def]
-    a, b, c, d = columns[0], columns[1], columns[2], columns[3]
-    to = (sums[0], sums[1], sums[2], sums[3])
-    n = uint64(len(a))
-    whole = n & ~uint64(7)
-    for i in range(uint64(0), whole, uint64(8)):
-        # Bins of eight rows at a time: a load each would take as long as the adding.
-        w, x, y, z = load_u64(a, i), load_u64(b, i), load_u64(c, i), load_u64(d, i)
-        for j in range(uint64(8)):
-            vector_add4(
-                to, (_place(w, j), _place(x, j), _place(y, j), _place(z, j)), vectors, (i + j) << uint64(2)
-            )
-    for i in range(whole, n):
-        bins = (
-            uint64(a[i]) << uint64(2), uint64(b[i]) << uint64(2), uint64(c[i]) << uint64(2),
-            uint64(d[i]) << uint64(2),
-        )  # fmt: skip
-        vector_add4(to, bins, vectors, i << uint64(2))
-
-
-@njit(inline="always")
-def _place(word, j):  # type: ignore[no-untyped-def]
-    """Place of the counter of one of eight bins."""
-    return ((word >> (j << uint64(3))) & uint64(255)) << uint64(2)
 
 
 @step()

@@ -297,7 +297,7 @@ def _search(g, small, large, threads):  # type: ignore[no-untyped-def]
     board[_SMALL], board[_LARGE] = small, large
     board[_THREADS] = threads
     board[_PARTS] = threads > 1 or wide
-    board[_COUNTED] = small == large and g.tree.ready
+    board[_COUNTED] = ws.nodes[small].slot < g.tree.ready
     if threads > 1 and not (wide or board[_COUNTED]):
         ws.started[:] = 0
         _share(g, int64(_COUNT), small, chunks_for(ws.nodes[small].count, threads))

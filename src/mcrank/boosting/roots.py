@@ -9,8 +9,12 @@ import numpy.typing as npt
 from numba import int64, njit, uint64
 
 from mcrank.arrays import IntArray
-from mcrank.boosting.five import CHUNK, OUTPUTS, TURN, WORDS, Plan, add_words, five_roots, weave
+from mcrank.boosting.first_children import FirstChildren
+from mcrank.boosting.five import MOST, OUTPUTS, five_roots
 from mcrank.boosting.packing import Packing, narrow
+from mcrank.boosting.rules import Rules
+from mcrank.boosting.workspace import BinnedArrays
+from mcrank.boosting.woven import CHUNK, TURN, WORDS, Plan, add_words, weave
 from mcrank.kernels import kernel, step
 from mcrank.kernels.memory import aligned
 from mcrank.losses.quantize import Gradients, Run
@@ -44,6 +48,8 @@ class SharedRoots:
     balanced : bool
         Whether a row's rounded gradients sum to zero: then, with one lane, the last output's sums are minus
         the others'.
+
+    Their smaller children may be counted with them: `count_children`.
     """
 
     def __init__(
@@ -53,10 +59,17 @@ class SharedRoots:
         self._balanced = balanced and not packing.second
         counts = np.empty((len(columns), 256), dtype=np.int64)
         root_counts(columns, counts)  # which never change
-        needed = bool(packing.second) and outputs % WORDS == OUTPUTS % WORDS
-        self.plan = Plan.of(columns, counts, needed)
+        five = bool(packing.second) and outputs % WORDS == OUTPUTS % WORDS
+        self.plan = Plan.of(columns, counts, MOST if five else columns.shape[1])
+        self._children: FirstChildren | None = None
         self._columns, self._outputs = columns, outputs
         self._parts = [self._part(counts)]
+
+    def count_children(self, binned: BinnedArrays, rules: Rules) -> None:
+        """Count the smaller children of the roots, too, where that pays: of trees without limits that may
+        split by every feature.
+        """
+        self._children = FirstChildren.of(binned, rules, self._outputs, self._parts[0].counts)
 
     def _part(self, counts: IntArray) -> RootArrays:
         """Room for the sums of some rows."""
@@ -85,12 +98,18 @@ class SharedRoots:
         run(fill_part, range(parts))
         for part in self._parts[1:parts]:
             np.add(self._parts[0].hists, part.hists, out=self._parts[0].hists)
+        if self._children is not None:
+            room = [part.sums for part in self._parts[:parts]]
+            self._children.fill(gradients, self._parts[0].hists, room, run)
         return True
 
-    def copy(self, output: int, hist: npt.NDArray[np.int64]) -> None:
-        """Write the root histogram of one output."""
-        hists = self._parts[0].hists
-        hist[: hists.shape[1]] = hists[output]
+    def copy(self, output: int, hists: IntArray) -> int:
+        """Write the root histogram of one output into the first of ``hists``, and that of its smaller child,
+        if it is there, into the second; return how many.
+        """
+        root = self._parts[0].hists[output]
+        hists[0, : len(root)] = root
+        return 2 if self._children is not None and self._children.copy(output, hists[1]) else 1
 
 
 @kernel("void(uint8[:, ::1], int64[:, ::1])")

@@ -133,7 +133,7 @@ class MemoryRows:
         if self._shared is not None and self._all and count == len(self._gradients.q):
             self._shared.fill(self._gradients, self._n_jobs, partial(run_all, n_jobs=self._n_jobs))
             for output in range(count):
-                self._shared.copy(output, out[output])
+                self._shared.copy(output, out[output : output + 1])
         else:
             self._each([partial(self._count, tree, 0, out[tree]) for tree in range(count)])
         return out

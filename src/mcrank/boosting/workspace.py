@@ -90,8 +90,9 @@ class TreeInput(NamedTuple):
         Features that may split, ascending.
     limits : Limits
         Of its splits.
-    ready : bool
-        Whether ``hists[0]`` of the workspace holds the root's histogram; then ``rows`` must be empty.
+    ready : int
+        How many of the workspace's first histograms are there before the tree grows: the root's, and that of
+        its smaller child; then ``rows`` must be empty.
     parts : int64[parts, 4]
         The features in parts: low, high, first, last. Of features ``low`` up to ``high`` those of
         ``features[first:last]`` may split.
@@ -102,7 +103,7 @@ class TreeInput(NamedTuple):
     weights: IntArray
     features: npt.NDArray[np.int32]
     limits: Limits
-    ready: bool
+    ready: int
     parts: IntArray
 
     @classmethod
@@ -113,13 +114,13 @@ class TreeInput(NamedTuple):
         rows: IntArray,
         weights: IntArray,
         features: npt.NDArray[np.int32],
-        ready: bool,
+        ready: int,
         threads: int = 1,
         limits: Limits = NO_LIMITS,
     ) -> TreeInput:
         """Return the input of a tree, the features in parts for this many threads."""
         parts = _parts(_cuts(len(binned.n_bins), binned.wide, threads), features)
-        return cls(gradients, rows, weights, features, limits, ready, parts)
+        return cls(gradients, rows, weights, features, limits, int(ready), parts)
 
 
 @lru_cache(

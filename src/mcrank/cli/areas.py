@@ -76,16 +76,28 @@ def use_trees() -> None:
 
 
 def use_roots() -> None:
-    """Sum the roots of several trees."""
+    """Sum the roots of several trees, and their smaller children."""
     import numpy as np
 
+    from mcrank import Dataset
+    from mcrank.boosting.binning import bin_dataset, find_bins
     from mcrank.boosting.packing import Packing
     from mcrank.boosting.roots import SharedRoots
-    from mcrank.losses.quantize import Gradients
+    from mcrank.boosting.rules import Rules
+    from mcrank.boosting.workspace import BinnedArrays
+    from mcrank.losses.quantize import GRADIENT_BITS, Gradients
     from mcrank.threads import run_all
 
-    roots = SharedRoots(np.zeros((1, 1), dtype=np.uint8), Packing.of(1, derived=True), 5, balanced=True)
-    roots.fill(Gradients(np.zeros((5, 1), dtype=np.int32)), 1, partial(run_all, n_jobs=1))
+    # Bins of more rows than counters of five outputs take; and children of half of the rows.
+    side = np.arange(1200) % 2
+    data = Dataset(side[:, None].astype(np.float32), side, side)
+    binned = BinnedArrays.of(bin_dataset(data, find_bins(data.X, 256, "adaptive")))
+    packing = Packing.of(len(side), derived=True)
+    roots = SharedRoots(binned.columns, packing, 5, balanced=True)
+    roots.count_children(binned, Rules(3, 1, packing))
+    half = (1 << GRADIENT_BITS) // 2
+    gradients = np.repeat(np.where(side, half, -half)[None], 5, axis=0).astype(np.int32)
+    roots.fill(Gradients(gradients), 1, partial(run_all, n_jobs=1))
 
 
 def use_vectors() -> None:
