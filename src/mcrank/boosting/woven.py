@@ -98,11 +98,14 @@ def weave(words, n, vectors):  # type: ignore[no-untyped-def]
 @step()
 def add_words(columns, vectors, sums):  # type: ignore[no-untyped-def]
     """Add vectors of four words to the bins of up to four features."""
-    if len(columns) == TURN:
+    # IN: columns, vectors  OUT: sums
+    n = len(columns)
+    if n == TURN:
         _add_four(columns, vectors, sums)
-        return
-    for f in range(len(columns)):
-        column, to = columns[f], sums[f]
+    elif n >= 2:
+        _add_two(columns, vectors, sums)
+    if n % 2 == 1:
+        column, to = columns[n - 1], sums[n - 1]
         for i in range(uint64(len(column))):
             vector_add4((to,), (uint64(column[i]) << uint64(2),), vectors, i << uint64(2))
 
@@ -125,6 +128,20 @@ def _add_four(columns, vectors, sums):  # type: ignore[no-untyped-def]
             uint64(a[i]) << uint64(2), uint64(b[i]) << uint64(2), uint64(c[i]) << uint64(2),
             uint64(d[i]) << uint64(2),
         )  # fmt: skip
+        vector_add4(to, bins, vectors, i << uint64(2))
+
+
+@njit(inline="always")
+def _add_two(columns, vectors, sums):  # type: ignore[no-untyped-def]
+    a, b, to = columns[0], columns[1], (sums[0], sums[1])
+    n = uint64(len(a))
+    whole = n & ~uint64(7)
+    for i in range(uint64(0), whole, uint64(8)):
+        w, x = load_u64(a, i), load_u64(b, i)
+        for j in range(uint64(8)):
+            vector_add4(to, (_place(w, j), _place(x, j)), vectors, (i + j) << uint64(2))
+    for i in range(whole, n):
+        bins = (uint64(a[i]) << uint64(2), uint64(b[i]) << uint64(2))
         vector_add4(to, bins, vectors, i << uint64(2))
 
 
