@@ -96,7 +96,7 @@ def test_helpers_that_do_not_pay_are_not_called_for_some_rounds(ground, monkeypa
     monkeypatch.setattr(trees, "time", clocks(1.0))
     monkeypatch.setattr(trees.tickets, "was_alone", lambda board: True)
     forest(ground, 1, 2, 2, monkeypatch, rounds=8)
-    assert called == [1, 0, 1, 0, 0, 1, 0, 0]
+    assert called == [1, 1, 0, 1, 0, 0, 1, 0]  # the first time may be chance
     called.clear()
     monkeypatch.setattr(trees.tickets, "was_alone", lambda board: False)
     forest(ground, 1, 2, 2, monkeypatch, rounds=3)
@@ -108,7 +108,7 @@ def test_trees_are_not_shared_where_others_need_the_cores(ground, monkeypatch):
     monkeypatch.setattr(trees, "call_helpers", lambda work, count, n_jobs: called.append(count))
     monkeypatch.setattr(trees, "time", clocks(0.7))
     forest(ground, 1, 2, 2, monkeypatch, rounds=8)
-    assert called == [1, 0, 1, 0, 0, 1, 0, 0]
+    assert called == [1, 1, 0, 1, 0, 0, 1, 0]  # the first time may be chance
     called.clear()
     monkeypatch.setattr(trees, "time", clocks(0.8))
     forest(ground, 1, 2, 2, monkeypatch, rounds=3)

@@ -28,8 +28,7 @@ from mcrank.threads import call_helpers
 # little work that a helper mostly waits: 30,000 x 64 took 1.4 times the CPU time for 1.23 times the speed.
 _SHARED_ROWS = 20_000
 _SHARED_BINS = 3_000_000
-# Rounds without helpers after they did not pay: one at first, then twice as many each time.
-_MOST_ROUNDS_ALONE = 64
+_MOST_ROUNDS_ALONE = 64  # in a row, after helpers did not pay
 # Of its time, what the thread that asks may have been without a core before cores count as others' own: with
 # helpers a tree then ends a little sooner, for a fifth more CPU time.
 _MOST_LOST = 1 / 4
@@ -68,12 +67,11 @@ class TreeGrower:
         self.scratches = [
             Scratch.allocate(binned, rules.packing) for _ in range(max(leading, self.sharing) - 1)
         ]
-        self._alone = 0  # rounds still to go without helpers
-        self._next_alone = 1
+        self._alone = RoundsAlone()
 
     def trees(self, count: int, begin: Begin, finish: Finish) -> None:
         """Grow so many trees."""
-        round_ = _Round(self, count, begin, finish, self.sharing if self._alone == 0 else 1)
+        round_ = _Round(self, count, begin, finish, 1 if self._alone.now else self.sharing)
         call_helpers(round_.help, max(min(self._n_jobs, count), round_.sharing) - 1, self._n_jobs)
         wall, own = time.perf_counter(), time.thread_time()
         try:
@@ -83,17 +81,47 @@ class TreeGrower:
             round_.end()
         if round_.errors:
             raise round_.errors[0]
-        if self._alone > 0:
-            self._alone -= 1
-        elif round_.in_vain or wall - own > _MOST_LOST * wall:
-            self._alone = self._next_alone
-            self._next_alone = min(2 * self._next_alone, _MOST_ROUNDS_ALONE)
-        else:  # not forgotten at once: on a busy machine some rounds are lucky
-            self._next_alone = max(1, self._next_alone // 2)
+        self._alone.after(not round_.in_vain and wall - own <= _MOST_LOST * wall)
 
     def grow(self, tree: TreeInput, ws: Workspace, scratch: Scratch, board: IntArray, threads: int) -> int:
         """Grow a tree, or help with it when ``threads`` is 0; return its number of nodes."""
         return int(grow(self._binned, self._rules, tree, ws, scratch, board, threads))
+
+
+class RoundsAlone:
+    """Which rounds do without helpers: after a round in which they did not pay none, as anybody loses a core
+    now and then; if it happens again, the next one, then twice as many each time.
+
+    Examples
+    --------
+    >>> from mcrank.boosting.trees import RoundsAlone
+    >>> alone = RoundsAlone()
+    >>> went = []
+    >>> for _ in range(9):
+    ...     went.append(alone.now)
+    ...     alone.after(paid=False)
+    >>> "".join("-+"[one] for one in went)
+    '--+-++-++'
+    """
+
+    def __init__(self) -> None:
+        self._left = 0  # rounds still to go
+        self._next = 0
+
+    @property
+    def now(self) -> bool:
+        """Whether the round that begins is one of them."""
+        return self._left > 0
+
+    def after(self, paid: bool) -> None:
+        """Take note of a round: whether helpers paid, if there were any."""
+        if self._left > 0:
+            self._left -= 1
+        elif paid:  # not forgotten at once: on a busy machine some rounds are lucky
+            self._next //= 2
+        else:
+            self._left = self._next
+            self._next = min(max(1, 2 * self._next), _MOST_ROUNDS_ALONE)
 
 
 class _Tree:
