@@ -28,6 +28,7 @@ from numba.extending import register_jitable
 
 from mcrank.errors import KernelError
 from mcrank.kernels.cache import KernelCache
+from mcrank.kernels.entry import KernelCompiler
 from mcrank.kernels.linked import OuterCompiler, StepCompiler
 from mcrank.kernels.stamp import STEP_OPTIONS
 
@@ -60,7 +61,8 @@ def kernel(*signature: Any, allocates: bool = False, **options: Any) -> Any:
 
     def declare(function: Callable[..., Any]) -> Any:
         compiled: Any = njit
-        dispatcher = compiled(nogil=True, no_cfunc_wrapper=True, _nrt=allocates, **options)(function)
+        own = {"nogil": True, "no_cfunc_wrapper": True, "_nrt": allocates, **options}
+        dispatcher = compiled(pipeline_class=KernelCompiler, **own)(function)
         # Not njit's cache=True: that one looks at the function's own file only.
         dispatcher._cache = KernelCache(dispatcher)
         with typeinfer.register_dispatcher(dispatcher):

@@ -1,0 +1,39 @@
+"""The way into a kernel from Python, left as it is written.
+
+It unpacks arguments, each array with checks and messages of its own, calls the kernel's body, which is a
+function apart, and packs what that returns. LLVM spent a sixteenth of all compile time on making it faster,
+by no more than it takes to call a Python function. Here it is marked to be left alone; the body is not, and
+its machine code is the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+
+_WAY_IN = "_ZN7cpython"  # how Numba's names of these functions begin
+
+
+class KernelLibrary(JITCodeLibrary):
+    """Code of a kernel."""
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        """Add functions, and mark the way in."""
+        for function in ir_module.functions:
+            if function.name.startswith(_WAY_IN) and function.blocks:
+                function.attributes.add("noinline")
+                function.attributes.add("optnone")
+        super().add_ir_module(ir_module)  # type: ignore[no-untyped-call]
+
+
+class KernelCompiler(Compiler):
+    """Numba's compiler, but for the library that it writes into."""
+
+    def define_pipelines(self) -> Any:
+        """Return Numba's passes."""
+        state = self.state
+        state.library = KernelLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()  # so that it can be kept on disk
+        return super().define_pipelines()  # type: ignore[no-untyped-call]
