@@ -277,7 +277,7 @@ def _chunk_item(g, item):  # type: ignore[no-untyped-def]
 @step()
 def _count_left(wide, columns, f, table, entries, span):  # type: ignore[no-untyped-def]
     """How many of the entries a split by feature ``f`` sends left, whatever the bits of its bins."""
-    if wide is not None:
+    if wide is not None:  # noqa: SIM102 - types decide a test of its own
         if wide.shape[0] > 0:
             return count_left(wide[f], table, entries, span)
     return count_left(columns[f], table, entries, span)
@@ -297,7 +297,7 @@ def _scatter_chunk(g, at, item, span):  # type: ignore[no-untyped-def]
 @step()
 def _scatter(wide, columns, f, table, entries, span, to):  # type: ignore[no-untyped-def]
     """Send entries to the sides of a split by feature ``f``; return how many went left."""
-    if wide is not None:
+    if wide is not None:  # noqa: SIM102 - types decide a test of its own
         if wide.shape[0] > 0:
             return scatter(wide[f], table, entries, span, to)
     return scatter(columns[f], table, entries, span, to)

@@ -150,7 +150,7 @@ def best_split(hist, binned, features, span, rules, limits, scratch, node):  # t
     none = (np.int64(0), np.int64(0), np.int64(0))
     own = total * total / mass if mass > 0 else 0.0
     ruled = is_ruled(limits)
-    if limits is not None:
+    if limits is not None:  # noqa: SIM102 - types decide a test of its own
         if ruled:
             own = own_terms((total, mass, count), limits)
     best = own * (1 + NOISE)
@@ -180,7 +180,7 @@ def best_split(hist, binned, features, span, rules, limits, scratch, node):  # t
                 continue
             whole = (total, mass, count)
             found = -1.0
-            if limits is not None:
+            if limits is not None:  # noqa: SIM102 - types decide a test of its own
                 if ruled:
                     known = (gone[2], node.count) if side == 1 else (none[2], node.count - gone[2])
                     fill_ruled_gains(sums, n, whole, rules, limits, node, f, gains)

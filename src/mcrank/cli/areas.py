@@ -75,7 +75,7 @@ def use_trees() -> None:
 
 
 def use_limits() -> None:
-    """Train with limits on splits, on categories, and in bins of 16 bits: trees of all three are one kernel."""
+    """Train with limits on splits, and in bins of 16 bits: one kernel grows both, and trees on categories."""
     from mcrank import McRank, RegressionRanker, open_bins, write_bins
 
     train = _rows_for_trees()

@@ -2,8 +2,8 @@
 
 It unpacks arguments, each array with checks and messages of its own, calls the kernel's body, which is a
 function apart, and packs what that returns. LLVM spent a sixteenth of all compile time on making it faster,
-by no more than it takes to call a Python function. Here it is marked to be left alone; the body is not, and
-its machine code is the same.
+by some 20 ns for each array. Here, unless a kernel is called ``often``, it is marked to be left alone; the
+body is not, and its machine code is the same.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ class KernelLibrary(JITCodeLibrary):
 class KernelCompiler(Compiler):
     """Numba's compiler, but for the library that it writes into."""
 
+    library: Any = KernelLibrary
+
     def define_pipelines(self) -> Any:
         """Return Numba's passes."""
         state = self.state
-        state.library = KernelLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()  # so that it can be kept on disk
         return super().define_pipelines()  # type: ignore[no-untyped-call]
