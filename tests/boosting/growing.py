@@ -13,6 +13,7 @@ from mcrank.boosting.binning import BinnedDataset, bin_dataset, find_bins
 from mcrank.boosting.grow import grow
 from mcrank.boosting.packing import Packing
 from mcrank.boosting.partition import LeafRows
+from mcrank.boosting.plain import plain_bins, plain_tree
 from mcrank.boosting.rules import Rules
 from mcrank.boosting.tickets import new_board
 from mcrank.boosting.workspace import BinnedArrays, Scratch, TreeInput, Workspace
@@ -76,7 +77,19 @@ class Plot:
 
     def grow_in(self, ws: Workspace, rules: Rules, tree: TreeInput) -> int:
         scratch = Scratch.allocate(self.arrays, rules.packing)
-        return grow(self.arrays, rules, tree, ws, scratch, new_board(), 1)
+        general = grow(self.arrays, rules, tree, ws, scratch, new_board(), 1)
+        bins, plain = self.simplest(tree)
+        if plain is tree or tree.ready:  # the histogram of a ready root is gone by now
+            return general
+        nodes = ws.nodes[:general].copy()
+        n = grow(bins, rules, plain, ws, scratch, new_board(), 1)
+        assert np.array_equal(ws.nodes[:n], nodes)
+        return n
+
+    def simplest(self, tree: TreeInput) -> tuple[BinnedArrays, TreeInput]:
+        """Bins and a tree as the kernel of plain trees takes them, where it can."""
+        bins, plain = plain_bins(self.arrays), plain_tree(tree)
+        return (self.arrays, tree) if bins is None or plain is None else (bins, plain)
 
     def input(
         self, rows: np.ndarray = NONE, features: Any = None, ready: bool = False, threads: int = 1

@@ -109,8 +109,9 @@ def test_trees_on_some_rows_and_features(case, num_leaves, min_rows):
 
 
 def same_trees(
-    p, num_leaves, min_rows, *, rows=NONE, features=None, derived=False, many=False, ready=False, n_jobs=3
-):
+    p, num_leaves, min_rows, *, rows=NONE, features=None, derived=False, many=False, ready=False, n_jobs=3,
+    general=False,
+):  # fmt: skip
     rules = p.rules(num_leaves, min_rows, derived, many)
     spaces = [Workspace.allocate(p.arrays, p.rows, rules, threads) for threads in (1, n_jobs)]
     if ready:
@@ -120,11 +121,10 @@ def same_trees(
             ws.hists[0] = made.hists[0]
     n = p.grow_in(spaces[0], rules, p.input(rows, features, ready))
     tree, board = p.input(rows, features, ready, n_jobs), new_board()
+    bins, tree = (p.arrays, tree) if general else p.simplest(tree)
 
     def work(threads):
-        return grow(
-            p.arrays, rules, tree, spaces[1], Scratch.allocate(p.arrays, rules.packing), board, threads
-        )
+        return grow(bins, rules, tree, spaces[1], Scratch.allocate(p.arrays, rules.packing), board, threads)
 
     helpers = [Thread(target=work, args=[0]) for _ in range(n_jobs - 1)]
     for helper in helpers:
@@ -147,6 +147,7 @@ def same_trees(
 def test_shared_growth_gives_the_same_tree(features):
     plain = random_plot(features, 800, features, missing=0.1)
     assert same_trees(plain, 16, 5) == (31 if features > 1 else 13)  # one feature has seven bins
+    assert same_trees(plain, 16, 5, general=True) == (31 if features > 1 else 13)
     same_trees(plain, 16, 5, ready=True)
     same_trees(plain, 16, 5, derived=True)
     same_trees(random_plot(features, 800, features, lane=True), 16, 5)

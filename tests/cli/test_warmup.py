@@ -75,6 +75,51 @@ def test_parts_are_compiled_alone(mcrank_cli):
     assert "There is no part 'scorring'; did you mean scoring?" in errors
 
 
+# What most do first, on data of their own: none of it may compile.
+DEFAULTS = """
+import sys
+from mcrank import LambdaMART, McRank, OrdinalMcRank, RegressionRanker, make_artificial
+from mcrank.cli.main import main
+from numba.core.dispatcher import _FunctionCompiler
+
+if __name__ == "__main__":
+    compiled, compile_one = [], _FunctionCompiler.compile
+
+    def noting(self, *about):
+        compiled.append(self.py_func.__qualname__)
+        return compile_one(self, *about)
+
+    _FunctionCompiler.compile = noting
+    train, valid, test = make_artificial(n_train=300, n_valid=40, n_test=40, docs_per_query=70, n_features=70)
+    for ranker_class in (McRank, LambdaMART, OrdinalMcRank, RegressionRanker):
+        for options in ({}, {"max_depth": 3}):
+            ranker = ranker_class(n_estimators=3, **options).fit(train, valid=valid)
+            ranker.predict(test.X)
+            ranker.score(test)
+    ranker.save("model.mcrank")
+    with open("test.txt", "w") as rows:
+        for x, grade, query in zip(test.X, test.y, test.qid):
+            values = " ".join(f"{i + 1}:{value}" for i, value in enumerate(x))
+            rows.write(f"{int(grade)} qid:{query} {values}\\n")
+    for words in (["predict", "model.mcrank", "test.txt"], ["evaluate", "test.txt", "model.mcrank"]):
+        try:
+            main(words)
+        except SystemExit as end:
+            assert not end.code, end
+    assert compiled == [], compiled
+"""
+
+
+def test_what_most_do_is_compiled_without_naming_parts(tmp_path):
+    folder = {**os.environ, "MCRANK_CACHE_DIR": str(tmp_path)}
+    warmed = [sys.executable, "-m", "mcrank", "--quiet", "warmup"]
+    subprocess.run(warmed, env=folder, capture_output=True, text=True, check=True)
+    (tmp_path / "defaults.py").write_text(DEFAULTS)
+    first = [sys.executable, "defaults.py"]
+    done = subprocess.run(first, env=folder, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("folder", ["/dev/null/cache", "file"])
 def test_a_folder_that_cannot_be_had_is_an_error_at_once(mcrank_cli, monkeypatch, tmp_path, folder):
     (tmp_path / "file").write_text("")

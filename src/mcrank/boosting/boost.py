@@ -31,7 +31,7 @@ from mcrank.boosting.refit import fallen
 from mcrank.boosting.roots import SharedRoots
 from mcrank.boosting.routing import BinColumns, fallen_in_bins, route_all
 from mcrank.boosting.rows import MemoryRows, Rows
-from mcrank.boosting.rules import Rules
+from mcrank.boosting.rules import NO_DEPTH, Rules
 from mcrank.boosting.sampling import AllRows, Queries, draw
 from mcrank.boosting.slim import slim_rows
 from mcrank.boosting.start import NOTHING, Start, Tree, rounds_of, walk
@@ -208,15 +208,16 @@ class Booster:
         # More leaves than the rows can fill would only cost memory.
         most = max(2, everyones // options.min_samples_leaf)
         leaves = min(options.num_leaves, most)
-        self.rules = Rules(leaves, options.min_samples_leaf, packing, slim_rows(packing, leaves, data.n_rows))
+        slim, limits = slim_rows(packing, leaves, data.n_rows), options.limits
+        depth = NO_DEPTH if limits.max_depth is None else limits.max_depth
+        self.rules = Rules(leaves, options.min_samples_leaf, packing, slim, depth)
         self.builder = ForestBuilder(data.n_features, loss.base)
         for before in rounds_of(start.forest, loss.trees_per_round):
             self._keep(before)
         self.feature_keys = np.arange(data.n_features, dtype=np.uint64)
         # Every tree asks for these: on small data it shows.
         self._every_feature = self.feature_keys.astype(np.int32)
-        limits = options.limits
-        self._unlimited = limits.plain and limits.max_depth is None and not data.categories
+        self._unlimited = limits.plain and not data.categories
         self.roots: SharedRoots | CarriedRoot | None = None
         self.rows: Rows | None = None
         passes = pays(self.binned, data.n_rows, loss.trees_per_round, options.memory)

@@ -225,9 +225,19 @@ def _try(ground, left, at, rules, limits, scratch, node, best):  # type: ignore[
 
 
 @step()
-def sum_subset(hist, binned, packing, node):  # type: ignore[no-untyped-def]
-    """Sums of the left side of a split by a set of bins."""
-    # IN: hist, binned, packing  OUT: node
+def is_category(categorical, feature):  # type: ignore[no-untyped-def]
+    """Whether a feature has categories; where none has it is known when kernels are compiled."""
+    if categorical is None:
+        return False
+    return categorical[feature] != 0
+
+
+@step()
+def sum_subset(categorical, hist, binned, packing, node):  # type: ignore[no-untyped-def]
+    """Sums of the left side of a split by a set of bins; ``categorical`` are the features that have any."""
+    # IN: categorical, hist, binned, packing  OUT: node
+    if categorical is None:
+        return
     node.left_total = 0
     node.left_weight = 0
     node.left_count = 0

@@ -20,6 +20,7 @@ from numba import int64, njit
 
 from mcrank.arrays import IntArray
 from mcrank.boosting.histogram import WHOLE, RowRun, node_histogram
+from mcrank.boosting.limits import is_ruled
 from mcrank.boosting.nodes import NODE, slot_of, start_sides
 from mcrank.boosting.partition import UNLISTED, is_small, list_rows, place_node, scatter
 from mcrank.boosting.slim import part_siblings, rules_of
@@ -106,7 +107,7 @@ def choose_drafts(g, at, n_nodes, held):  # type: ignore[no-untyped-def]
     """
     # IN: g, at, n_nodes, held  OUT: g.ws
     ws, drafts = g.ws, g.ws.drafts
-    if len(drafts.batch) == 0 or g.tree.limits.ruled or not _can_be_drafted(ws, at, held):
+    if len(drafts.batch) == 0 or is_ruled(g.tree.limits) or not _can_be_drafted(ws, at, held):
         return int64(0)
     # Not more than there will be turns, with those that have a draft already.
     outstanding = len(drafts.free) - 1 - drafts.free[0]
@@ -193,7 +194,7 @@ def draft(g, item, held):  # type: ignore[no-untyped-def]
     place_node(places, int64(1), (room, room + go, begin + stay))
     small = 0 if 2 * node.left_count <= node.count else 1
     large = sides[1 - small]
-    if large.count < 2 * g.rules.min_rows or large.depth >= limits.max_depth:
+    if large.count < 2 * g.rules.min_rows or large.depth >= g.rules.max_depth:
         return
     span: Any = (places[small, 0], places[small, 1], int64(-1))
     run = RowRun(span[0], span[1], where.entries, span[2], where.numbers, held, g.tree.weights, ws.packs)

@@ -22,9 +22,9 @@ from numba import int64, uint8, uint64
 
 from mcrank.arrays import ByteArray, IntArray
 from mcrank.boosting.histogram import sum_root
-from mcrank.boosting.limits import NO_LIMITS
 from mcrank.boosting.nodes import NODE, start_node, start_sides
 from mcrank.boosting.packing import Packing, narrow, spread, triple
+from mcrank.boosting.plain import plain_bins
 from mcrank.boosting.rules import Rules
 from mcrank.boosting.split import best_split, finish_split
 from mcrank.boosting.workspace import BinnedArrays, Scratch
@@ -64,7 +64,7 @@ class FirstChildren:
     Parameters
     ----------
     binned : BinnedArrays
-        Binned rows.
+        Binned rows, of numbers in bins of 8 bits.
     rules : Rules
         Of the trees, which must have no limits and may split by every feature.
     outputs : int
@@ -74,7 +74,7 @@ class FirstChildren:
     """
 
     def __init__(self, binned: BinnedArrays, rules: Rules, outputs: int, counts: IntArray) -> None:
-        self._binned, self._rules = binned, rules
+        self._binned, self._plain, self._rules = binned, plain_bins(binned), rules
         self._features = np.arange(len(binned.n_bins), dtype=np.int32)
         self._scratch = Scratch.allocate(binned, rules.packing)
         self._roots, self._children = np.zeros(outputs, dtype=NODE), np.zeros(outputs, dtype=NODE)
@@ -85,7 +85,7 @@ class FirstChildren:
     @classmethod
     def of(cls, binned: BinnedArrays, rules: Rules, outputs: int, counts: IntArray) -> FirstChildren | None:
         """Return room for them, or None where there are too few trees or they have no children."""
-        if outputs < WORDS or rules.num_leaves < 3:
+        if outputs < WORDS or rules.num_leaves < 3 or rules.max_depth < 2:
             return None
         return cls(binned, rules, outputs, counts)
 
@@ -94,7 +94,7 @@ class FirstChildren:
         for the sums of a part of the rows.
         """
         found = (self._roots, self._children)
-        first_splits(self._binned, self._features, self._rules, NO_LIMITS, self._scratch, roots, found)
+        first_splits(self._plain, self._features, self._rules, self._scratch, roots, found)
         self._found = {}
         sizes = self._children["count"]
         # A child of few rows has another layout of counters, and one that is not there has none.
@@ -166,11 +166,11 @@ def _lanes(packing: Packing, total: int, weight: int, count: int) -> list[int]:
 
 
 @kernel(allocates=True)
-def first_splits(binned, features, rules, limits, scratch, hists, found):  # type: ignore[no-untyped-def]
+def first_splits(binned, features, rules, scratch, hists, found):  # type: ignore[no-untyped-def]
     """Find the best splits of roots, from their histograms, and the smaller side of each: its ``number`` is 0
     if that is the left one, its ``count`` 0 if there is no split.
     """
-    # IN: binned, features, rules, limits, hists (by output)  OUT: scratch, found (two nodes of each output)
+    # IN: binned, features, rules, hists (by output)  OUT: scratch, found (two nodes of each output)
     nodes, children = found
     sides = np.zeros(2, NODE)
     zero = int64(0)  # typed: Numba would compile again for a literal's own type
@@ -178,7 +178,7 @@ def first_splits(binned, features, rules, limits, scratch, hists, found):  # typ
         node = nodes[k]
         start_node(nodes, k, zero, zero, zero, zero)
         sum_root(binned, rules.packing, zero, hists[k], node)
-        best_split(hists[k], binned, features, (zero, len(features)), rules, limits, scratch, node)
+        best_split(hists[k], binned, features, (zero, len(features)), rules, None, scratch, node)
         finish_split(hists[k], binned, rules.packing, node)
         if node.gain > 0:
             children[k] = sides[start_sides(node, zero, sides, zero)]

@@ -19,7 +19,7 @@ from mcrank.boosting.chunks import chunk_of, part_before
 from mcrank.boosting.counting import Lot, chunks_for, count_chunk, count_whole, finish_chunks
 from mcrank.boosting.drafts import begin_drafts, choose_drafts, draft, is_drafted, take_draft, undo_drafts
 from mcrank.boosting.histogram import add_up, sum_root
-from mcrank.boosting.limits import begin_children, begin_root
+from mcrank.boosting.limits import begin_children, begin_root, is_ruled
 from mcrank.boosting.nodes import best_leaf, start_children, start_node, worth_searching
 from mcrank.boosting.packing import fill_packs, pack_lanes, round_entries, round_rows
 from mcrank.boosting.partition import (
@@ -49,7 +49,7 @@ from mcrank.boosting.tickets import (
     wait_a_little,
     wait_for,
 )
-from mcrank.boosting.wide import has_bits, subtract_used
+from mcrank.boosting.wide import has_bits, is_wide, subtract_used
 from mcrank.boosting.workspace import BinnedArrays, Scratch, TreeInput, Workspace
 from mcrank.kernels import kernel, step
 from mcrank.kernels.handed import handed, taken
@@ -84,9 +84,9 @@ def grow(binned, rules, tree, ws, scratch, board, threads):  # type: ignore[no-u
     """
     # IN: binned, rules, tree, threads  OUT: ws, scratch, board
     me = int64(0) if threads > 0 else join(board)
-    if tree.limits.ruled:  # these look at lanes themselves
+    if is_ruled(tree.limits):  # these look at lanes themselves
         none: Any = int64(0)
-        rules = Rules(rules.num_leaves, rules.min_rows, rules.packing, none)
+        rules = Rules(rules.num_leaves, rules.min_rows, rules.packing, none, rules.max_depth)
     g = handed(Growing(binned, rules, tree, ws, scratch, board, me))
     if threads > 0:
         n_nodes = _lead(g, threads)
@@ -179,7 +179,7 @@ def _lead(g, threads):  # type: ignore[no-untyped-def]
             continue
         small = start_children(nodes, at, n_nodes)
         large = 2 * n_nodes + 1 - small
-        worth = worth_searching(g.rules, g.tree.limits, n_nodes + 2, nodes[large])
+        worth = worth_searching(g.rules, n_nodes + 2, nodes[large])
         if worth:
             begin_children(g.tree.limits, g.tree.features, g.rules.packing, nodes[at])
         _divide(g, at, n_nodes, small if worth else int64(-1), threads)
@@ -268,10 +268,19 @@ def _chunk_item(g, item):  # type: ignore[no-untyped-def]
         renumber(g.binned.columns[f], ws.left_table, ws.rows.numbers, span, change)
     elif kind == _SCATTER:
         _scatter_chunk(g, at, item, span)
-    elif g.binned.wide_columns.shape[0] > 0:
-        ws.chunk_places[item, 2] = count_left(g.binned.wide_columns[f], ws.left_table, entries, span)
     else:
-        ws.chunk_places[item, 2] = count_left(g.binned.columns[f], ws.left_table, entries, span)
+        ws.chunk_places[item, 2] = _count_left(
+            g.binned.wide_columns, g.binned.columns, f, ws.left_table, entries, span
+        )
+
+
+@step()
+def _count_left(wide, columns, f, table, entries, span):  # type: ignore[no-untyped-def]
+    """How many of the entries a split by feature ``f`` sends left, whatever the bits of its bins."""
+    if wide is not None:  # noqa: SIM102 - types decide a test of its own
+        if wide.shape[0] > 0:
+            return count_left(wide[f], table, entries, span)
+    return count_left(columns[f], table, entries, span)
 
 
 @step(shared=True, outer=True)
@@ -280,11 +289,18 @@ def _scatter_chunk(g, at, item, span):  # type: ignore[no-untyped-def]
     ws = g.ws
     f = ws.nodes[at].feature
     to = (ws.chunk_places[item, 0], ws.chunk_places[item, 1])
-    if g.binned.wide_columns.shape[0] > 0:
-        stay = scatter(g.binned.wide_columns[f], ws.left_table, ws.rows.entries, span, to)
-    else:
-        stay = scatter(g.binned.columns[f], ws.left_table, ws.rows.entries, span, to)
-    ws.chunk_places[item, 2] = stay
+    ws.chunk_places[item, 2] = _scatter(
+        g.binned.wide_columns, g.binned.columns, f, ws.left_table, ws.rows.entries, span, to
+    )
+
+
+@step()
+def _scatter(wide, columns, f, table, entries, span, to):  # type: ignore[no-untyped-def]
+    """Send entries to the sides of a split by feature ``f``; return how many went left."""
+    if wide is not None:  # noqa: SIM102 - types decide a test of its own
+        if wide.shape[0] > 0:
+            return scatter(wide[f], table, entries, span, to)
+    return scatter(columns[f], table, entries, span, to)
 
 
 @njit(inline="always")
@@ -293,7 +309,7 @@ def _search(g, small, large, threads):  # type: ignore[no-untyped-def]
     ws, board = g.ws, g.board
     # A histogram that becomes slim is pressed from the front, by one thread.
     threads = int64(1) if is_slim(g.rules, ws.nodes[large]) else threads_there(board, threads)
-    wide = g.binned.wide_columns.shape[0] > 0
+    wide = is_wide(g.binned.wide_columns)
     board[_SMALL], board[_LARGE] = small, large
     board[_THREADS] = threads
     board[_PARTS] = threads > 1 or wide
@@ -336,12 +352,13 @@ def _search_item(g, item):  # type: ignore[no-untyped-def]
     hist = ws.hists[ws.nodes[small].slot]
     begin, end = g.binned.bin_start[low] * own_lanes, g.binned.bin_start[high] * own_lanes
     if not g.board[_COUNTED]:
-        if g.board[_PARTS] and g.binned.wide_columns.shape[0] == 0:
+        if g.board[_PARTS] and not is_wide(g.binned.wide_columns):
             add_up(hist, ws.partial_hists, ws.started, begin, end)
         else:
             count_whole(g, _lot(g), (low, high), hist)
     if small != large and has_bits(g.binned, hist, lanes):
-        subtract_used(taken(g.binned), low, high, g.rules.packing, ws.hists[ws.nodes[large].slot], hist)
+        binned, larger = taken(g.binned), ws.hists[ws.nodes[large].slot]
+        subtract_used(g.binned.wide_columns, binned, low, high, g.rules.packing, larger, hist)
     elif small != large:
         larger, bins = ws.hists[ws.nodes[large].slot], (g.binned.bin_start[low], g.binned.bin_start[high])
         part_siblings(g.rules, ws.nodes[small], ws.nodes[large], hist, larger, bins)

@@ -201,7 +201,7 @@ def split_best(rules, trees, sizes, found, jobs):  # type: ignore[no-untyped-def
         if at < 0:
             continue
         small = start_children(nodes, at, n_nodes)
-        worth = worth_searching(rules, trees.limits, n_nodes + 2, nodes[2 * n_nodes + 1 - small])
+        worth = worth_searching(rules, n_nodes + 2, nodes[2 * n_nodes + 1 - small])
         if worth:
             begin_children(trees.limits, trees.features, rules.packing, nodes[at])
         jobs[found, 0], jobs[found, 1], jobs[found, 2] = trees.first + t, at, n_nodes

@@ -26,7 +26,7 @@ from mcrank.arrays import ByteArray, IntArray
 from mcrank.boosting.binning import LINE, line_of, words_of
 from mcrank.boosting.packing import bin_sums, chunk_rows, fill_packs, spread
 from mcrank.boosting.partition import list_rows
-from mcrank.boosting.wide import WORD, bits_of, clear_used, count_used, has_bits
+from mcrank.boosting.wide import WORD, bits_of, clear_used, count_used, has_bits, is_wide
 from mcrank.kernels import step
 from mcrank.kernels.memory import prefetch
 from mcrank.kernels.vectors import vector_add2, vector_copy2
@@ -254,8 +254,10 @@ def _next_rows(run, at, room):  # type: ignore[no-untyped-def]
 
 
 @step()
-def _wide_histogram(binned, low, high, run, lanes, hist):  # type: ignore[no-untyped-def]
-    """`node_histogram` of bins of 16 bits."""
+def _wide_histogram(columns, binned, low, high, run, lanes, hist):  # type: ignore[no-untyped-def]
+    """`node_histogram` of bins of 16 bits, in ``columns``."""
+    if columns is None:
+        return
     bin_start, entries = binned.bin_start, run.entries[run.begin : run.end]
     noted = has_bits(binned, hist, lanes)
     if noted:
@@ -267,9 +269,9 @@ def _wide_histogram(binned, low, high, run, lanes, hist):  # type: ignore[no-unt
         part = hist[bin_start[f] * lanes : bin_start[f + 1] * lanes]
         if noted:
             own = bits[bin_start[f] // WORD : bin_start[f + 1] // WORD]
-            count_used(binned.wide_columns[f], entries, run.packs, lanes, part, own)
+            count_used(columns[f], entries, run.packs, lanes, part, own)
         else:
-            _one_wide(binned.wide_columns[f], entries, run.packs, lanes, part)
+            _one_wide(columns[f], entries, run.packs, lanes, part)
 
 
 @njit(inline="always")
@@ -298,8 +300,8 @@ def node_histogram(binned, low, high, run, packing, scratch, which, hist):  # ty
     """
     # IN: all but scratch and hist  OUT: hist, scratch
     lanes = packing.lanes
-    if binned.wide_columns.shape[0] > 0:
-        _wide_histogram(binned, low, high, run, lanes, hist)
+    if is_wide(binned.wide_columns):
+        _wide_histogram(binned.wide_columns, binned, low, high, run, lanes, hist)
         return
     chunked, more = packing.chunk_bits > 0, which == FURTHER
     stays = which != WHOLE and _stays(binned, packing)

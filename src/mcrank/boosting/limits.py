@@ -24,7 +24,6 @@ from mcrank.losses.quantize import Gradients
 
 # Gains below this share of the node's own are rounding, not signal.
 NOISE = 1e-12
-NO_DEPTH = 2**31 - 1  # no limit
 _FEATURES, _CUTS = 5, 6  # what lots are drawn for: a part of their context
 _STEP = uint64(0x9E3779B97F4A7C15)
 
@@ -86,8 +85,6 @@ class Limits(NamedTuple):
         Whether anything but the depth is limited.
     l1, l2, min_mass, min_gain : float
         In units of gradients, masses and gains.
-    max_depth : int
-        A node so deep is not split.
     node_features : int
         Features drawn for each node; 0 for all.
     extra : bool
@@ -108,7 +105,6 @@ class Limits(NamedTuple):
     l2: float
     min_mass: float
     min_gain: float
-    max_depth: int
     node_features: int
     extra: bool
     salts: npt.NDArray[np.uint64]
@@ -140,14 +136,12 @@ class Limits(NamedTuple):
         sets = _array(options.interaction, np.uint8, (0, 0))
         masked = drawn or len(sets) > 0
         monotone = _array(options.monotone, np.int8, (0,))
-        depth = NO_DEPTH if options.max_depth is None else options.max_depth
         return cls(
             ruled,
             options.l1 / gradient,
             options.l2 / mass,
             options.min_sum_hessian / mass,
             options.min_gain / packing.gain_unit(gradients.unit, gradients.lane_unit),
-            depth,
             max(1, round(options.colsample_node * len(features))) if drawn else 0,
             options.extra_trees,
             np.array([salt_of(*context, kind) for kind in (_FEATURES, _CUTS)], dtype=np.uint64),
@@ -226,9 +220,19 @@ def penalised(total, l1):  # type: ignore[no-untyped-def]
 
 
 @step()
+def is_ruled(limits):  # type: ignore[no-untyped-def]
+    """Whether anything is limited; where there are no limits it is known when kernels are compiled."""
+    if limits is None:
+        return False
+    return limits.ruled
+
+
+@step()
 def begin_root(limits, features):  # type: ignore[no-untyped-def]
     """Limits of a root."""
     # IN: features  OUT: limits
+    if limits is None:
+        return
     if limits.bounds.shape[0] > 0:
         limits.bounds[0, 0], limits.bounds[0, 1] = -np.inf, np.inf
     if limits.live.shape[0] > 0:
@@ -241,6 +245,8 @@ def begin_root(limits, features):  # type: ignore[no-untyped-def]
 def begin_children(limits, features, packing, node):  # type: ignore[no-untyped-def]
     """Limits of the two children of a node that is split: its record has their numbers and sums."""
     # IN: features, packing, node  OUT: limits
+    if limits is None:
+        return
     at, left = node.number, node.left
     if limits.bounds.shape[0] > 0:
         _bound(limits, packing, node)

@@ -113,9 +113,9 @@ def best_leaf(nodes, n_nodes):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def worth_searching(rules, limits, n_nodes, large):  # type: ignore[no-untyped-def]
+def worth_searching(rules, n_nodes, large):  # type: ignore[no-untyped-def]
     """Whether children may be split further: there is a leaf to spend, the larger one has the rows, and they
     are not too deep.
     """
     spent = n_nodes >= 2 * rules.num_leaves - 1
-    return not spent and large.count >= 2 * rules.min_rows and large.depth < limits.max_depth
+    return not spent and large.count >= 2 * rules.min_rows and large.depth < rules.max_depth

@@ -44,7 +44,7 @@ def rules_of(rules, node):  # type: ignore[no-untyped-def]
     """Rules, with the layout of the node's histogram."""
     if not is_slim(rules, node):
         return rules
-    return Rules(rules.num_leaves, rules.min_rows, slim(rules.packing), rules.slim)
+    return Rules(rules.num_leaves, rules.min_rows, slim(rules.packing), rules.slim, rules.max_depth)
 
 
 @step(shared=True)

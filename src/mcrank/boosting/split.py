@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numba import int64, njit, uint64
 
-from mcrank.boosting.categories import best_subset, sum_subset
-from mcrank.boosting.limits import NOISE, best_ruled, fill_ruled_gains, own_terms
+from mcrank.boosting.categories import best_subset, is_category, sum_subset
+from mcrank.boosting.limits import NOISE, best_ruled, fill_ruled_gains, is_ruled, own_terms
 from mcrank.boosting.packing import bin_sums, counted
 from mcrank.boosting.wide import has_bits, prefix_used
 from mcrank.kernels import step
@@ -140,7 +140,7 @@ def best_split(hist, binned, features, span, rules, limits, scratch, node):  # t
     node.gain = 0.0
     node.terms = 0.0
     node.feature = -1
-    if node.count < 2 * rules.min_rows or node.depth >= limits.max_depth:
+    if node.count < 2 * rules.min_rows or node.depth >= rules.max_depth:
         return
     bin_start, n_bins, missing = binned.bin_start, binned.n_bins, binned.missing
     count = float(node.count)
@@ -149,18 +149,21 @@ def best_split(hist, binned, features, span, rules, limits, scratch, node):  # t
     sums, gains = scratch.sums, scratch.gains
     none = (np.int64(0), np.int64(0), np.int64(0))
     own = total * total / mass if mass > 0 else 0.0
-    if limits.ruled:
-        own = own_terms((total, mass, count), limits)
+    ruled = is_ruled(limits)
+    if limits is not None:  # noqa: SIM102 - types decide a test of its own
+        if ruled:
+            own = own_terms((total, mass, count), limits)
     best = own * (1 + NOISE)
     cut = int64(0)
-    sparse = has_bits(binned, hist, packing.lanes) and not limits.ruled
+    sparse = has_bits(binned, hist, packing.lanes) and not ruled
     for j in range(span[0], span[1]):
         f = features[j]
-        if limits.allowed.shape[0] > 0 and limits.allowed[node.number, f] == 0:
-            continue
-        if binned.categorical[f]:
-            best = best_subset(hist, binned, f, rules, limits, scratch, node, (own, best))
-            continue
+        if limits is not None:
+            if limits.allowed.shape[0] > 0 and limits.allowed[node.number, f] == 0:
+                continue
+            if binned.categorical[f]:
+                best = best_subset(hist, binned, f, rules, limits, scratch, node, (own, best))
+                continue
         start = bin_start[f] + missing[f]
         stop = bin_start[f] + n_bins[f]
         gone = bin_sums(hist, bin_start[f] * packing.lanes, packing) if missing[f] else none
@@ -169,24 +172,27 @@ def best_split(hist, binned, features, span, rules, limits, scratch, node):  # t
         for side in range(2 if some_missing else 1):
             n = stop - start - (0 if some_missing and side == 0 else 1)
             if sparse:
-                n = prefix_used(binned, f, hist, packing, gone if side == 1 else none, scratch)
+                first = gone if side == 1 else none
+                n = prefix_used(binned.wide_columns, binned, f, hist, packing, first, scratch)
             elif n > 0:
                 prefix(hist, start, start + n, packing, gone if side == 1 else none, sums)
             if n <= 0:
                 continue
             whole = (total, mass, count)
-            if limits.ruled:
-                known = (gone[2], node.count) if side == 1 else (none[2], node.count - gone[2])
-                fill_ruled_gains(sums, n, whole, rules, limits, node, f, gains)
-                found, cut = best_ruled(sums, n, (f, own, known), packing, limits, node, gains)
-            elif may_gain(sums, n, whole, rules, best):
+            found = -1.0
+            if limits is not None:  # noqa: SIM102 - types decide a test of its own
+                if ruled:
+                    known = (gone[2], node.count) if side == 1 else (none[2], node.count - gone[2])
+                    fill_ruled_gains(sums, n, whole, rules, limits, node, f, gains)
+                    found, cut = best_ruled(sums, n, (f, own, known), packing, limits, node, gains)
+            if not ruled:
+                if not may_gain(sums, n, whole, rules, best):
+                    continue  # most features, after the first few
                 fill_gains(sums, n, whole, rules, gains)
                 found = largest(gains, n)
-            else:  # most features, after the first few
-                continue
             if found > best:
                 best = found
-                if not limits.ruled:
+                if not ruled:
                     cut = int64(0)
                     while gains[cut] != found:
                         cut += 1
@@ -213,8 +219,8 @@ def finish_split(hist, binned, packing, node):  # type: ignore[no-untyped-def]
     # IN: hist, binned, packing  OUT: node
     if node.feature < 0:
         return
-    if binned.categorical[node.feature]:
-        sum_subset(hist, binned, packing, node)
+    if is_category(binned.categorical, node.feature):
+        sum_subset(binned.categorical, hist, binned, packing, node)
         return
     _sum_left(hist, binned, packing, node)
     _centre_cut(hist, binned, packing, node)

@@ -105,7 +105,7 @@ def _best_shared(binned, span, rules, trees, slot, scratch, node):  # type: igno
     # IN: all but scratch and node  OUT: node's gain, terms, feature, bin, missing_left
     packing, limits, at = rules.packing, trees.limits, node.number
     node.gain, node.terms, node.feature = 0.0, 0.0, -1
-    if node.count < 2 * rules.min_rows or node.depth >= limits.max_depth:
+    if node.count < 2 * rules.min_rows or node.depth >= rules.max_depth:
         return
     own = 0.0
     for k in range(len(trees.nodes)):

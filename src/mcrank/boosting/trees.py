@@ -19,6 +19,7 @@ import numpy.typing as npt
 from mcrank.arrays import IntArray
 from mcrank.boosting import tickets
 from mcrank.boosting.grow import grow
+from mcrank.boosting.plain import plain_bins, plain_tree
 from mcrank.boosting.rules import Rules
 from mcrank.boosting.workspace import BinnedArrays, Scratch, TreeInput, Workspace
 from mcrank.cores import available_cores
@@ -58,6 +59,7 @@ class TreeGrower:
 
     def __init__(self, binned: BinnedArrays, rules: Rules, rows: int, trees: int, n_jobs: int) -> None:
         self._binned, self._rules, self._n_jobs = binned, rules, n_jobs
+        self._plain = plain_bins(binned)
         # No more threads than cores share a tree, as they look for items before they sleep.
         large = rows >= _SHARED_ROWS and rows * len(binned.n_bins) >= _SHARED_BINS
         self.sharing = min(n_jobs, available_cores()) if large else 1
@@ -85,6 +87,9 @@ class TreeGrower:
 
     def grow(self, tree: TreeInput, ws: Workspace, scratch: Scratch, board: IntArray, threads: int) -> int:
         """Grow a tree, or help with it when ``threads`` is 0; return its number of nodes."""
+        plain = plain_tree(tree) if self._plain is not None else None
+        if plain is not None:
+            return int(grow(self._plain, self._rules, plain, ws, scratch, board, threads))
         return int(grow(self._binned, self._rules, tree, ws, scratch, board, threads))
 
 

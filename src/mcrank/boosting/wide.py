@@ -18,10 +18,20 @@ from mcrank.kernels.memory import trailing_zeros
 WORD = 64  # bins of a word of bits
 
 
+@step()
+def is_wide(columns):  # type: ignore[no-untyped-def]
+    """Whether there are columns of 16-bit bins; where there are none at all it is known when kernels are
+    compiled.
+    """
+    if columns is None:
+        return False
+    return columns.shape[0] > 0
+
+
 @njit(inline="always")
 def has_bits(binned, hist, lanes):  # type: ignore[no-untyped-def]
     """Whether a histogram tells which of its bins hold rows."""
-    return binned.wide_columns.shape[0] > 0 and len(hist) > binned.bin_start[-1] * lanes
+    return is_wide(binned.wide_columns) and len(hist) > binned.bin_start[-1] * lanes
 
 
 @njit(inline="always")
@@ -57,9 +67,13 @@ def count_used(column, entries, packs, lanes, hist, bits):  # type: ignore[no-un
 
 
 @step()
-def subtract_used(binned, low, high, packing, larger, hist):  # type: ignore[no-untyped-def]
-    """Counters of the larger sibling, of features ``low`` up to ``high``, from those of the parent."""
-    # IN: binned, low, high, packing, hist  OUT: larger
+def subtract_used(columns, binned, low, high, packing, larger, hist):  # type: ignore[no-untyped-def]
+    """Counters of the larger sibling, of features ``low`` up to ``high``, from those of the parent;
+    ``columns`` are those of 16 bits.
+    """
+    # IN: columns, binned, low, high, packing, hist  OUT: larger
+    if columns is None:
+        return
     lanes = uint64(packing.lanes)
     bits, left = bits_of(binned, hist, packing.lanes), bits_of(binned, larger, packing.lanes)
     for w in range(binned.bin_start[low] // WORD, binned.bin_start[high] // WORD):
@@ -75,13 +89,15 @@ def subtract_used(binned, low, high, packing, larger, hist):  # type: ignore[no-
 
 
 @step()
-def prefix_used(binned, feature, hist, packing, first, scratch):  # type: ignore[no-untyped-def]
+def prefix_used(columns, binned, feature, hist, packing, first, scratch):  # type: ignore[no-untyped-def]
     """Prefix sums over the bins of a feature that hold rows with known values, as `split.prefix` makes them
-    of all bins; return how many there are.
+    of all bins; return how many there are. ``columns`` are those of 16 bits.
 
     Cuts between two of them part the rows alike, and of equal cuts the lowest counts.
     """
-    # IN: binned, feature, hist, packing, first  OUT: scratch (sums, and bins: which they are)
+    # IN: columns, binned, feature, hist, packing, first  OUT: scratch (sums, and bins: which they are)
+    if columns is None:
+        return int64(0)
     words, masses, counts, bins = scratch.sums[0], scratch.sums[1], scratch.sums[2], scratch.bins
     total, mass, count = first
     lanes, n = packing.lanes, uint64(0)

@@ -56,7 +56,7 @@ def use_trees() -> None:
 
     train = _rows_for_trees()
     weighted = Dataset(train.X, train.y, train.qid, weight=train.y + 1)
-    ways: list[dict[str, Any]] = [{}, {"split": "newton"}, {"max_bins": 300}, {"binning": "quantile"}]
+    ways: list[dict[str, Any]] = [{}, {"split": "newton"}, {"binning": "quantile"}]
     for ranker_class in (RegressionRanker, McRank, OrdinalMcRank):
         for way in ways:
             ranker_class(**_SMALL, **way).fit(train)
@@ -69,10 +69,23 @@ def use_trees() -> None:
     RegressionRanker(**_SMALL).fit(make_artificial(n_train=160, n_valid=1, n_test=1, docs_per_query=10).train)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "train.bins")
-        for bins in (256, 300):
-            write_bins(train, path, max_bins=bins)
-            RegressionRanker(**_SMALL, max_bins=bins, subsample=0.5).fit(open_bins(path))
-        RegressionRanker(**_SMALL, max_bins=bins, dart=True, skip_drop=0.0).fit(open_bins(path))
+        write_bins(train, path)
+        RegressionRanker(**_SMALL, subsample=0.5).fit(open_bins(path))
+        RegressionRanker(**_SMALL, dart=True, skip_drop=0.0).fit(open_bins(path))
+
+
+def use_limits() -> None:
+    """Train with limits on splits, and in bins of 16 bits: one kernel grows both, and trees on categories."""
+    from mcrank import McRank, RegressionRanker, open_bins, write_bins
+
+    train = _rows_for_trees()
+    RegressionRanker(**_SMALL, l2=1.0, monotone=[1, 0, 0]).fit(train)
+    McRank(**_SMALL, max_bins=300).fit(train)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "train.bins")
+        write_bins(train, path, max_bins=300)
+        RegressionRanker(**_SMALL, max_bins=300, subsample=0.5).fit(open_bins(path))
+        RegressionRanker(**_SMALL, max_bins=300, dart=True, skip_drop=0.0).fit(open_bins(path))
 
 
 def use_roots() -> None:
@@ -299,6 +312,8 @@ AREAS = {
     "pairwise": Area(use_pairwise_trees, frozenset({"trees", "measuring", "pairs", "stumps"})),
 }
 ON_DEMAND = {
+    # A quarter, for options that are off by default (`mcrank.boosting.plain`).
+    "limits": Area(use_limits, frozenset({"trees"})),
     # An eighth of all compiling, for one option that is off by default.
     "vectors": Area(use_vectors, frozenset({"trees"})),
     # A sixteenth, for queries of 4,096 rows and more in training on pairs.

@@ -23,11 +23,13 @@ from typing import Any
 from numba import njit, types
 from numba.core import config as numba_config
 from numba.core import typeinfer
+from numba.core.compiler import Compiler
 from numba.core.typing.templates import infer_global
 from numba.extending import register_jitable
 
 from mcrank.errors import KernelError
 from mcrank.kernels.cache import KernelCache
+from mcrank.kernels.entry import KernelCompiler
 from mcrank.kernels.linked import OuterCompiler, StepCompiler
 from mcrank.kernels.stamp import STEP_OPTIONS
 
@@ -41,11 +43,12 @@ if getattr(numba_config, "DISABLE_JIT", False):
     )
 
 
-def kernel(*signature: Any, allocates: bool = False, **options: Any) -> Any:
+def kernel(*signature: Any, allocates: bool = False, often: bool = False, **options: Any) -> Any:
     """Declare a function that Python calls; options are those of `numba.njit`.
 
     With a signature, or a list of them, it is compiled (or found on disk) when it is declared. One that makes
-    arrays, itself or in a step, must say so by ``allocates``; else Numba refuses to compile it.
+    arrays, itself or in a step, must say so by ``allocates``; else Numba refuses to compile it. One that
+    is called ``often`` and does little, for a single row, has a way in that is optimised.
 
     Examples
     --------
@@ -60,7 +63,8 @@ def kernel(*signature: Any, allocates: bool = False, **options: Any) -> Any:
 
     def declare(function: Callable[..., Any]) -> Any:
         compiled: Any = njit
-        dispatcher = compiled(nogil=True, no_cfunc_wrapper=True, _nrt=allocates, **options)(function)
+        own = {"nogil": True, "no_cfunc_wrapper": True, "_nrt": allocates, **options}
+        dispatcher = compiled(pipeline_class=Compiler if often else KernelCompiler, **own)(function)
         # Not njit's cache=True: that one looks at the function's own file only.
         dispatcher._cache = KernelCache(dispatcher)
         with typeinfer.register_dispatcher(dispatcher):

@@ -156,7 +156,7 @@ def rank_sets(X: Array, row: int, rows: int, tables: Tables, trees: TreeArrays, 
             ranks[to + i] = RANKED_LEFT if left else RANKED_RIGHT
 
 
-@kernel()
+@kernel(often=True)
 def fold_rows(
     X: Array, start: int, end: int, tables: Tables, program: Program, trees: TreeArrays, scratch: Scratch,
     out: Array,
@@ -343,7 +343,7 @@ def _leaf(X: Array, x_at: Index, first: Index, trees: TreeArrays) -> Index:
     return _leaf_of(X, x_at, first, trees)
 
 
-@kernel()
+@kernel(often=True)
 def walk_rows(X: Array, start: int, end: int, trees: TreeArrays, out: Array) -> Any:
     """Score rows ``start:end`` on the raw values, and return whether they hold an infinite number.
 
