@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -79,12 +80,12 @@ def outcome(name: str, folds: Folds) -> dict[str, Judged]:
     """Figures of all test parts together, by each way."""
     made = [trained(name, parts) for parts in folds]
     tests = [parts[2] for parts in folds]
-    return {
-        way: pooled([lambda fold=fold, way=way: (fold["grades"], fold[way]) for fold in made], tests)[
-            "calibration"
-        ]
-        for way in WAYS
-    }
+    return {way: pooled([partial(told, fold, way) for fold in made], tests)["calibration"] for way in WAYS}
+
+
+def told(fold: dict[str, np.ndarray], way: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Grades, their probabilities, and the scores that rank: expected grades."""
+    return fold["grades"], fold[way], fold[way] @ fold["grades"]
 
 
 def trained(name: str, parts: Parts) -> dict[str, np.ndarray]:

@@ -107,8 +107,11 @@ def mean_noise(parts: Parts, expected: np.ndarray) -> tuple[float, float]:
     return _error(off, test.sizes), _error(sums, sizes)
 
 
-def top_noise(chances: np.ndarray, grades: np.ndarray, test: mcrank.Dataset, draws: int = 200) -> float:
-    """Top-label error that a perfect ranker would show by the draw of the test queries, each drawn whole.
+def top_noise(
+    chances: np.ndarray, grades: np.ndarray, test: mcrank.Dataset, share: float | None = None
+) -> float:
+    """Top-label error that a perfect ranker would show by the draw of the test queries, each drawn whole: the
+    mean, or what it is at most in this share of the draws.
 
     Rows of a query are right or wrong together, so that this is more than rows drawn one by one would give.
     What a bin is off by over all queries is taken away first: that is the ranker's. Probabilities (rows x
@@ -120,8 +123,9 @@ def top_noise(chances: np.ndarray, grades: np.ndarray, test: mcrank.Dataset, dra
     off -= (np.bincount(place, weights=off) / np.bincount(place))[place]
     sums = np.zeros((test.n_queries, place.max() + 1))
     np.add.at(sums, (queries, place), off)
-    times = np.random.default_rng(0).multinomial(len(sums), np.full(len(sums), 1 / len(sums)), size=draws)
-    return float(np.abs(times @ sums).sum(axis=1).mean() / test.n_rows)
+    times = np.random.default_rng(0).multinomial(len(sums), np.full(len(sums), 1 / len(sums)), size=200)
+    errors = np.abs(times @ sums).sum(axis=1) / test.n_rows
+    return float(errors.mean() if share is None else np.quantile(errors, share))
 
 
 def _error(sums: np.ndarray, sizes: np.ndarray) -> float:

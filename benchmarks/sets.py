@@ -77,12 +77,43 @@ def whole(kind: str, queries: int, seed: int) -> mcrank.Dataset:
     """Make so many queries of a kind of `PARTED` in one part, for rotating folds. Which number has which
     grade is told by other queries: shares of the grades are drawn, too. No two sets share anything.
     """
-    _, rows, shares, noise, lower = PARTED[kind]
+    clean, stream = _undisturbed(kind, queries, seed)
+    return _disturbed(clean, *PARTED[kind][3:], np.random.default_rng(stream))
+
+
+def _undisturbed(kind: str, queries: int, seed: int) -> tuple[mcrank.Dataset, int]:
+    """Return the set as it is before grades are disturbed, and the seed of that."""
+    _, rows, shares, _, _ = PARTED[kind]
     own, stream = np.random.SeedSequence([seed, list(PARTED).index(kind), queries]).generate_state(2).tolist()
     made = mcrank.make_artificial(
         400, 1, queries, docs_per_query=rows, n_features=20, levels=shares, seed=own
     )
-    return _disturbed(made.test, noise, lower, np.random.default_rng(stream))
+    return made.test, stream
+
+
+def true_chances(kind: str, queries: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return grades and their probabilities (rows x grades) as who made the set `whole` knows them.
+
+    Features tell the undisturbed grade without any doubt, so nothing is left to be estimated. A disturbed row
+    has the grade of some row of the set; whether a query is lowered no feature tells, so that all rows have
+    the share of lowered queries in their probabilities.
+    """
+    clean, _ = _undisturbed(kind, queries, seed)
+    *_, noise, lower = PARTED[kind]
+    grades = np.arange(len(PARTED[kind][2]), dtype=np.float64)
+    own = (clean.y[:, None] == grades).astype(np.float64)
+    chances = (1 - noise) * own + noise * own.mean(axis=0)
+    lowered = np.zeros_like(chances)
+    lowered[:, :-1] = chances[:, 1:]
+    lowered[:, 0] += chances[:, 0]  # the lowest stays
+    return grades, (1 - lower) * chances + lower * lowered
+
+
+def disturbed_anew(kind: str, queries: int, seed: int, times: int) -> Iterator[np.ndarray]:
+    """Yield grades that the rows of the set `whole` might have had as well: disturbed by other draws."""
+    clean, stream = _undisturbed(kind, queries, seed)
+    for draw in range(times):
+        yield _disturbed(clean, *PARTED[kind][3:], np.random.default_rng([stream, draw])).y
 
 
 def _disturbed(
