@@ -312,7 +312,7 @@ AREAS = {
     "pairwise": Area(use_pairwise_trees, frozenset({"trees", "measuring", "pairs", "stumps"})),
 }
 ON_DEMAND = {
-    # A quarter, for options that are off by default (`mcrank.boosting.plain`).
+    # The larger kernel of trees, for options that are off by default (`mcrank.boosting.plain`).
     "limits": Area(use_limits, frozenset({"trees"})),
     # An eighth of all compiling, for one option that is off by default.
     "vectors": Area(use_vectors, frozenset({"trees"})),

@@ -1,9 +1,9 @@
 """The way into a kernel from Python, left as it is written.
 
 It unpacks arguments, each array with checks and messages of its own, calls the kernel's body, which is a
-function apart, and packs what that returns. LLVM spent a sixteenth of all compile time on making it faster,
-by some 20 ns for each array. Here, unless a kernel is called ``often``, it is marked to be left alone; the
-body is not, and its machine code is the same.
+function apart, and packs what that returns. LLVM makes it faster by some 20 ns for each array, which takes
+longer than most kernels are ever called for. Here, unless a kernel is called ``often``, it is marked to be
+left alone; the body is not, and its machine code is the same.
 """
 
 from __future__ import annotations
