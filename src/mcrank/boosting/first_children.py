@@ -1,10 +1,11 @@
-"""The smaller children of roots, those of four trees counted in one pass over the rows.
+"""The smaller children of roots, those of four or five trees counted in one pass over the rows.
 
 To count a row takes a store for each feature, and a store of four counters takes no longer than one of a
 single counter. Trees of a round begin with the same rows, and the smaller child of a root has some two fifths
 of them. So all rows are passed over once, as for the roots (`mcrank.boosting.roots`): each adds to the
 counters of four trees, and adds nothing where it is not in the child. That is a store where passes over the
 rows of each child would take one and a half. Children of children are smaller: their rows are counted alone.
+With curvatures the sums of five trees fit four words as well (`mcrank.boosting.five_children`).
 
 Counters hold what they hold in other nodes (`mcrank.boosting.packing`), so the histograms are the same. Where
 gradient, curvature and count share one, it is full when a bin has some thousand rows, and has to be spread
@@ -21,6 +22,8 @@ import numpy.typing as npt
 from numba import int64, uint8, uint64
 
 from mcrank.arrays import ByteArray, IntArray
+from mcrank.boosting.five import OUTPUTS
+from mcrank.boosting.five_children import MOST, PIECE, fill_five, spread_five
 from mcrank.boosting.histogram import sum_root
 from mcrank.boosting.nodes import NODE, start_node, start_sides
 from mcrank.boosting.packing import Packing, narrow, spread, triple
@@ -28,12 +31,12 @@ from mcrank.boosting.plain import plain_bins
 from mcrank.boosting.rules import Rules
 from mcrank.boosting.split import best_split, finish_split
 from mcrank.boosting.workspace import BinnedArrays, Scratch
-from mcrank.boosting.woven import CHUNK, SPREAD, TURN, WORDS, Plan, add_words, weave
+from mcrank.boosting.woven import ADD, CHUNK, CUT, TURN, WORDS, Plan, add_words, weave
 from mcrank.kernels import kernel, step
 from mcrank.kernels.memory import aligned
 from mcrank.losses.quantize import Gradients, Run
 
-# Rows of four children, as a share of all rows, from which on one pass over all rows takes less time.
+# Rows of the children of a pass, as a share of all rows, from which on it takes less time than they alone.
 _PAYS = 1.3
 
 
@@ -50,7 +53,7 @@ class _Cut(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Room for four children: sums under way, their histograms, and when sums are spread."""
+    """Room for the children of a pass: sums under way, their histograms, and when sums are spread."""
 
     columns: npt.NDArray[np.uint8]
     steps: ByteArray
@@ -78,8 +81,10 @@ class FirstChildren:
         self._features = np.arange(len(binned.n_bins), dtype=np.int32)
         self._scratch = Scratch.allocate(binned, rules.packing)
         self._roots, self._children = np.zeros(outputs, dtype=NODE), np.zeros(outputs, dtype=NODE)
-        self._plan = Plan.of(binned.columns, counts, _most(rules.packing))
-        self._rooms: list[list[IntArray]] = []  # by group of four and part of the rows
+        self._plans = {WORDS: Plan.of(binned.columns, counts, _most(rules.packing))}
+        if rules.packing.bits > 0 and outputs >= OUTPUTS:
+            self._plans[OUTPUTS] = Plan.of(binned.columns, counts, MOST)
+        self._rooms: list[list[IntArray]] = []  # by pass and part of the rows
         self._found: dict[int, IntArray] = {}
 
     @classmethod
@@ -101,26 +106,31 @@ class FirstChildren:
         large = np.flatnonzero(sizes > self._rules.slim)
         by_size = large[np.argsort(-sizes[large], kind="stable")].tolist()
         rows = self._binned.columns.shape[1]
-        for first in range(0, len(by_size) - WORDS + 1, WORDS):
-            group = by_size[first : first + WORDS]
+        for number, group in enumerate(self._groups(by_size)):
             if sizes[group].sum() >= _PAYS * rows:
-                self._count(first // WORDS, group, gradients.q, sums, run)
+                self._count(number, group, gradients.q, sums, run)
+
+    def _groups(self, outputs: list[int]) -> list[list[int]]:
+        """Those counted in one pass each: four, or five if that leaves none over."""
+        five = OUTPUTS in self._plans and len(outputs) % WORDS == OUTPUTS % WORDS and len(outputs) >= OUTPUTS
+        whole = len(outputs) // WORDS * WORDS
+        groups = [outputs[first : first + WORDS] for first in range(0, whole, WORDS)]
+        return [*groups[:-1], outputs[whole - WORDS :]] if five else groups
 
     def _count(
         self, number: int, group: list[int], q: npt.NDArray[np.int32], sums: list[IntArray], run: Run
     ) -> None:
-        """Count four children."""
+        """Count the children of some outputs."""
         binned, packing = self._binned, self._rules.packing
         features, rows = binned.columns.shape
         if number == len(self._rooms):
             self._rooms.append([])
         room, parts = self._rooms[number], len(sums)
         while len(room) < parts:
-            room.append(aligned(WORDS, features * 256 * packing.lanes))
-        cuts, totals = (
-            np.zeros((WORDS, len(_Cut._fields)), np.int64),
-            np.zeros((WORDS, packing.lanes), np.int64),
-        )
+            room.append(aligned(max(self._plans), features * 256 * packing.lanes))
+        plan, held = self._plans[len(group)], [some[: len(group)] for some in room[:parts]]
+        cuts = np.zeros((len(group), len(_Cut._fields)), np.int64)
+        totals = np.zeros((len(group), packing.lanes), np.int64)
         for k, output in enumerate(group):
             child = self._children[output]
             cuts[k] = _cut(binned, self._roots[output], output, child["number"] == 0)
@@ -129,14 +139,14 @@ class FirstChildren:
 
         def fill_part(part: int) -> None:
             first, last = (CHUNK * (chunks * at // parts) for at in (part, part + 1))
-            some = _Group(binned.columns, self._plan.steps, sums[part], room[part])
+            some = _Group(binned.columns, plan.steps, sums[part], held[part])
             first_histograms(some, (first, min(last, rows)), q, cuts, packing)
 
         run(fill_part, range(parts))
-        for part in room[1:parts]:
-            np.add(room[0], part, out=room[0])
-        fill_fullest(self._plan.fullest, totals, room[0])
-        self._found |= dict(zip(group, room[0], strict=True))
+        for some in held[1:]:
+            np.add(held[0], some, out=held[0])
+        fill_fullest(plan.fullest, totals, held[0])
+        self._found |= dict(zip(group, held[0], strict=True))
 
     def copy(self, output: int, hist: IntArray) -> bool:
         """Write the histogram of an output's child; return whether it is there."""
@@ -188,26 +198,46 @@ def first_splits(binned, features, rules, scratch, hists, found):  # type: ignor
 
 @kernel(allocates=True)
 def first_histograms(group, span, q, cuts, packing):  # type: ignore[no-untyped-def]
-    """Histograms of four children: what rows ``span[0]`` up to ``span[1]`` add; the first of these begins a
-    chunk. Fullest bins are left to `fill_fullest`.
+    """Histograms of four or five children: what rows ``span[0]`` up to ``span[1]`` add; the first of these
+    begins a chunk. Fullest bins are left to `fill_fullest`.
     """
     # IN: columns and steps of group, span, q, cuts, packing  OUT: sums and hists of group
     columns, sums = group.columns, group.sums
-    features = int64(columns.shape[0])
+    features, five = int64(columns.shape[0]), len(cuts) == OUTPUTS
     words, vectors = np.empty((WORDS, CHUNK), np.int64), np.empty(WORDS * CHUNK, np.int64)
     sums[:] = 0
     group.hists[:] = 0
     for low in range(span[0], span[1], CHUNK):
         high = min(low + CHUNK, span[1])
-        for k in range(WORDS):
-            _fill_words(q[cuts[k, 0], low:high], columns[cuts[k, 1], low:high], cuts[k], packing, words[k])
+        if five:
+            fill_five(q, columns, (low, high), cuts, packing, words)
+        else:
+            for k in range(WORDS):
+                row, column = q[cuts[k, 0], low:high], columns[cuts[k, 1], low:high]
+                _fill_words(row, column, cuts[k], packing, words[k])
         weave(words, high - low, vectors)
         for f in range(0, features, TURN):
-            stop = min(f + TURN, features)
-            if group.steps[f // TURN, low // CHUNK] == SPREAD:
-                _spread(sums, (f, stop), packing, group.hists)
-            add_words(columns[f:stop, low:high], vectors, sums[f:stop])
-    _spread(sums, (int64(0), features), packing, group.hists)
+            turn = (f, min(f + TURN, features))
+            what = group.steps[f // TURN, low // CHUNK]
+            if what != ADD:
+                _spread_all(sums, turn, packing, five, group.hists)
+            some, to = columns[turn[0] : turn[1]], sums[turn[0] : turn[1]]
+            if what != CUT:
+                add_words(some[:, low:high], vectors, to)
+                continue
+            for start in range(low, high, PIECE):
+                add_words(some[:, start : min(start + PIECE, high)], vectors[WORDS * (start - low) :], to)
+                _spread_all(sums, turn, packing, five, group.hists)
+    _spread_all(sums, (int64(0), features), packing, five, group.hists)
+
+
+@step()
+def _spread_all(sums, turn, packing, five, hists):  # type: ignore[no-untyped-def]
+    """Add the counters of some features to the histograms of all children, and zero them."""
+    if five:
+        spread_five(sums, turn, packing, hists)
+    else:
+        _spread(sums, turn, packing, hists)
 
 
 @step()
@@ -229,7 +259,7 @@ def _fill_words(row, column, cut, packing, words):  # type: ignore[no-untyped-de
 
 @step()
 def _spread(sums, turn, packing, hists):  # type: ignore[no-untyped-def]
-    """Add the counters of some features to the histograms, and zero them."""
+    """`_spread_all` of four children."""
     # IN: turn, packing  OUT: sums, hists
     lanes = packing.lanes
     counters, add = np.empty(256, np.int64), lanes > 0

@@ -2,8 +2,8 @@
 
 `mcrank.boosting.grow` is one source for all trees, and compiled twice: with ``None`` in place of limits, of
 columns of 16 bits and of features of categories, steps leave out what these take (``if limits is None`` is
-decided by the type), a third of what it takes to compile. So the first training with such an option compiles what
-all of them share, and nobody else has to.
+decided by the type), a third of what it takes to compile. So the first training with such an option compiles
+what all of them share, and nobody else has to.
 """
 
 from __future__ import annotations
