@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import int64, uint8, uint64
+from numba import int64, uint64
 
 from mcrank.arrays import ByteArray, IntArray
 from mcrank.boosting.five import OUTPUTS
-from mcrank.boosting.five_children import MOST, PIECE, fill_five, spread_five
+from mcrank.boosting.five_children import MOST, PIECE, bounds_of, fill_five, in_child, spread_five
 from mcrank.boosting.histogram import sum_root
 from mcrank.boosting.nodes import NODE, start_node, start_sides
 from mcrank.boosting.packing import Packing, narrow, spread, triple
@@ -243,18 +243,15 @@ def _spread_all(sums, turn, packing, five, hists):  # type: ignore[no-untyped-de
 @step()
 def _fill_words(row, column, cut, packing, words):  # type: ignore[no-untyped-def]
     """What rows add to one output's counters: nothing if they are not in its child."""
-    low, high, inside = uint8(cut[2]), uint8(cut[3]), cut[4] == 1
-    n = uint64(len(row))
+    bounds, n = bounds_of(cut), uint64(len(row))
     if packing.bits > 0:
         for i in range(n):
             r, h = narrow(row[i], packing)
-            within = (column[i] >= low) & (column[i] <= high)
-            words[i] = triple(r, h, packing) if within == inside else int64(0)
+            words[i] = triple(r, h, packing) if in_child(column, bounds, i) else int64(0)
     else:
         bits = packing.count_bits if packing.count_bits > 0 else packing.chunk_bits
         for i in range(n):
-            within = (column[i] >= low) & (column[i] <= high)
-            words[i] = (int64(row[i]) << bits) + int64(1) if within == inside else int64(0)
+            words[i] = (int64(row[i]) << bits) + int64(1) if in_child(column, bounds, i) else int64(0)
 
 
 @step()
