@@ -41,45 +41,42 @@ def in_child(column, bounds, i):  # type: ignore[no-untyped-def]
     return ((column[i] >= low) & (column[i] <= high)) == inside
 
 
-@njit(inline="always")
-def _rows(q, columns, span, cut):  # type: ignore[no-untyped-def]
-    """Gradients of some rows, bins of the feature that parts them, and which are in the child."""
-    return q[cut[0], span[0] : span[1]], columns[cut[1], span[0] : span[1]], bounds_of(cut)
-
-
-@njit(inline="always")
-def _added(rows, packing, i):  # type: ignore[no-untyped-def]
-    """What a row adds: gradient, curvature and 1 if it is in the child."""
-    row, column, bounds = rows
-    r, h = narrow(row[i], packing)
-    inside = in_child(column, bounds, i)
-    return r if inside else int64(0), h if inside else int64(0), int64(inside)
-
-
 @step()
 def fill_five(q, columns, span, cuts, packing, words):  # type: ignore[no-untyped-def]
     """Words of rows ``span[0]`` up to ``span[1]``."""
     # IN: q, columns, span, cuts (of five outputs), packing  OUT: words
+    # Written out, two outputs at a time: with what a row adds in a function of its own, or more arrays in a
+    # loop, these do not run on vectors, and take five times as long.
+    low, high = span
     w, x, y, z = words[0], words[1], words[2], words[3]
-    n = uint64(span[1] - span[0])
-    # Two outputs at a time: loops over more arrays do not run on vectors.
-    one, other = _rows(q, columns, span, cuts[0]), _rows(q, columns, span, cuts[1])
+    n, none = uint64(high - low), int64(0)
+    first, a, of_a = q[cuts[0, 0], low:high], columns[cuts[0, 1], low:high], bounds_of(cuts[0])
+    second, b, of_b = q[cuts[1, 0], low:high], columns[cuts[1, 1], low:high], bounds_of(cuts[1])
     for i in range(n):
-        (r, h, there), (s, g, also) = _added(one, packing, i), _added(other, packing, i)
+        r, h = narrow(first[i], packing)
+        s, g = narrow(second[i], packing)
+        mine, other = in_child(a, of_a, i), in_child(b, of_b, i)
+        r, h, s, g = r if mine else none, h if mine else none, s if other else none, g if other else none
         w[i] = (((r << int64(22)) + s) << int64(20)) + h
         x[i] = g
-        z[i] = there + (also << int64(8))
-    one, other = _rows(q, columns, span, cuts[2]), _rows(q, columns, span, cuts[3])
+        z[i] = int64(mine) + (int64(other) << int64(8))
+    first, a, of_a = q[cuts[2, 0], low:high], columns[cuts[2, 1], low:high], bounds_of(cuts[2])
+    second, b, of_b = q[cuts[3, 0], low:high], columns[cuts[3, 1], low:high], bounds_of(cuts[3])
     for i in range(n):
-        (r, h, there), (s, g, also) = _added(one, packing, i), _added(other, packing, i)
+        r, h = narrow(first[i], packing)
+        s, g = narrow(second[i], packing)
+        mine, other = in_child(a, of_a, i), in_child(b, of_b, i)
+        r, h, s, g = r if mine else none, h if mine else none, s if other else none, g if other else none
         x[i] += ((r << int64(22)) + s) << int64(20)
         y[i] = h + (g << int64(21))
-        z[i] += (there << int64(16)) + (also << int64(24))
-    one = _rows(q, columns, span, cuts[4])
+        z[i] += (int64(mine) << int64(16)) + (int64(other) << int64(24))
+    first, a, of_a = q[cuts[4, 0], low:high], columns[cuts[4, 1], low:high], bounds_of(cuts[4])
     for i in range(n):
-        r, h, there = _added(one, packing, i)
+        r, h = narrow(first[i], packing)
+        mine = in_child(a, of_a, i)
+        r, h = r if mine else none, h if mine else none
         y[i] += r << int64(42)
-        z[i] += (there << int64(32)) + (h << int64(40))
+        z[i] += (int64(mine) << int64(32)) + (h << int64(40))
 
 
 @step()
