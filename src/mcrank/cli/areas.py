@@ -109,7 +109,7 @@ def use_roots() -> None:
     roots = SharedRoots(binned.columns, packing, 5, balanced=True)
     roots.count_children(binned, Rules(3, 1, packing))
     half = (1 << GRADIENT_BITS) // 2
-    gradients = np.repeat(np.where(side, half, -half)[None], 5, axis=0).astype(np.int32)
+    gradients = np.repeat(np.where(data.X[:, 0] > 0, half, -half)[None], 5, axis=0).astype(np.int32)
     roots.fill(Gradients(gradients), 1, partial(run_all, n_jobs=1))
 
 
