@@ -24,7 +24,7 @@ ONE = 1 << GRADIENT_BITS
 @pytest.fixture(autouse=True)
 def _always(monkeypatch):
     """Count children together however small they are."""
-    monkeypatch.setattr(first_children, "_PAYS", 0.0)
+    monkeypatch.setattr(first_children, "_pays", lambda children, rows: True)
 
 
 def counted(p: Plot, q: np.ndarray, packing: Packing, min_rows: int, parts: int = 1) -> list[np.ndarray]:
@@ -126,8 +126,8 @@ def test_forests_are_the_same_bytes(ranker_class, split, n_jobs, monkeypatch):
     X[stream.random(X.shape) < 0.05] = np.nan
     data = Dataset(X, y, np.arange(len(X)) // 20)
     forests = []
-    for share in (0.0, 9.0):
-        monkeypatch.setattr(first_children, "_PAYS", share)
+    for together in (True, False):
+        monkeypatch.setattr(first_children, "_pays", lambda children, rows, pays=together: pays)
         ranker = ranker_class(n_estimators=3, num_leaves=7, split=split, n_jobs=n_jobs).fit(data)
         forests.append(ranker.forest_.to_arrays())
     assert forests[0].keys() == forests[1].keys()
@@ -136,8 +136,10 @@ def test_forests_are_the_same_bytes(ranker_class, split, n_jobs, monkeypatch):
 
 
 def test_small_children_are_left_to_their_trees(monkeypatch):
-    """Four children of a tenth of the rows each: counting them takes less than passing over all rows."""
-    rows = 1000
+    """Four children of a tenth of the rows each: counting them takes less than passing over all rows; and of
+    few rows whatever takes less than to begin with a pass.
+    """
+    rows = 120_000
     stream = np.random.default_rng(5)
     p = plot(stream.integers(0, 10, (rows, 4)), np.zeros(rows))
     q = np.stack([np.where(p.X[:, k] == 0, ONE, 0) for k in range(4)]).astype(np.int32)
@@ -147,6 +149,8 @@ def test_small_children_are_left_to_their_trees(monkeypatch):
     assert all(len(hist) == 0 for hist in counted(p, q, packing, 1))
     q = np.stack([np.where(p.X[:, k] < 5, ONE, 0) for k in range(4)]).astype(np.int32)
     assert all(len(hist) > 0 for hist in counted(p, q, packing, 1))
+    few = plot(p.X[:1000], np.zeros(1000))
+    assert all(len(hist) == 0 for hist in counted(few, np.ascontiguousarray(q[:, :1000]), packing, 1))
 
 
 def test_trees_of_two_leaves_and_few_outputs_have_no_such_children():

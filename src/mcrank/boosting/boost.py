@@ -236,9 +236,11 @@ class Booster:
             growth = _vector_growth(data) if options.together else Growth
             self.growth, self.roots = growth(self.binned, self.rules, sums), None
             return
-        if shared is not None and self._unlimited and options.colsample >= 1:
-            shared.count_children(self.binned, self.rules)
         self.grower = TreeGrower(self.binned, self.rules, data.n_rows, trees, options.n_jobs)
+        # Where threads share no tree, they would wait for a pass that one of them makes.
+        together = self.grower.sharing > 1 or options.n_jobs == 1
+        if shared is not None and self._unlimited and options.colsample >= 1 and together:
+            shared.count_children(self.binned, self.rules)
         if self.sampling.leaves.rule is LeafRule.MEAN and options.subsample >= 1 and not options.dart:
             self.roots = CarriedRoot.of(self.binned, self.rules, data.n_rows)
 

@@ -36,8 +36,9 @@ from mcrank.kernels import kernel, step
 from mcrank.kernels.memory import aligned
 from mcrank.losses.quantize import Gradients, Run
 
-# Rows of the children of a pass, as a share of all rows, from which on it takes less time than they alone.
-_PAYS = 1.3
+# A pass over all rows takes as long as counting so many times as many of children, and what it does beside as
+# long as counting so many rows.
+_PASS, _BESIDE = 1.3, 70_000
 
 
 class _Cut(NamedTuple):
@@ -107,7 +108,7 @@ class FirstChildren:
         by_size = large[np.argsort(-sizes[large], kind="stable")].tolist()
         rows = self._binned.columns.shape[1]
         for number, group in enumerate(self._groups(by_size)):
-            if sizes[group].sum() >= _PAYS * rows:
+            if _pays(int(sizes[group].sum()), rows):
                 self._count(number, group, gradients.q, sums, run)
 
     def _groups(self, outputs: list[int]) -> list[list[int]]:
@@ -154,6 +155,11 @@ class FirstChildren:
         if found is not None:
             hist[: len(found)] = found
         return found is not None
+
+
+def _pays(children: int, rows: int) -> bool:
+    """Whether a pass over all rows takes less time than counting the rows of its children."""
+    return children >= _PASS * rows + _BESIDE
 
 
 def _most(packing: Packing) -> int:

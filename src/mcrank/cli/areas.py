@@ -101,8 +101,9 @@ def use_roots() -> None:
     from mcrank.losses.quantize import GRADIENT_BITS, Gradients
     from mcrank.threads import run_all
 
-    # Bins of more rows than counters of five outputs take; and children of half of the rows.
-    side = np.arange(1200) % 2
+    # Bins of more rows than counters of five outputs take; and children of half of the rows, which are
+    # enough for a pass.
+    side = np.arange(60_000) % 2
     data = Dataset(side[:, None].astype(np.float32), side, side)
     binned = BinnedArrays.of(bin_dataset(data, find_bins(data.X, 256, "adaptive")))
     packing = Packing.of(len(side), derived=True)
