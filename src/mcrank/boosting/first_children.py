@@ -90,8 +90,11 @@ class FirstChildren:
 
     @classmethod
     def of(cls, binned: BinnedArrays, rules: Rules, outputs: int, counts: IntArray) -> FirstChildren | None:
-        """Return room for them, or None where there are too few trees or they have no children."""
+        """Return room for them, or None where there are too few trees, children or rows."""
         if outputs < WORDS or rules.num_leaves < 3 or rules.max_depth < 2:
+            return None
+        rows = binned.columns.shape[1]
+        if not _pays(min(outputs, OUTPUTS) * rows // 2, rows):  # even if they had half of the rows each
             return None
         return cls(binned, rules, outputs, counts)
 
