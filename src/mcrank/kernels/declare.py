@@ -23,13 +23,12 @@ from typing import Any
 from numba import njit, types
 from numba.core import config as numba_config
 from numba.core import typeinfer
-from numba.core.compiler import Compiler
 from numba.core.typing.templates import infer_global
 from numba.extending import register_jitable
 
 from mcrank.errors import KernelError
 from mcrank.kernels.cache import KernelCache
-from mcrank.kernels.entry import KernelCompiler
+from mcrank.kernels.entry import KernelCompiler, OftenCompiler
 from mcrank.kernels.linked import OuterCompiler, StepCompiler
 from mcrank.kernels.stamp import STEP_OPTIONS
 
@@ -64,7 +63,7 @@ def kernel(*signature: Any, allocates: bool = False, often: bool = False, **opti
     def declare(function: Callable[..., Any]) -> Any:
         compiled: Any = njit
         own = {"nogil": True, "no_cfunc_wrapper": True, "_nrt": allocates, **options}
-        dispatcher = compiled(pipeline_class=Compiler if often else KernelCompiler, **own)(function)
+        dispatcher = compiled(pipeline_class=OftenCompiler if often else KernelCompiler, **own)(function)
         # Not njit's cache=True: that one looks at the function's own file only.
         dispatcher._cache = KernelCache(dispatcher)
         with typeinfer.register_dispatcher(dispatcher):

@@ -13,6 +13,8 @@ from typing import Any
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 
+from mcrank.kernels.lowering import by_values
+
 _WAY_IN = "_ZN7cpython"  # how Numba's names of these functions begin
 
 
@@ -29,7 +31,7 @@ class KernelLibrary(JITCodeLibrary):
 
 
 class KernelCompiler(Compiler):
-    """Numba's compiler, but for the library that it writes into."""
+    """Numba's compiler, but for the library that it writes into, and how (`mcrank.kernels.lowering`)."""
 
     library: Any = KernelLibrary
 
@@ -38,4 +40,10 @@ class KernelCompiler(Compiler):
         state = self.state
         state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()  # so that it can be kept on disk
-        return super().define_pipelines()  # type: ignore[no-untyped-call]
+        return by_values(super().define_pipelines())  # type: ignore[no-untyped-call]
+
+
+class OftenCompiler(KernelCompiler):
+    """The same for kernels that are called often: their way in is optimised."""
+
+    library = JITCodeLibrary

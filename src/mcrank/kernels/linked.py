@@ -14,6 +14,8 @@ from typing import Any
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 
+from mcrank.kernels.lowering import by_values
+
 
 class _NoMachineCode:
     """Stands where Numba tells machine code of the objects it may use: there is none to tell."""
@@ -53,7 +55,7 @@ class StepCompiler(Compiler):
         """Return Numba's passes; they write into a library of the kind above."""
         state = self.state
         state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
-        return super().define_pipelines()  # type: ignore[no-untyped-call]
+        return by_values(super().define_pipelines())  # type: ignore[no-untyped-call]
 
 
 class OuterCompiler(StepCompiler):

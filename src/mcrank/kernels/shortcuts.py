@@ -27,6 +27,7 @@ from numba.core.inline_closurecall import InlineWorker
 from numba.core.postproc import PostProcessor, VariableLifetime
 from numba.core.targetconfig import ConfigStack, TargetConfig
 from numba.core.types.functions import BaseFunction
+from numba.core.typing.context import BaseContext as BaseTypingContext
 from numba.core.typing.context import Context
 
 TRIED = ((0, 68),)
@@ -176,6 +177,19 @@ def _once_imported(load: Any) -> Any:
     return load_again
 
 
+def _installed_once(install: Any) -> Any:
+    """Return the installing of a registry without looking through one that has nothing new."""
+
+    def install_new(self: Any, registry: Any) -> None:
+        known = self.__dict__.setdefault("_mcrank_registries", {})
+        found = sum(len(held) for held in vars(registry).values() if isinstance(held, list))
+        if known.get(registry) != found:
+            install(self, registry)
+            known[registry] = found
+
+    return install_new
+
+
 _LOCKS = frozenset({"numba:compiler_lock", "numba:llvm_lock"})
 _start_event: Any = event.start_event
 _end_event: Any = event.end_event
@@ -243,8 +257,12 @@ _SHORTCUTS: dict[Any, dict[str, Any]] = {
     InlineWorker: {"inline_function": _inline_function},
     PostProcessor: {"run": _post_process_lazily},
     ir.Inst: {"_rec_list_vars": _variables_in},
-    BaseContext: {"get_abi_sizeof": _size_of},
+    BaseContext: {
+        "get_abi_sizeof": _size_of,
+        "install_registry": _installed_once(BaseContext.install_registry),
+    },
     CPUCodeLibrary: {"_optimize_functions": _optimize_functions},
+    BaseTypingContext: {"install_registry": _installed_once(BaseTypingContext.install_registry)},
     CPUContext: {"load_additional_registries": _once_imported(CPUContext.load_additional_registries)},
     Context: {"load_additional_registries": _once_imported(Context.load_additional_registries)},
     event: {"start_event": _start_unless_lock, "end_event": _end_unless_lock},

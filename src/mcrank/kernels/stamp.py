@@ -7,6 +7,8 @@ functions by their byte code, constants by their value. Files are not looked at:
 its source was edited must not leave old code under the name of the new one, and byte code does not change
 with a comment.
 
+How functions are lowered (`mcrank.kernels.lowering`) is part of every stamp.
+
 A name that is only an attribute (``shape``) and happens to be a global as well is described too. That costs
 nothing and can make a stamp change too often, never too seldom.
 """
@@ -25,6 +27,8 @@ import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 from numba.extending import is_jitted
+
+from mcrank.kernels import lowering
 
 # Where `step` leaves its options, which Numba keeps out of reach.
 STEP_OPTIONS = "_mcrank_step_options"
@@ -59,6 +63,7 @@ def stamp(dispatcher: Any) -> str:
     64
     """
     walk = _Walk()
+    walk.describe(_how_lowered())
     walk.describe(dispatcher)
     return walk.digest.hexdigest()
 
@@ -203,6 +208,12 @@ class _Walk:
 
     def _say(self, *words: Any) -> None:
         self.digest.update(repr(words).encode("utf-8", "surrogatepass"))
+
+
+def _how_lowered() -> list[Any]:
+    """The code of our lowering. Not its classes: Numba numbers passes in the order they are met."""
+    methods = [_function_in(value) for kind in lowering.WAYS for _, value in sorted(vars(kind).items())]
+    return [lowering.TRIED, *(each.__code__ for each in methods if isinstance(each, FunctionType))]
 
 
 def _function_in(value: Any) -> Any:
