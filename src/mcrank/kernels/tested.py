@@ -4,9 +4,9 @@ Kernels are kept on disk by means Numba does not promise to keep: the dispatcher
 of it (``_Cache``, ``CompileResult._reduce`` and ``_rebuild``, ``has_dynamic_globals``, ``magic_tuple``,
 ``serialize.dumps``), ``typeinfer.register_dispatcher``, the option ``no_cfunc_wrapper``, the insides of an
 intrinsic (``_defn``), the compiler's lock (`mcrank.forks`) and the LLVM that llvmlite writes; steps are
-compiled by insides of ``JITCodeLibrary`` and ``infer_global``. A release that changes them may fail loudly,
-or only compile everything anew; so pyproject.toml ends at the newest release that passed the tests, and who
-installs a newer one all the same is told.
+compiled by insides of ``JITCodeLibrary`` and ``infer_global``, and all is lowered by those of ``Lower``. A
+release that changes them may fail loudly, or only compile everything anew; so pyproject.toml ends at the
+newest release that passed the tests, and who installs a newer one all the same is told.
 """
 
 from __future__ import annotations
