@@ -18,8 +18,8 @@ from numba.core.typed_passes import NativeLowering
 
 from mcrank.kernels import kernel
 from mcrank.kernels.entry import KernelCompiler
-from mcrank.kernels.lowering import TRIED, ValueLowering, by_values
-from mcrank.kernels.tested import NEWEST_TESTED
+from mcrank.kernels.lowering import ValueLowering, by_values
+from mcrank.kernels.tested import NEWEST_TESTED, TRIED
 
 
 def elements(table, line, flags, i, j):

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from mcrank.kernels.shortcuts import TRIED, take_shortcuts
-from mcrank.kernels.tested import NEWEST_TESTED
+from mcrank.kernels.shortcuts import take_shortcuts
+from mcrank.kernels.tested import NEWEST_TESTED, TRIED
 
 # Inlined twice and in each other, operators on several types, overloads under different options, a generator,
 # variables that are assigned again and again, in branches and loops, or on some ways only.

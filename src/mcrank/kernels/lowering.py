@@ -2,13 +2,14 @@
 
 Numba keeps every variable that two blocks know in memory: it makes room for it, loads what was there before
 (to count one reference less), stores, loads it at each use, and clears it at the end. An element of an array
-is reached by a copy of the array's nine numbers in memory. LLVM takes all that out again, and finding out
-that it may takes longer than most of what it does later. Here a variable that is assigned once, in a block
-that all its uses have to pass, is the value that was assigned; nothing is loaded or cleared where no
-references are counted (`mcrank.kernels.declare`); and an element is a pointer into the array's data.
+is reached by a copy of the array's nine numbers in memory. LLVM takes all that out again, which takes time.
+Here a variable that is assigned once, in a block that all its uses have to pass, is the value that was
+assigned; nothing is loaded or cleared where no references are counted (`mcrank.kernels.declare`); and an
+element is a pointer into the array's data.
 
-The machine code is that of Numba's way in all but details (see docs/engineering/engine.md); it is made so in
-every process, so there is one. Releases of Numba that this was not tried with go their own way.
+Kernels take the time they did, and models are the same (docs/engineering/engine.md). It is done in every
+process, so there is one machine code of a kernel. Releases of Numba that this was not tried with go their
+own way.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from numba.core import analysis, compiler_machinery, ir, ir_utils, lowering, pos
 from numba.core import types as numba_types
 from numba.np import arrayobj
 
-TRIED = ((0, 68),)
+from mcrank.kernels.tested import was_tried
+
 # Numba's have no types.
 _flow: Any = analysis
 _checks: Any = ir_utils
@@ -193,7 +195,7 @@ _INSTEAD = {_Lowering: ValueLowering, _Legalization: Legalization, _Rewrites: Re
 
 def by_values(pipelines: Any, version: str = numba.__version__) -> Any:
     """Return Numba's passes with those above in the places of theirs."""
-    if any(version.startswith(f"{major}.{minor}.") for major, minor in TRIED):
+    if was_tried(version):
         for pipeline in pipelines:
             pipeline.passes = [(_INSTEAD.get(kind, kind), said) for kind, said in pipeline.passes]
             pipeline.finalize()

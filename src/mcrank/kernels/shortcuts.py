@@ -30,14 +30,15 @@ from numba.core.types.functions import BaseFunction
 from numba.core.typing.context import BaseContext as BaseTypingContext
 from numba.core.typing.context import Context
 
-TRIED = ((0, 68),)
+from mcrank.kernels.tested import was_tried
+
 _OPTIONS_THAT_DIFFER = ("nrt", "no_cpython_wrapper", "error_model")  # as `kernel` and `step` set them
 _NO_VARIABLES = (str, int, float, bool, type(None), ir.Loc, ir.Const, ir.Global, ir.FreeVar, ir.Arg)
 
 
 def take_shortcuts(version: str = numba.__version__) -> bool:
     """Have Numba compile faster from now on; return whether this release is one it was tried with."""
-    if not any(version.startswith(f"{major}.{minor}.") for major, minor in TRIED):
+    if not was_tried(version):
         return False
     for kind, shortcuts in _SHORTCUTS.items():
         for name, shortcut in shortcuts.items():

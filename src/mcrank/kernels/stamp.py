@@ -19,6 +19,7 @@ import enum
 import hashlib
 import sys
 from collections.abc import Iterable
+from functools import cache
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -28,7 +29,7 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 from numba.extending import is_jitted
 
-from mcrank.kernels import lowering
+from mcrank.kernels import lowering, tested
 
 # Where `step` leaves its options, which Numba keeps out of reach.
 STEP_OPTIONS = "_mcrank_step_options"
@@ -210,10 +211,16 @@ class _Walk:
         self.digest.update(repr(words).encode("utf-8", "surrogatepass"))
 
 
-def _how_lowered() -> list[Any]:
-    """The code of our lowering. Not its classes: Numba numbers passes in the order they are met."""
-    methods = [_function_in(value) for kind in lowering.WAYS for _, value in sorted(vars(kind).items())]
-    return [lowering.TRIED, *(each.__code__ for each in methods if isinstance(each, FunctionType))]
+@cache
+def _how_lowered() -> str:
+    """Digest of our lowering's code. Not of its classes: Numba numbers passes in the order they are met."""
+    walk = _Walk()
+    for kind in lowering.WAYS:
+        for _, value in sorted(vars(kind).items()):
+            if isinstance(method := _function_in(value), FunctionType):
+                walk.describe(method.__code__)
+    walk.describe(tested.TRIED)
+    return walk.digest.hexdigest()
 
 
 def _function_in(value: Any) -> Any:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import warnings
 
 NEWEST_TESTED = (0, 68)
+TRIED = ((0, 68),)  # whose insides `shortcuts` and `lowering` change
 _told = False
 
 
@@ -37,6 +38,18 @@ def untested(version: str) -> str | None:
         " to compile, or are compiled anew in every process, install a tested one:"
         f" pip install 'numba<{major}.{minor + 1}'"
     )
+
+
+def was_tried(version: str) -> bool:
+    """Whether shortcuts and our lowering were tried with this version of Numba.
+
+    Examples
+    --------
+    >>> from mcrank.kernels.tested import was_tried
+    >>> was_tried("0.68.1"), was_tried("0.61.0")
+    (True, False)
+    """
+    return any(version.startswith(f"{major}.{minor}.") for major, minor in TRIED)
 
 
 def warn_if_untested(version: str) -> None:
