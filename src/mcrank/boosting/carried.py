@@ -25,6 +25,7 @@ from mcrank.arrays import FloatArray, IntArray
 from mcrank.boosting.histogram import RowRun
 from mcrank.boosting.leaves import move_rows
 from mcrank.boosting.partition import LeafRows, rows_of_node
+from mcrank.boosting.plain import plain_bins
 from mcrank.boosting.rows import count_node
 from mcrank.boosting.rules import Rules
 from mcrank.boosting.workspace import BinnedArrays, Scratch, Workspace
@@ -67,7 +68,8 @@ class CarriedRoot:
     """
 
     def __init__(self, binned: BinnedArrays, rules: Rules, rows: int) -> None:
-        self._binned, self._rules = binned, rules
+        # As the kernel of plain trees takes them, where it can: steps that both call are compiled once.
+        self._binned, self._rules = plain_bins(binned) or binned, rules
         self._hist = aligned(binned.counters * rules.packing.lanes)
         self._small = aligned(len(self._hist))
         self._scratch = Scratch.allocate(binned, rules.packing)

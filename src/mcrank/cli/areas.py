@@ -17,11 +17,8 @@ _SMALL: dict[str, Any] = {"n_estimators": 2, "num_leaves": 3, "min_samples_leaf"
 
 
 def use_readers() -> None:
-    """Read LETOR text with everything it may contain, and rows of JSON."""
-    import numpy as np
-
+    """Read LETOR text with everything it may contain."""
     from mcrank.data.read import read
-    from mcrank.serve.json_kernels import PADDING, read_table, room_for
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "rows.txt")
@@ -30,6 +27,14 @@ def use_readers() -> None:
         )
         read(path)
         read(path, absent="missing")
+
+
+def use_serving() -> None:
+    """Read rows of JSON, as the service does."""
+    import numpy as np
+
+    from mcrank.serve.json_kernels import PADDING, read_table, room_for
+
     read_table(np.zeros(PADDING, dtype=np.uint8), 0, False, *room_for(0))
 
 
@@ -37,6 +42,16 @@ def _rows_for_trees() -> Any:
     from mcrank import make_artificial
 
     return make_artificial(n_train=20, n_valid=1, n_test=1, docs_per_query=10, n_features=3).train
+
+
+def use_bins() -> None:
+    """Cut features into bins, and load what all trees need: much of it is compiled when it is imported."""
+    from mcrank import RegressionRanker  # noqa: F401
+    from mcrank.boosting.binning import bin_dataset, find_bins
+
+    data = _rows_for_trees()
+    for binning in ("adaptive", "quantile"):
+        bin_dataset(data, find_bins(data.X, 256, binning))
 
 
 def use_trees() -> None:
@@ -298,22 +313,25 @@ class Area(NamedTuple):
     needs: frozenset[str] = frozenset()
 
 
-# The longest first, so that the others run beside them: trees take as long as most of the rest together.
-# Roots after them, not beside them: what both import is compiled when it is imported, and was by both.
+# The longest first, so that the others run beside it: trees take a third of all. What trees and roots both
+# import is compiled when it is imported, so that comes before either.
 AREAS = {
-    "trees": Area(use_trees),
+    "bins": Area(use_bins),
+    "trees": Area(use_trees, frozenset({"bins"})),
     "measuring": Area(use_measures),
+    "roots": Area(use_roots, frozenset({"bins"})),
     "pairs": Area(use_pairs),
-    "scoring": Area(use_scorers),
-    "explaining": Area(use_explanations),
     "linear": Area(use_linear, frozenset({"measuring"})),
+    "scoring": Area(use_scorers),
+    "nets": Area(use_nets, frozenset({"measuring", "pairs"})),
     "stumps": Area(use_stumps, frozenset({"measuring", "pairs"})),
     "reading": Area(use_readers),
-    "nets": Area(use_nets, frozenset({"measuring", "pairs"})),
-    "roots": Area(use_roots, frozenset({"trees"})),
     "pairwise": Area(use_pairwise_trees, frozenset({"trees", "measuring", "pairs", "stumps"})),
 }
 ON_DEMAND = {
+    # What some ask of a model later, and what only the service needs.
+    "explaining": Area(use_explanations),
+    "serving": Area(use_serving),
     # The larger kernel of trees, for options that are off by default (`mcrank.boosting.plain`).
     "limits": Area(use_limits, frozenset({"trees"})),
     # An eighth of all compiling, for one option that is off by default.

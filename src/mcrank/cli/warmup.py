@@ -37,12 +37,14 @@ _ALL = "all"  # every part, in place of a name
 def command(parts: tuple[str, ...], for_cluster: bool, n_jobs: int | None, as_json: bool) -> None:
     """Compile all kernels and keep them on disk; run it while building a container image.
 
-    With one PART or more only those: reading, scoring and explaining are what serving trees takes; trees,
-    roots, pairwise, pairs, stumps, linear, nets and measuring what training does. The rest is compiled when
-    it is first used, as without this command. What only multi_output="tree" uses (vectors), only trees with
-    limits on splits (l2, monotone and the like, not max_depth), of categories or of more than 256 bins
-    (limits), only training on pairs in queries of 4,096 documents or more (long), and only lambdas of MAP,
-    ERR and other measures but NDCG (general), is compiled if it is named, or everything is: all.
+    With one PART or more only those: reading and scoring are what predicting takes; bins, trees, roots,
+    pairwise, pairs, stumps, linear, nets and measuring what training does. The rest is compiled when it is
+    first used, as without this command. Explanations (explaining), rows of JSON in the service (serving),
+    what only multi_output="tree" uses (vectors), only trees with limits on splits (l2, monotone and the like,
+    not max_depth), of categories or of more than 256 bins (limits), only training on pairs in queries of
+    4,096 documents or more (long), and only lambdas of MAP, ERR and other measures but NDCG (general), is
+    compiled if it is named, or everything is: all. An image of the service takes scoring, explaining and
+    serving.
 
     What is on disk is not compiled again: if that is everything, the command takes a fraction of a second.
 
