@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from mcrank import LambdaMART, McRank, make_artificial
 from mcrank.cli.areas import AREAS, ON_DEMAND
 from mcrank.cli.warmup import _chosen
 
@@ -75,49 +76,81 @@ def test_parts_are_compiled_alone(mcrank_cli):
     assert "There is no part 'scorring'; did you mean scoring?" in errors
 
 
-# What most do first, on data of their own: none of it may compile.
-DEFAULTS = """
-import sys
-from mcrank import LambdaMART, McRank, OrdinalMcRank, RegressionRanker, make_artificial
-from mcrank.cli.main import main
+NOTING = """
 from numba.core.dispatcher import _FunctionCompiler
 
-if __name__ == "__main__":
-    compiled, compile_one = [], _FunctionCompiler.compile
+compiled, compile_one = [], _FunctionCompiler.compile
 
-    def noting(self, *about):
-        compiled.append(self.py_func.__qualname__)
-        return compile_one(self, *about)
+def noting(self, *about):
+    compiled.append(self.py_func.__qualname__)
+    return compile_one(self, *about)
 
-    _FunctionCompiler.compile = noting
-    train, valid, test = make_artificial(n_train=300, n_valid=40, n_test=40, docs_per_query=70, n_features=70)
-    for ranker_class in (McRank, LambdaMART, OrdinalMcRank, RegressionRanker):
-        for options in ({}, {"max_depth": 3}):
-            ranker = ranker_class(n_estimators=3, **options).fit(train, valid=valid)
-            ranker.predict(test.X)
-            ranker.score(test)
-    ranker.save("model.mcrank")
-    with open("test.txt", "w") as rows:
-        for x, grade, query in zip(test.X, test.y, test.qid):
-            values = " ".join(f"{i + 1}:{value}" for i, value in enumerate(x))
-            rows.write(f"{int(grade)} qid:{query} {values}\\n")
-    for words in (["predict", "model.mcrank", "test.txt"], ["evaluate", "test.txt", "model.mcrank"]):
-        try:
-            main(words)
-        except SystemExit as end:
-            assert not end.code, end
-    assert compiled == [], compiled
+_FunctionCompiler.compile = noting
+"""
+
+# What most do first, on data of their own: none of it may compile.
+DEFAULTS = """
+from mcrank import LambdaMART, McRank, OrdinalMcRank, RegressionRanker, make_artificial
+from mcrank.cli.main import main
+
+train, valid, test = make_artificial(n_train=300, n_valid=40, n_test=40, docs_per_query=70, n_features=70)
+for ranker_class in (McRank, LambdaMART, OrdinalMcRank, RegressionRanker):
+    for options in ({}, {"max_depth": 3}):
+        ranker = ranker_class(n_estimators=3, **options).fit(train, valid=valid)
+        ranker.predict(test.X)
+        ranker.score(test)
+ranker.save("model.mcrank")
+with open("test.txt", "w") as rows:
+    for x, grade, query in zip(test.X, test.y, test.qid):
+        values = " ".join(f"{i + 1}:{value}" for i, value in enumerate(x))
+        rows.write(f"{int(grade)} qid:{query} {values}\\n")
+for words in (["predict", "model.mcrank", "test.txt"], ["evaluate", "test.txt", "model.mcrank"]):
+    try:
+        main(words)
+    except SystemExit as end:
+        assert not end.code, end
+"""
+
+# What the service does: rows of JSON, scores, probabilities, a pair explained.
+SERVING = """
+import mcrank
+from mcrank.serve.number_table import NumberTable, read_parts
+
+found = read_parts(b'{"rows": [' + b"[0.5, 1, -2e3], " * 1000 + b"[1, null, 3]]}", "the request")["rows"]
+assert isinstance(found, NumberTable), found
+for name in ("grades", "pairs"):
+    ranker, data = mcrank.load(f"{name}.mcrank"), mcrank.read("rows.txt")
+    ranker.predict(data.X)
+    ranker.predict(data.X[:1])
+    if name == "grades":
+        ranker.predict_proba(data.X)
+    ranker.explain_pair(0, 1, query=data.X[:2])
 """
 
 
-def test_what_most_do_is_compiled_without_naming_parts(tmp_path):
-    folder = {**os.environ, "MCRANK_CACHE_DIR": str(tmp_path)}
-    warmed = [sys.executable, "-m", "mcrank", "--quiet", "warmup"]
-    subprocess.run(warmed, env=folder, capture_output=True, text=True, check=True)
-    (tmp_path / "defaults.py").write_text(DEFAULTS)
-    first = [sys.executable, "defaults.py"]
-    done = subprocess.run(first, env=folder, cwd=tmp_path, capture_output=True, text=True)
+def _compiles_nothing(folder, parts, code):
+    """Warm up parts into a folder of their own, then run code with what is there."""
+    kept = {**os.environ, "MCRANK_CACHE_DIR": str(folder / "kept")}
+    warmed = [sys.executable, "-m", "mcrank", "--quiet", "warmup", *parts]
+    subprocess.run(warmed, env=kept, capture_output=True, text=True, check=True)
+    (folder / "code.py").write_text(NOTING + code + "assert compiled == [], compiled\n")
+    first = [sys.executable, "code.py"]
+    done = subprocess.run(first, env=kept, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_what_most_do_is_compiled_without_naming_parts(tmp_path):
+    _compiles_nothing(tmp_path, [], DEFAULTS)
+
+
+def test_what_the_service_does_is_compiled_by_four_parts(tmp_path):
+    train = make_artificial(20, 1, 1, docs_per_query=10, n_features=3).train
+    for name, ranker in (("grades", McRank), ("pairs", LambdaMART)):
+        ranker(n_estimators=4, num_leaves=4, min_samples_leaf=5).fit(train).save(tmp_path / f"{name}.mcrank")
+    parts = zip(train.X, train.y, train.qid, strict=True)
+    rows = [f"{int(y)} qid:{q} 1:{x[0]} 2:{x[1]} 3:{x[2]}" for x, y, q in parts]
+    (tmp_path / "rows.txt").write_text("\n".join(rows) + "\n")
+    _compiles_nothing(tmp_path, ["reading", "scoring", "explaining", "serving"], SERVING)
 
 
 @pytest.mark.parametrize("folder", ["/dev/null/cache", "file"])

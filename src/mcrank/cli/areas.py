@@ -321,10 +321,10 @@ AREAS = {
     "measuring": Area(use_measures),
     "roots": Area(use_roots, frozenset({"bins"})),
     "pairs": Area(use_pairs),
-    "linear": Area(use_linear, frozenset({"measuring"})),
-    "scoring": Area(use_scorers),
-    "nets": Area(use_nets, frozenset({"measuring", "pairs"})),
     "stumps": Area(use_stumps, frozenset({"measuring", "pairs"})),
+    "scoring": Area(use_scorers),
+    "linear": Area(use_linear, frozenset({"measuring"})),
+    "nets": Area(use_nets, frozenset({"measuring", "pairs"})),
     "reading": Area(use_readers),
     "pairwise": Area(use_pairwise_trees, frozenset({"trees", "measuring", "pairs", "stumps"})),
 }

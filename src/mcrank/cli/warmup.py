@@ -43,8 +43,8 @@ def command(parts: tuple[str, ...], for_cluster: bool, n_jobs: int | None, as_js
     what only multi_output="tree" uses (vectors), only trees with limits on splits (l2, monotone and the like,
     not max_depth), of categories or of more than 256 bins (limits), only training on pairs in queries of
     4,096 documents or more (long), and only lambdas of MAP, ERR and other measures but NDCG (general), is
-    compiled if it is named, or everything is: all. An image of the service takes scoring, explaining and
-    serving.
+    compiled if it is named, or everything is: all. An image of the service takes reading, scoring,
+    explaining and serving.
 
     What is on disk is not compiled again: if that is everything, the command takes a fraction of a second.
 

@@ -97,7 +97,8 @@ class KernelCache(_Cache):
         movable = all(lifted.can_cache for lifted in data.lifted) and not data.library.has_dynamic_globals
         name = self._name(sig, data.codegen) if movable else None
         pack: Any = dumps
-        kept = name is not None and files.keep(name, pack(data._reduce()))
+        # Without Numba's printout of types, which takes longer to write than the rest and nobody reads.
+        kept = name is not None and files.keep(name, pack(data._replace(type_annotation="")._reduce()))
         _used.add(name if kept else None)
 
     def enable(self) -> None:

@@ -29,6 +29,10 @@ class KernelLibrary(JITCodeLibrary):
                 function.attributes.add("optnone")
         super().add_ir_module(ir_module)  # type: ignore[no-untyped-call]
 
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Left to the passes over the whole module, which come when steps are linked in."""
+        ll_module.data_layout = self._codegen._data_layout
+
 
 class KernelCompiler(Compiler):
     """Numba's compiler, but for the library that it writes into, and how (`mcrank.kernels.lowering`)."""

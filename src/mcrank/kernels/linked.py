@@ -46,7 +46,7 @@ class OuterLibrary(LinkedLibrary):
         """Left to the kernel."""
 
 
-class LinkedCompiler(Compiler):
+class StepCompiler(Compiler):
     """Numba's compiler, but for what becomes of the code."""
 
     library: Any = LinkedLibrary
@@ -55,15 +55,7 @@ class LinkedCompiler(Compiler):
         """Return Numba's passes; they write into a library of the kind above."""
         state = self.state
         state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
-        return super().define_pipelines()  # type: ignore[no-untyped-call]
-
-
-class StepCompiler(LinkedCompiler):
-    """The same for steps, which are lowered as kernels are."""
-
-    def define_pipelines(self) -> Any:
-        """Return Numba's passes, with ours in the places of some."""
-        return by_values(super().define_pipelines())
+        return by_values(super().define_pipelines())  # type: ignore[no-untyped-call]
 
 
 class OuterCompiler(StepCompiler):

@@ -15,7 +15,6 @@ is imported Numba stays as it is. And only the releases it was tried with are ch
 from __future__ import annotations
 
 from copy import deepcopy
-from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -30,9 +29,7 @@ from numba.core.targetconfig import ConfigStack, TargetConfig
 from numba.core.types.functions import BaseFunction
 from numba.core.typing.context import BaseContext as BaseTypingContext
 from numba.core.typing.context import Context
-from numba.core.typing.templates import _OverloadFunctionTemplate
 
-from mcrank.kernels.linked import LinkedCompiler
 from mcrank.kernels.tested import was_tried
 
 _OPTIONS_THAT_DIFFER = ("nrt", "no_cpython_wrapper", "error_model")  # as `kernel` and `step` set them
@@ -254,15 +251,6 @@ def _concerns(assign: Any, variable: str, handler: Any) -> bool:
     return any(used.name == variable for used in handler._cache_list_vars.get(value))
 
 
-_find_jit: Any = _OverloadFunctionTemplate._get_jit_decorator
-
-
-def _jit_of_overloads(self: Any) -> Any:
-    """Return what compiles Numba's own functions (`np.empty`, `min`): no further than to link them in."""
-    no_ways_in = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return partial(_find_jit(self), pipeline_class=LinkedCompiler, **no_ways_in)  # steps say it themselves
-
-
 _SHORTCUTS: dict[Any, dict[str, Any]] = {
     TargetConfig: {"__eq__": _same_options, "__hash__": _hash_of_options},
     BaseFunction: {"get_call_type": _call_type},
@@ -279,7 +267,6 @@ _SHORTCUTS: dict[Any, dict[str, Any]] = {
     CPUContext: {"load_additional_registries": _once_imported(CPUContext.load_additional_registries)},
     Context: {"load_additional_registries": _once_imported(Context.load_additional_registries)},
     event: {"start_event": _start_unless_lock, "end_event": _end_unless_lock},
-    _OverloadFunctionTemplate: {"_get_jit_decorator": _jit_of_overloads},
     utils: {"pysignature": _signature_of},
     ssa: {"_run_block_rewrite": _rewrite_blocks},
 }
