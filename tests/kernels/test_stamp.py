@@ -15,7 +15,10 @@ from numba import njit
 from numba.core.dispatcher import Dispatcher
 
 import mcrank
-from mcrank.kernels.stamp import Undescribed, stamp
+from mcrank.kernels.entry import KernelLibrary
+from mcrank.kernels.linked import OuterLibrary
+from mcrank.kernels.lowering import ValueLower
+from mcrank.kernels.stamp import Undescribed, _how_made, stamp
 from tests.kernels.sample import VALUE
 
 pytestmark = pytest.mark.slow
@@ -119,6 +122,22 @@ def test_a_change_of_any_function_changes_the_stamps_of_the_kernels_that_reach_i
             for name, (kernel, reached, before) in every.items():
                 if function in reached:
                     assert stamp(kernel) != before, (name, function)
+
+
+@pytest.mark.parametrize(
+    "method", [ValueLower.storevar, KernelLibrary._optimize_functions, OuterLibrary._optimize_final_module]
+)
+def test_how_machine_code_is_made_is_in_every_stamp(monkeypatch, method):
+    from mcrank.losses.quantize import round_gradients
+
+    before, code = stamp(round_gradients), method.__code__
+    _how_made.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(method, "__code__", code.replace(co_consts=(*code.co_consts, "changed")))
+        changed = stamp(round_gradients)
+    _how_made.cache_clear()
+    assert changed != before
+    assert stamp(round_gradients) == before
 
 
 def test_what_cannot_be_described_is_refused():

@@ -7,7 +7,8 @@ functions by their byte code, constants by their value. Files are not looked at:
 its source was edited must not leave old code under the name of the new one, and byte code does not change
 with a comment.
 
-How functions are lowered (`mcrank.kernels.lowering`) is part of every stamp.
+How functions are lowered (`mcrank.kernels.lowering`) and optimised (`mcrank.kernels.entry`, `linked`) is part of
+every stamp.
 
 A name that is only an attribute (``shape``) and happens to be a global as well is described too. That costs
 nothing and can make a stamp change too often, never too seldom.
@@ -29,10 +30,12 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 from numba.extending import is_jitted
 
-from mcrank.kernels import lowering, tested
+from mcrank.kernels import entry, linked, lowering, tested
 
 # Where `step` leaves its options, which Numba keeps out of reach.
 STEP_OPTIONS = "_mcrank_step_options"
+# Classes on whose methods machine code depends.
+_WAYS = (*lowering.WAYS, entry.KernelLibrary, linked.LinkedLibrary, linked.OuterLibrary)
 # What these packages do is known by their version; Python's own modules by that of Python.
 VERSIONS = {"numba": numba.__version__, "llvmlite": llvmlite.__version__, "numpy": np.__version__}
 _NAMED = sys.stdlib_module_names | VERSIONS.keys()
@@ -64,7 +67,7 @@ def stamp(dispatcher: Any) -> str:
     64
     """
     walk = _Walk()
-    walk.describe(_how_lowered())
+    walk.describe(_how_made())
     walk.describe(dispatcher)
     return walk.digest.hexdigest()
 
@@ -212,10 +215,12 @@ class _Walk:
 
 
 @cache
-def _how_lowered() -> str:
-    """Digest of our lowering's code. Not of its classes: Numba numbers passes in the order they are met."""
+def _how_made() -> str:
+    """Digest of the code of our lowering and libraries. Not of their classes: Numba numbers passes in the order
+    they are met.
+    """
     walk = _Walk()
-    for kind in lowering.WAYS:
+    for kind in _WAYS:
         for _, value in sorted(vars(kind).items()):
             if isinstance(method := _function_in(value), FunctionType):
                 walk.describe(method.__code__)
