@@ -7,8 +7,8 @@ functions by their byte code, constants by their value. Files are not looked at:
 its source was edited must not leave old code under the name of the new one, and byte code does not change
 with a comment.
 
-How functions are lowered (`mcrank.kernels.lowering`) and optimised (`mcrank.kernels.entry`, `linked`) is part of
-every stamp.
+How functions are lowered (`mcrank.kernels.lowering`) and optimised (`mcrank.kernels.entry`, `linked`) is part
+of every stamp.
 
 A name that is only an attribute (``shape``) and happens to be a global as well is described too. That costs
 nothing and can make a stamp change too often, never too seldom.
@@ -216,8 +216,8 @@ class _Walk:
 
 @cache
 def _how_made() -> str:
-    """Digest of the code of our lowering and libraries. Not of their classes: Numba numbers passes in the order
-    they are met.
+    """Digest of the code of our lowering and libraries. Not of their classes: Numba numbers passes in the
+    order they are met.
     """
     walk = _Walk()
     for kind in _WAYS:
