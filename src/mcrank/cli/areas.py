@@ -103,8 +103,8 @@ def use_limits() -> None:
         RegressionRanker(**_SMALL, max_bins=300, dart=True, skip_drop=0.0).fit(open_bins(path))
 
 
-def use_roots() -> None:
-    """Sum the roots of several trees, and their smaller children."""
+def _sum_roots(rows: int, children: bool) -> None:
+    """Sum the roots of five trees on so many rows, perhaps with their smaller children."""
     import numpy as np
 
     from mcrank import Dataset
@@ -116,17 +116,26 @@ def use_roots() -> None:
     from mcrank.losses.quantize import GRADIENT_BITS, Gradients
     from mcrank.threads import run_all
 
-    # Bins of more rows than counters of five outputs take; and children of half of the rows, which are
-    # enough for a pass.
-    side = np.arange(60_000) % 2
+    side = np.arange(rows) % 2  # children have half of the rows
     data = Dataset(side[:, None].astype(np.float32), side, side)
     binned = BinnedArrays.of(bin_dataset(data, find_bins(data.X, 256, "adaptive")))
     packing = Packing.of(len(side), derived=True)
     roots = SharedRoots(binned.columns, packing, 5, balanced=True)
-    roots.count_children(binned, Rules(3, 1, packing))
+    if children:
+        roots.count_children(binned, Rules(3, 1, packing))
     half = (1 << GRADIENT_BITS) // 2
     gradients = np.repeat(np.where(data.X[:, 0] > 0, half, -half)[None], 5, axis=0).astype(np.int32)
     roots.fill(Gradients(gradients), 1, partial(run_all, n_jobs=1))
+
+
+def use_roots() -> None:
+    """Sum the roots of several trees, of more rows of a bin than counters of five outputs take."""
+    _sum_roots(2_000, children=False)
+
+
+def use_large() -> None:
+    """Count the smaller children of the roots, of as many rows as are enough for a pass."""
+    _sum_roots(60_000, children=True)
 
 
 def use_vectors() -> None:
@@ -329,6 +338,8 @@ AREAS = {
     "pairwise": Area(use_pairwise_trees, frozenset({"trees", "measuring", "pairs", "stumps"})),
 }
 ON_DEMAND = {
+    # For trainings of four trees a round and more on 58,000 rows and more.
+    "large": Area(use_large, frozenset({"roots", "trees"})),
     # What some ask of a model later, and what only the service needs.
     "explaining": Area(use_explanations),
     "serving": Area(use_serving),

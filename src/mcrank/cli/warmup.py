@@ -42,9 +42,9 @@ def command(parts: tuple[str, ...], for_cluster: bool, n_jobs: int | None, as_js
     first used, as without this command. Explanations (explaining), rows of JSON in the service (serving),
     what only multi_output="tree" uses (vectors), only trees with limits on splits (l2, monotone and the like,
     not max_depth), of categories or of more than 256 bins (limits), only training on pairs in queries of
-    4,096 documents or more (long), and only lambdas of MAP, ERR and other measures but NDCG (general), is
-    compiled if it is named, or everything is: all. An image of the service takes reading, scoring,
-    explaining and serving.
+    4,096 documents or more (long), only training on four grades or more and 58,000 rows or more (large), and
+    only lambdas of MAP, ERR and other measures but NDCG (general), is compiled if it is named, or everything
+    is: all. An image of the service takes reading, scoring, explaining and serving.
 
     What is on disk is not compiled again: if that is everything, the command takes a fraction of a second.
 
