@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from pathlib import Path
+
 import pytest
 
 import mcrank
@@ -39,3 +43,14 @@ def mcrank_cli(capsys, files, monkeypatch):
         return code, captured.out, captured.err
 
     return run
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """Environment of a process that finds a copy of the package, and no compiled kernel anywhere."""
+    package = Path(mcrank.__file__).parent
+    leave = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(package, tmp_path / "source" / "mcrank", ignore=leave)
+    places = {"PYTHONPATH": "source", "MCRANK_CACHE_DIR": "kept", "XDG_CACHE_HOME": "none", "TMPDIR": "none"}
+    (tmp_path / "none").mkdir()
+    return os.environ | {name: str(tmp_path / folder) for name, folder in places.items()}

@@ -38,7 +38,7 @@ class Watched:
         monkeypatch.setattr(warmup, "_compiled", compile_all)
 
     def seconds(self):
-        return warmup._seconds({area: Area(lambda: None) for area in ("one", "two")}, None)
+        return warmup.have_compiled({area: Area(lambda: None) for area in ("one", "two")}, None)
 
 
 def test_only_what_has_no_true_note_is_compiled(monkeypatch):

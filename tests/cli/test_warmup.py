@@ -13,6 +13,7 @@ import pytest
 from mcrank import LambdaMART, McRank, make_artificial
 from mcrank.cli.areas import AREAS, ON_DEMAND
 from mcrank.cli.warmup import _chosen
+from tests.cli.conftest import write_letor
 
 pytestmark = pytest.mark.slow
 
@@ -128,29 +129,26 @@ for name in ("grades", "pairs"):
 """
 
 
-def _compiles_nothing(folder, parts, code):
-    """Warm up parts into a folder of their own, then run code with what is there."""
-    kept = {**os.environ, "MCRANK_CACHE_DIR": str(folder / "kept")}
+def _compiles_nothing(bare, folder, parts, code):
+    """Warm up parts where nothing is compiled, then run code with what is there."""
     warmed = [sys.executable, "-m", "mcrank", "--quiet", "warmup", *parts]
-    subprocess.run(warmed, env=kept, capture_output=True, text=True, check=True)
+    subprocess.run(warmed, env=bare, capture_output=True, text=True, check=True)
     (folder / "code.py").write_text(NOTING + code + "assert compiled == [], compiled\n")
     first = [sys.executable, "code.py"]
-    done = subprocess.run(first, env=kept, cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(first, env=bare, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
-def test_what_most_do_is_compiled_without_naming_parts(tmp_path):
-    _compiles_nothing(tmp_path, [], DEFAULTS)
+def test_what_most_do_is_compiled_without_naming_parts(tmp_path, bare):
+    _compiles_nothing(bare, tmp_path, [], DEFAULTS)
 
 
-def test_what_the_service_does_is_compiled_by_four_parts(tmp_path):
+def test_what_the_service_does_is_compiled_by_four_parts(tmp_path, bare):
     train = make_artificial(20, 1, 1, docs_per_query=10, n_features=3).train
     for name, ranker in (("grades", McRank), ("pairs", LambdaMART)):
         ranker(n_estimators=4, num_leaves=4, min_samples_leaf=5).fit(train).save(tmp_path / f"{name}.mcrank")
-    parts = zip(train.X, train.y, train.qid, strict=True)
-    rows = [f"{int(y)} qid:{q} 1:{x[0]} 2:{x[1]} 3:{x[2]}" for x, y, q in parts]
-    (tmp_path / "rows.txt").write_text("\n".join(rows) + "\n")
-    _compiles_nothing(tmp_path, ["reading", "scoring", "explaining", "serving"], SERVING)
+    write_letor(tmp_path / "rows.txt", train)
+    _compiles_nothing(bare, tmp_path, ["reading", "scoring", "explaining", "serving"], SERVING)
 
 
 @pytest.mark.parametrize("folder", ["/dev/null/cache", "file"])

@@ -46,7 +46,7 @@ def _rows_for_trees() -> Any:
 
 def use_bins() -> None:
     """Cut features into bins, and load what all trees need: much of it is compiled when it is imported."""
-    from mcrank import RegressionRanker  # noqa: F401
+    from mcrank import RegressionRanker  # noqa: F401 - some kernels are compiled when it is imported
     from mcrank.boosting.binning import bin_dataset, find_bins
 
     data = _rows_for_trees()
@@ -220,9 +220,10 @@ def use_nets() -> None:
 
 
 def use_scorers() -> None:
-    """Score a few rows and many, with one output and with several."""
+    """Load what models of trees take, and score a few rows and many, with one output and with several."""
     import numpy as np
 
+    from mcrank import LambdaMART, McRank  # noqa: F401 - some kernels are compiled when they are imported
     from mcrank.scorers.forest.forest import ForestBuilder
     from mcrank.scorers.forest.predict import predict_raw
 
@@ -245,6 +246,7 @@ def use_explanations() -> None:
     """Take contributions of rows, and explain a pair."""
     import numpy as np
 
+    import mcrank.explain.contributions  # noqa: F401 - some kernels are compiled when it is imported
     from mcrank.explain.between import forest_between
     from mcrank.explain.forest import forest_contributions
     from mcrank.explain.profile import forest_profiles, steps_of
@@ -331,7 +333,7 @@ AREAS = {
     "roots": Area(use_roots, frozenset({"bins"})),
     "pairs": Area(use_pairs),
     "stumps": Area(use_stumps, frozenset({"measuring", "pairs"})),
-    "scoring": Area(use_scorers),
+    "scoring": Area(use_scorers, frozenset({"bins"})),
     "linear": Area(use_linear, frozenset({"measuring"})),
     "nets": Area(use_nets, frozenset({"measuring", "pairs"})),
     "reading": Area(use_readers),

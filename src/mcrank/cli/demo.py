@@ -14,6 +14,7 @@ import click
 from mcrank.cli.describe import describe
 from mcrank.cli.echo import echo
 from mcrank.cli.exits import INTERRUPTED
+from mcrank.cli.first_use import compile_for
 from mcrank.cli.main import json_option, print_json
 from mcrank.cli.options import jobs_option, seed_option
 from mcrank.cli.outputs import OutputFolder
@@ -93,6 +94,7 @@ def command(
     settings = _settings(data, rounds, learning_rate)
     if not as_json:
         echo(f"artificial data: {settings['data']}\nboosting: {settings['boosting']}\n")
+    compile_for(CONTENDERS.values(), held_out=True)
     for name in CONTENDERS.values():  # one round each, so that the seconds below are without compilation
         ranker_class(name)(**options | jobs | {"n_estimators": 1}).fit(data.train, valid=data.valid).predict(
             data.valid

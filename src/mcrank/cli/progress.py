@@ -22,19 +22,21 @@ def announce_compilation() -> None:
     from numba.core.caching import NullCache
 
     class Once(event.Listener):
-        said = False
-
         def on_start(self, event: Any) -> None:
             # Small helpers without a cache compile in every process, and in no time.
-            cached = not isinstance(getattr(event.data["dispatcher"], "_cache", None), NullCache | None)
-            if cached and not Once.said:
-                Once.said = True
-                say(f"compiling kernels, {_how_often()}")
+            if not isinstance(getattr(event.data["dispatcher"], "_cache", None), NullCache | None):
+                say_compiling()
 
         def on_end(self, event: object) -> None:
             """Nothing to say."""
 
     event.register("numba:compile", Once())  # type: ignore[no-untyped-call]
+
+
+@cache
+def say_compiling() -> None:
+    """Say, once, that kernels are compiled."""
+    say(f"compiling kernels, {_how_often()}")
 
 
 def _how_often() -> str:

@@ -13,6 +13,7 @@ from mcrank.cli.cluster import cluster_options, planned, training_place
 from mcrank.cli.columns import chosen_columns, column_options
 from mcrank.cli.declared import CHOSEN, RankerCommand, given_options
 from mcrank.cli.exits import INTERRUPTED
+from mcrank.cli.first_use import compile_for
 from mcrank.cli.inputs import STANDARD, InputPath, local_file
 from mcrank.cli.main import json_option, print_facts, print_json
 from mcrank.cli.options import model_option, ranker_option
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 @click.option(
     "--init-model",
     metavar="MODEL",
-    type=InputPath(),
+    type=InputPath(succeeded=True),
     help="Boosted trees only: go on from the trees of this model for --n-estimators further rounds.",
 )
 @click.option(
@@ -123,6 +124,8 @@ def command(
         if path is not None
     }
     begin["init_model"] = None if init_model is None else local_file(init_model)
+    if "cluster" not in place:
+        compile_for([ranker], held_out=valid is not None or folds is not None)
     start = time.perf_counter()
     with TrainingProgress(ranker) as rounds:
         trained = untrained.fit(

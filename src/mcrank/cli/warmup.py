@@ -54,7 +54,7 @@ def command(parts: tuple[str, ...], for_cluster: bool, n_jobs: int | None, as_js
     start = time.perf_counter()
     areas = _chosen(parts) | (FOR_CLUSTER if for_cluster else {})
     folder = _folder()
-    seconds = _seconds(areas, n_jobs)
+    seconds = have_compiled(areas, n_jobs)
     total = round(time.perf_counter() - start, 3)
     if as_json:
         print_json({"seconds": seconds, "total": total, "folder": folder})
@@ -91,7 +91,7 @@ def _folder() -> str:
     return found.path
 
 
-def _seconds(areas: dict[str, Area], n_jobs: int | None) -> dict[str, float]:
+def have_compiled(areas: dict[str, Area], n_jobs: int | None = None) -> dict[str, float]:
     """Have the kernels of all areas on disk; return the seconds that each took."""
     now = conditions()
     known = notes.Notes(now) if now is not None else None
