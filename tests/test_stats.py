@@ -95,6 +95,22 @@ def test_tukey_of_two_systems_is_the_randomization_test():
     assert p == pytest.approx(stats.randomization(A, B, rounds=40_000).p, abs=0.03)
 
 
+@pytest.mark.parametrize("alternative", stats.ALTERNATIVES)
+def test_the_order_of_queries_and_systems_decides_no_p(alternative):
+    rng = np.random.default_rng(3)
+    systems = {name: dict(enumerate(rng.integers(0, 9, 25) / 8)) for name in "abc"}
+    order = rng.permutation(25).tolist()
+    moved = {name: {q: systems[name][q] for q in order} for name in "cab"}
+    a, b = systems["a"], systems["b"]
+    p = stats.randomization(a, b, alternative, rounds=999).p
+    assert stats.randomization(moved["a"], moved["b"], alternative, rounds=999).p == p
+    turned = {"two-sided": "two-sided", "greater": "less", "less": "greater"}[alternative]
+    assert stats.randomization(b, a, turned, rounds=999).p == p
+    pairs = stats.tukey(systems, rounds=999)
+    again = {frozenset(pair): p for pair, p in stats.tukey(moved, rounds=999).items()}
+    assert again == {frozenset(pair): p for pair, p in pairs.items()}
+
+
 def test_tukey_of_many_is_no_smaller_than_of_two():
     rng = np.random.default_rng(1)
     systems = {name: dict(enumerate(rng.random(30))) for name in "abcde"}
@@ -201,6 +217,26 @@ def test_compare_makes_a_table():
         (lambda: stats.compare({"a": A, "b": B}, baseline="c"), OptionError, "not among the systems"),
         (lambda: stats.compare({"a": A, "b": B}, test="z"), OptionError, "test must be"),
         (lambda: stats.unpaired_t({1: 0.5}, B), DataError, "at least 2 queries"),
+        (lambda: stats.bootstrap_interval(A, level="95"), OptionError, "level must be a number > 0"),
+        (lambda: stats.compare([A, B]), DataError, "systems of compare must map the name of each"),
+        (lambda: stats.tukey([A, B]), DataError, "systems of tukey must map the name of each"),
+        (lambda: stats.smallest_difference([1, 2], [1, 2], power="x"), OptionError, "power must be"),
+        (lambda: stats.smallest_difference([1, 2], [1, 2, 3]), DataError, "got shapes"),
+        (
+            lambda: stats.smallest_difference([1, 2], [1, float("nan")]),
+            DataError,
+            "2.0 and nan at position 1",
+        ),
+        (lambda: stats.unpaired_t(A, {1: 0.5, "x": float("inf")}), DataError, "query 'x' in system 1 is inf"),
+        (lambda: stats.unpaired_t(A, [0.1, 0.2]), DataError, "system 1 must map query ids to values"),
+        (lambda: stats.paired_t({1: "good", 2: 1}, {1: 0, 2: 1}), DataError, "query 1 in system 0 is 'good'"),
+        (lambda: stats.paired_t({1: 0, 2: 1}, {1: None, 2: [1]}), DataError, r"query 2 in system 1 is \[1\]"),
+        (lambda: stats.paired_t({1: 0, 2: 1}, {1: 0, 2: 10**400}), DataError, "query 2 in system 1 is 1000"),
+        (
+            lambda: stats.unpaired_t_from_summary(float("nan"), 1.0, 9, 0.5, 1.0, 9),
+            DataError,
+            "needs finite means",
+        ),
     ],
 )
 def test_bad_questions(call, error, message):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import ttest_1samp
 
 from mcrank import stats
 
@@ -53,3 +54,27 @@ def test_rounding_is_a_tie_and_not_a_win():
     b = {1: 0.3, 2: 0.4, 3: 1.0}
     row = stats.compare({"b": b, "a": a}, rounds=50)[1]
     assert (row.wins, row.ties, row.losses) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("step", [0.1, 0.25, 1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_one_difference_everywhere_has_no_effect_size(step, sign):
+    """0.3 - 0.2 and 0.2 - 0.1 are two numbers: their spread is rounding, and nothing to divide by."""
+    b = {q: v / 10 for q, v in enumerate([1, 2, 5, 6, 8])}
+    a = {q: v + sign * step for q, v in b.items()}
+    assert {outcome.effect for outcome in (test(a, b) for test in TESTS)} == {0.0}
+    assert stats.effect_size(a, b) == 0.0
+    outcome = stats.paired_t(a, b)
+    assert (outcome.p, outcome.statistic) == (0.0, sign * float("inf"))
+    assert stats.compare({"b": b, "a": a}, rounds=50)[1].detectable is None
+    apart = stats.unpaired_t({1: 0.1 + 0.2, 2: 0.3}, {3: 0.2, 4: 0.2})
+    assert (apart.p, apart.effect) == (0.0, 0.0)
+
+
+def test_small_differences_that_differ_have_one():
+    """What the twelfth digit still tells apart is tested like any other difference."""
+    rng = np.random.default_rng(0)
+    base, by = rng.integers(1, 1 << 20, 40) / (1 << 20), rng.integers(0, 4, 40) / (1 << 36)
+    a, b = dict(enumerate((base + by).tolist())), dict(enumerate(base.tolist()))
+    assert stats.effect_size(a, b) == pytest.approx(by.mean() / by.std(ddof=1), rel=1e-9)
+    assert stats.paired_t(a, b).p == pytest.approx(float(ttest_1samp(by, 0.0).pvalue), rel=1e-6)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
+from sklearn.exceptions import NotFittedError
 
 import mcrank
 from mcrank.analysis.analysis import analyze
 from mcrank.analysis.effects import effects_of, interactions_of
 from mcrank.analysis.importance import chosen_groups, permutation_importance
 from mcrank.analysis.view import View
-from mcrank.errors import DataError
+from mcrank.errors import DataError, OptionError
 from tests.explain.models import NAMES, TEST, fitted
 
 
@@ -38,6 +40,15 @@ def test_every_ranker_can_be_analysed(name):
     assert np.isfinite([one.loss for one in found.importances]).all()
     assert found.mean[0] == pytest.approx(fitted(name).score(TEST.select(np.arange(8))), abs=1e-12)
     assert (found.trees is None) == (not hasattr(fitted(name), "forest_"))
+
+
+def test_what_cannot_be_analysed():
+    with pytest.raises(NotFittedError, match="This McRank is not fitted yet"):
+        analyze(mcrank.McRank(), TEST)
+    with pytest.raises(OptionError, match="data of analyze must be a Dataset, got ndarray"):
+        analyze(fitted("mcrank"), TEST.X)
+    with pytest.raises(OptionError, match="seed of analyze must be an integer >= 0, got 'a'"):
+        analyze(fitted("mcrank"), TEST, seed="a")
 
 
 def test_importance_is_the_loss_of_the_measure():
@@ -68,6 +79,30 @@ def test_features_whose_ranks_agree_are_a_group():
     assert chosen_groups(view, {}) == [("f2, f3", (1, 2))]
     with pytest.raises(DataError, match="group 'g' names the feature 'f9'"):
         chosen_groups(view, {"g": ["f1", "f9"]})
+    with pytest.raises(DataError, match="groups must map a name to a list of features, got list"):
+        chosen_groups(view, ["f1"])
+
+
+def test_equal_values_share_a_rank_where_features_are_grouped():
+    """In the order of the rows, rare features would agree, and a feature not with its opposite."""
+    stream = np.random.default_rng(2)
+    coin, rare = stream.random(2000) < 0.5, stream.random((3, 2000)) < 0.01
+    some = np.where(stream.random(2000) < 0.9, np.nan, stream.normal(size=2000))
+    X = np.column_stack([rare[0], rare[1], coin, ~coin, np.where(rare[2], 1.0, np.nan), some, -some])
+    ranked = spearmanr(np.where(np.isnan(X), np.inf, X)).statistic
+    agree = {(i + 1, j + 1) for i, j in np.argwhere(np.triu(np.abs(ranked) >= 0.9, 1)).tolist()}
+    assert (3, 4) in agree
+    assert (1, 2) not in agree
+    data = mcrank.Dataset(X, np.arange(2000) % 3, np.arange(2000) // 10)
+    view = View(mcrank.RegressionRanker(n_estimators=1, n_jobs=1).fit(data), data)
+    view.used = lambda: np.ones(7, dtype=bool)
+    found = {columns for _, columns in chosen_groups(view, {})}
+    assert found == {(i - 1, j - 1) for i, j in agree}
+    order = stream.permutation(2000)
+    moved = mcrank.Dataset(data.X[order], data.y[order], np.arange(2000) // 10)
+    again = View(view.ranker, moved)
+    again.used = view.used
+    assert {columns for _, columns in chosen_groups(again, {})} == found
 
 
 def test_effects_of_a_linear_model_are_its_lines():
@@ -121,6 +156,21 @@ def test_contributions_and_calibration_are_the_library_s():
     assert rows.sum() == 1000
     assert (found.calibration.score * rows).sum() == pytest.approx(ranker.predict(TEST).sum())
     assert (found.calibration.grade * rows).sum() == pytest.approx(TEST.y.sum())
+
+
+def test_rows_of_equal_score_count_alike_in_the_calibration():
+    """A feature of two values has two scores; the order of the rows must not say whose grades go where."""
+    stream = np.random.default_rng(4)
+    X, y = stream.integers(0, 2, size=(400, 1)).astype(float), stream.integers(0, 3, 400)
+    data = mcrank.Dataset(X, y, np.arange(400) // 10)
+    ranker = mcrank.RegressionRanker(n_estimators=2, n_jobs=1).fit(data)
+    # Queries are the same in another order, and rows inside them, best grades first.
+    turned = np.concatenate([rows[np.argsort(-y[rows])] for rows in np.arange(400).reshape(40, 10)[::-1]])
+    moved = mcrank.Dataset(X[turned], y[turned], np.arange(400)[turned] // 10)
+    one, other = (analyze(ranker, rows).calibration for rows in (data, moved))
+    np.testing.assert_allclose(one.grade, other.grade, atol=1e-12)
+    ends = [y[X[:, 0] == value].mean() for value in (0, 1)]
+    assert sorted(one.grade[[0, -1]]) == pytest.approx(sorted(ends))
 
 
 def test_it_tells_how_far_it_is():

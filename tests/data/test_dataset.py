@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mcrank
-from mcrank import DataError, Dataset
+from mcrank import DataError, Dataset, OptionError
 from mcrank.data.fingerprint import fingerprint
 
 ids = st.one_of(
@@ -139,9 +139,12 @@ def test_sample(data):
     assert data.sample(0.01).n_queries == 1
     assert {tuple(data.sample(1, seed=s).qids) for s in range(20)} == {("a",), ("b",), ("c",)}
     assert data.sample(2, seed=5).qids.tolist() == data.sample(2, seed=5).qids.tolist()
-    for bad in (0, 4, 0.0, 1.5, True):
+    assert data.sample(np.float32(0.5)).n_queries == data.sample(np.int8(2)).n_queries == 2
+    for bad in (0, 4, 0.0, 1.5, True, "2", None, np.float32(2)):
         with pytest.raises(DataError, match="queries of sample"):
             data.sample(bad)
+    with pytest.raises(OptionError, match="seed of sample must be an integer >= 0, got -1"):
+        data.sample(2, seed=-1)
 
 
 def test_drop_empty_queries(data):

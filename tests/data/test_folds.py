@@ -102,13 +102,18 @@ def test_split_shares_and_seed(data):
     assert again[2].qids.tolist() == test.qids.tolist() != other[2].qids.tolist()
     assert [p.n_queries for p in mcrank.split(data.select([0, 1, 2]), 0.98, 0.01, 0.01)] == [1, 1, 1]
     assert len(mcrank.split(data)) == 3
-    for shares in ((0.5, 0.6), (1.0, 0.0), (-1, 2)):
+    for shares in ((0.5, 0.6), (1.0, 0.0), (-1, 2), ("all",)):
         with pytest.raises(mcrank.OptionError, match="shares of split"):
             mcrank.split(data, *shares)
     with pytest.raises(mcrank.DataError, match="needs as many queries"):
         mcrank.split(data.select([0]), 0.5, 0.5)
-    with pytest.raises(mcrank.OptionError, match="k of kfold"):
-        mcrank.kfold(data, 2)
+    for k in (2, 3.5, "3"):
+        with pytest.raises(mcrank.OptionError, match="k of kfold must be an integer >= 3"):
+            mcrank.kfold(data, k)
+    with pytest.raises(mcrank.OptionError, match="seed of kfold"):
+        mcrank.kfold(data, 3, seed="a")
+    with pytest.raises(mcrank.OptionError, match="seed of split"):
+        mcrank.split(data, seed=-1)
     with pytest.raises(mcrank.DataError, match="needs as many queries"):
         mcrank.kfold(data.select([0, 1]), 3)
 

@@ -44,6 +44,22 @@ def test_runs_are_features(features):
     assert alone.feature_names == ("run",)
 
 
+def test_categories_stay_categories():
+    """Their codes mean nothing by themselves: as numbers they would be ordered by name."""
+    table = {"brand": ["oak", "elm", "oak"], "length": [1.0, 2.0, 3.0], "qid": [1, 1, 2], "doc_id": [*"aza"]}
+    features = mcrank.read(table | {"label": [0, 0, 0]})
+    runs = {"bm25": mcrank.Run(["1", "1"], ["b", "a"], [9.0, 8.0])}
+    for data, brands in (
+        (mcrank.join_trec(QRELS, features), ["oak", "elm", "oak"]),
+        (mcrank.join_trec(QRELS, features, runs), [None, "oak"]),
+    ):
+        assert data.categories == {0: ("elm", "oak")}
+        codes = data.X[:, 0].tolist()
+        assert [None if c != c else data.categories[0][int(c)] for c in codes] == brands
+    ranker = mcrank.McRank(n_estimators=1, n_jobs=1).fit(mcrank.join_trec(QRELS, features))
+    assert ranker.categories_ == {0: ("elm", "oak")}
+
+
 def test_what_cannot_be_joined(features):
     with pytest.raises(mcrank.DataError, match="needs features or runs"):
         mcrank.join_trec(QRELS)
@@ -55,3 +71,10 @@ def test_what_cannot_be_joined(features):
         mcrank.join_trec(QRELS, runs=mcrank.Run(["q1"], ["a"], [1.0]))
     with pytest.raises(mcrank.OptionError, match="unjudged of join_trec"):
         mcrank.join_trec(QRELS, features, unjudged="error")
+    runs = {"bm25": mcrank.Run(["1"], ["a"], [1e39])}
+    with pytest.raises(mcrank.DataError, match="feature 'bm25' of join_trec has inf at row 0"):
+        mcrank.join_trec(QRELS, runs=runs)
+    with pytest.raises(mcrank.DataError, match="runs of join_trec must be a Run, or a mapping"):
+        mcrank.join_trec(QRELS, runs=[*runs.values()])
+    with pytest.raises(mcrank.DataError, match="run 'bm25' of join_trec must be a Run, got 5"):
+        mcrank.join_trec(QRELS, runs={"bm25": 5})

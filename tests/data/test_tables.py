@@ -81,6 +81,18 @@ WRITERS = {
 }
 
 
+def hide(monkeypatch, libraries):
+    """Have table libraries look as if they were not installed."""
+    real = importlib.import_module
+
+    def import_module(library):
+        if library in libraries:
+            raise ImportError(library)
+        return real(library)
+
+    monkeypatch.setattr(importlib, "import_module", import_module)
+
+
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize(
     "without", [(), ("pyarrow",), ("pyarrow", "polars"), ("pyarrow", "polars", "pandas")]
@@ -88,14 +100,7 @@ WRITERS = {
 def test_files(tmp_path, monkeypatch, name, without):
     """Any of the three libraries will do; with none of them the message says what to install."""
     WRITERS[name](str(path := tmp_path / name))
-    real = importlib.import_module
-
-    def import_module(library):
-        if library in without:
-            raise ImportError(library)
-        return real(library)
-
-    monkeypatch.setattr(importlib, "import_module", import_module)
+    hide(monkeypatch, without)
     if len(without) == 3 or (len(without) == 2 and name == "data.arrow"):
         with pytest.raises(mcrank.DataError, match=r"needs a table library.*mcrank\[tables\]"):
             mcrank.read(path)
@@ -166,8 +171,12 @@ def test_missing_roles_and_empty_tables():
         match="no column 'qid' or 'query_id' or 'queryid'; call it so, or name it with qid= \\(--qid",
     ):
         mcrank.read({"label": [1], "x": [1.0]})
-    with pytest.raises(mcrank.DataError, match="no column 'label' or 'grade' or 'relevance'"):
-        mcrank.read({"qid": [1], "x": [1.0]})
+    with pytest.raises(
+        mcrank.DataError, match=r"no column 'label' or 'grade' or 'relevance'.*; did you mean ' label'"
+    ):
+        mcrank.read({"qid": [1], " label": [1], "x": [1.0]})
+    with pytest.raises(mcrank.DataError, match=r"no column 'label'.*; it has '', 'qid', 'x'"):
+        mcrank.read({"": [1], "qid": [1], "x": [1.0]})
     with pytest.raises(mcrank.DataError, match="the table is empty: 0 rows"):
         mcrank.read(pd.DataFrame({"qid": [], "label": [], "x": []}))
     with pytest.raises(mcrank.DataError, match="two columns 'x'"):
@@ -244,3 +253,65 @@ def test_truth_values_and_numbers_do_not_mix_in_csv(tmp_path):
         mcrank.read(path)
     path.write_text("qid,label,x\n1,1,TRUE\n1,0,false\n")
     assert mcrank.read(path).X.tolist() == [[1.0], [0.0]]
+
+
+def test_the_text_that_is_no_number_is_named_and_not_the_first(tmp_path):
+    """One such makes texts of a whole column; the others are numbers, and look it."""
+    (path := tmp_path / "data.csv").write_text("qid,label,x\n1,1,1\n1,0,2.5\n1,0,1O\n1,1,3\n")
+    with pytest.raises(mcrank.DataError, match=r"column 'x' of .* it holds str '1O' at row 2"):
+        mcrank.read(path)
+    with pytest.raises(mcrank.DataError, match=r"column 'x' of the table .* it holds str '1' at row 0"):
+        mcrank.read({"qid": [1, 1], "label": [1, 0], "x": ["1", "2"]})
+    with pytest.raises(mcrank.DataError, match=r"scores .* it holds str 'x' at row 1"):
+        mcrank.evaluate(["1", "x"], mcrank.Grades([1, 0], [1, 1]))
+
+
+@pytest.mark.parametrize("keys", [["day", "zip"], [1, 2], ["1", "zip"]])
+@pytest.mark.parametrize("without", [(), ("pyarrow",), ("pyarrow", "polars")])
+def test_categories_of_csv_are_as_written_however_they_are_chosen(tmp_path, monkeypatch, keys, without):
+    """By number too: 007 and 7 are two, and a day is no time."""
+    (path := tmp_path / "data.csv").write_text(
+        "zone,qid,label,weight,age,day,zip\nx,1,0,1,2,2020-01-01,007\ny,1,1,2,3,2020-01-02,7\n"
+    )
+    hide(monkeypatch, without)
+    data = mcrank.read(path, categorical=keys, weight="weight", ignore=["zone"])
+    assert data.feature_names == ("age", "day", "zip")
+    assert data.categories == {1: ("2020-01-01", "2020-01-02"), 2: ("007", "7")}
+    data = mcrank.read(path, categorical=[0], features=["zip", "age"])
+    assert data.categories == {0: ("007", "7")}
+
+
+@pytest.mark.parametrize("nothing", ["", "NA", "NaN", "nan", "-nan", "null", "None", "#N/A"])
+@pytest.mark.parametrize("without", [(), ("pyarrow",), ("pyarrow", "polars")])
+def test_no_word_for_nothing_makes_numbers_of_texts_in_csv(tmp_path, monkeypatch, nothing, without):
+    """Some of them look like numbers; beside texts they are none."""
+    (path := tmp_path / "data.csv").write_text(
+        f"qid,label,brand,price\n1,0,oak,1.5\n1,1,{nothing},{nothing}\n1,0,elm,2\n"
+    )
+    hide(monkeypatch, without)
+    data = mcrank.read(path)
+    assert data.categories == {0: ("elm", "oak")}
+    np.testing.assert_array_equal(data.X, np.float32([[1, 1.5], [np.nan, np.nan], [0, 2]]))
+
+
+def test_whole_numbers_of_an_arrow_dictionary_are_exact():
+    """Beside a missing one, too, where the library itself would make floats of them."""
+    big = pa.chunked_array([pa.array([2**60 + 1, None]), pa.array([2**60 + 2, 2**60 + 1])])
+    table = pa.table({"qid": [1, 1, 1, 1], "label": [0, 1, 2, 0], "shop": big.dictionary_encode()})
+    data = mcrank.read(table)
+    assert data.categories == {0: (str(2**60 + 1), str(2**60 + 2))}
+    np.testing.assert_array_equal(data.X[:, 0], np.float32([0, np.nan, 1, 0]))
+
+
+@pytest.mark.parametrize("kind", [list, tuple, iter, pd.Index, np.array, lambda names: dict.fromkeys(names)])
+def test_names_of_columns_may_be_in_anything(kind, tmp_path):
+    frame = pd.DataFrame(COLUMNS)
+    assert mcrank.read(frame, features=kind(["clicks"])).feature_names == ("clicks",)
+    assert mcrank.read(frame, ignore=kind(["clicks", "fresh"])).feature_names == ("bm25",)
+    frame.to_parquet(path := tmp_path / "data.parquet")
+    assert mcrank.scan(path, ignore=kind(["clicks", "fresh"])).read().feature_names == ("bm25",)
+    for bad in ("clicks", [1], 5, ["clicks", None]):
+        with pytest.raises(mcrank.DataError, match="features of read must be a sequence of names, got"):
+            mcrank.read(frame, features=bad)
+        with pytest.raises(mcrank.OptionError, match="ignore of scan must be a sequence of names, got"):
+            mcrank.scan(path, ignore=bad)

@@ -44,6 +44,17 @@ def test_round_trip(tmp_path, X, data, sparse, suffix):
         assert again.doc_ids.tolist() == given_data.doc_ids.tolist()
 
 
+@pytest.mark.parametrize("last", [0.0, -0.0, 2.0, float("nan")])
+def test_sparse_text_keeps_the_number_of_features(tmp_path, last):
+    """A feature that is 0 everywhere would not be in the file, nor would its reader know of it."""
+    data = mcrank.Dataset([[1.0, 0.0, 0.0], [0.0, 0.0, last]], [1, 0], ["a", "b"])
+    mcrank.write(data, path := tmp_path / "data.txt", sparse=True)
+    np.testing.assert_array_equal(mcrank.read(path).X, data.X)
+    assert path.read_text().count(":") == 4  # two of queries, two of features
+    mcrank.write(data.select([0]), path, sparse=True)
+    assert path.read_text() == "1 qid:a 1:1 3:0\n"
+
+
 def test_others_can_read_it(tmp_path):
     data = mcrank.make_artificial(3, 1, 1, n_features=7).train
     mcrank.write(data, path := tmp_path / "data.txt")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -72,6 +73,16 @@ def test_features():
     assert list(found["missing-values"].values["features"]) == ["f8", "f9"]
     assert found["scales"].found.startswith("features differ widely in scale: f7 spans")
     assert checks((np.ones((24, 2)), y[:24], qid[:24]), severity="broken").keys() == {"constant-features"}
+
+
+def test_codes_of_categories_have_no_scale():
+    X, y, qid = healthy()
+    table = {"wide": X[:, 0] * 1e7, "wider": X[:, 1] * 1e8, "brand": np.tile(["a", "b", "c", "d"], 90)}
+    found = {f.check for f in mcrank.diagnose(mcrank.Dataset(table, y, qid)).findings}
+    assert "scales" not in found
+    table["narrow"] = X[:, 2] / 10
+    found = {f.check: f.found for f in mcrank.diagnose(mcrank.Dataset(table, y, qid)).findings}
+    assert re.search("wider spans .*, narrow ", found["scales"])
 
 
 def test_rows():

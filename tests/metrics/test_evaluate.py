@@ -177,6 +177,16 @@ def test_one_call_is_many_calls():
         )
 
 
+def test_grades_alone_and_no_measures_are_refused():
+    for data in ([1, 0], np.array([1, 0]), None):
+        for ask in (mcrank.evaluate, mcrank.rosetta):
+            with pytest.raises(DataError, match=r"data must have grades by query.*mcrank.Grades\(y, qid\)"):
+                ask([0.5, 0.1], data)
+    for measures in (None, 10):
+        with pytest.raises(MeasureError, match="measures of evaluate must be names such as 'ndcg@10', got"):
+            mcrank.evaluate([0.5, 0.1], mcrank.Grades([1, 0], [1, 1]), measures)
+
+
 def test_bad_questions():
     data = mcrank.Grades([0, 1], qid=[1, 1])
     with pytest.raises(MeasureError, match="is empty"):

@@ -15,6 +15,8 @@ from mcrank.analysis.view import View, mean_interval
 from mcrank.analysis.weakness import Slice, WorstQuery, slices_of, worst_queries
 from mcrank.arrays import FloatArray
 from mcrank.data.dataset import Dataset
+from mcrank.errors import OptionError
+from mcrank.options import checked
 from mcrank.rankers.base import Ranker
 from mcrank.scorers.forest.forest import Forest
 from mcrank.scorers.linear import Linear
@@ -48,7 +50,7 @@ class Swarm(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """Rows by score: mean score and mean grade of each tenth."""
+    """Rows by score: mean score and mean grade of each tenth; rows of equal score count alike in it."""
 
     score: FloatArray
     grade: FloatArray
@@ -125,6 +127,10 @@ def analyze(
     >>> found.unit, len(found.importances), found.importances[0].loss > 0
     ('grades', 4, True)
     """
+    ranker._check_fitted()
+    if not isinstance(data, Dataset):
+        raise OptionError(f"data of analyze must be a Dataset, got {type(data).__name__}; read makes one.")
+    checked(seed, "seed", "analyze", low=0)
     view = View(ranker, data)
     together = chosen_groups(view, groups or {})
     single = [(name, (column,)) for column, name in enumerate(view.names)]
@@ -177,10 +183,13 @@ def _swarms(view: View) -> tuple[list[Swarm], int]:
 
 def _calibration(view: View) -> Calibration:
     order = np.argsort(view.scores, kind="stable")
+    # Rows of equal score share their mean grade: which of them lie on either side of a cut says nothing.
+    _, level = np.unique(view.scores, return_inverse=True)
+    grade = (np.bincount(level, weights=view.data.y) / np.bincount(level))[level]
     parts = [part for part in np.array_split(order, _BINS) if len(part)]
     return Calibration(
         np.array([view.scores[part].mean() for part in parts]),
-        np.array([view.data.y[part].mean() for part in parts]),
+        np.array([grade[part].mean() for part in parts]),
         np.array([float(len(part)) for part in parts]),
     )
 

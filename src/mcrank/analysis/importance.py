@@ -68,6 +68,8 @@ def chosen_groups(view: View, named: Mapping[str, Sequence[str]]) -> list[tuple[
     >>> chosen_groups(View(mcrank.RankSVM().fit(data), data), {"mine": ["f2", "f3"]})
     [('mine', (1, 2)), ('f1, f2', (0, 1))]
     """
+    if not isinstance(named, Mapping):
+        raise DataError(f"groups must map a name to a list of features, got {type(named).__name__}.")
     groups = []
     for group, members in named.items():
         if isinstance(members, str) or not members:
@@ -88,11 +90,14 @@ def _agreeing(view: View) -> list[tuple[int, ...]]:
     used = np.flatnonzero(view.used())
     if len(used) < 2:
         return []
+    from scipy.stats import rankdata
+
     rows = view.sample(_SAMPLE)[:, used]
-    ranks = np.argsort(np.argsort(rows, axis=0, kind="stable"), axis=0).astype(np.float64)
+    # Equal values share a rank: in the order of the rows, two features that are mostly 0 would agree by it.
+    ranks = rankdata(np.where(np.isnan(rows), np.inf, rows), axis=0)
     ranks -= ranks.mean(axis=0)
-    constant = np.ptp(rows, axis=0) == 0
     size = np.sqrt((ranks**2).sum(axis=0))
+    constant = size == 0.0
     alike: FloatArray = np.abs(ranks.T @ ranks) / np.maximum(np.outer(size, size), 1e-300)
     alike[constant] = alike[:, constant] = 0.0
     group = np.arange(len(used))

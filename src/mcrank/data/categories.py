@@ -30,9 +30,10 @@ _WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
 _NONE = frozenset([""])
 
 
-def is_category(column: Column) -> bool:
+def is_category(column: Column, nulls: Collection[str] = _NONE) -> bool:
     """Whether a column holds categories without being asked: those of its library, or texts none of which
-    looks like a number (one that does is more likely a number gone wrong).
+    looks like a number (one that does is more likely a number gone wrong). What ``nulls`` has, such as nan,
+    stands for no value, and looks like none.
 
     Examples
     --------
@@ -52,7 +53,7 @@ def is_category(column: Column) -> bool:
     values = (column.values if missing is None else column.values[~missing]).tolist()
     if not values or any(not issubclass(kind, str) for kind in set(map(type, values))):
         return False
-    return not any(map(_looks_like_number, set(values)))
+    return not any(map(_looks_like_number, set(values).difference(nulls)))
 
 
 def _looks_like_number(text: str) -> bool:

@@ -116,7 +116,9 @@ def _object_numbers(values: Array, missing: BoolArray | None, where: str, hint: 
         # NumPy calls its durations integers.
         number = issubclass(kind, real) and not issubclass(kind, np.timedelta64)
         if not (number or kind is type(None) or kind.__name__ == "NAType"):
-            first = next(i for i, v in enumerate(listed) if type(v) is kind)
+            places = [i for i, v in enumerate(listed) if type(v) is kind]
+            # Of texts, most of which may be numbers, the one that made texts of all of them is to blame.
+            first = next((i for i in places if not _is_numeral(listed[i])), places[0])
             row = int(np.unravel_index(first, values.shape)[0])
             found = f"{kind.__name__} {shown(listed[first])} at row {row}"
             raise DataError(f"{where} is not numeric: it holds {found}; {hint}.")
@@ -127,6 +129,14 @@ def _object_numbers(values: Array, missing: BoolArray | None, where: str, hint: 
         except OverflowError:
             out[i] = np.inf if value > 0 else -np.inf
     return out.reshape(values.shape)
+
+
+def _is_numeral(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return isinstance(value, str)
 
 
 def shown(value: Any) -> str:

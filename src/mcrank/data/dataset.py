@@ -6,7 +6,6 @@ One shape for ragged things: rows of all queries lie in one flat array, and quer
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -28,6 +27,7 @@ from mcrank.data.checks import (
 from mcrank.data.ids import check_ids
 from mcrank.data.tables import Features, as_features
 from mcrank.errors import DataError
+from mcrank.options import checked
 
 __all__ = ["Dataset", "check_features"]
 
@@ -320,17 +320,17 @@ class Dataset:
         >>> data.sample(2, seed=1).n_queries
         2
         """
-        count = 0
-        if isinstance(queries, float):
-            count = max(1, round(queries * self.n_queries)) if 0 < queries <= 1 else 0
-        elif not isinstance(queries, bool):
-            count = operator.index(queries)
+        count, given = 0, np.asarray(queries)  # NumPy's own numbers are welcome
+        if given.dtype.kind == "f" and given.ndim == 0:
+            count = max(1, round(float(given) * self.n_queries)) if 0 < given <= 1 else 0
+        elif given.dtype.kind in "iu" and given.ndim == 0:
+            count = int(given)
         if not 1 <= count <= self.n_queries:
             raise DataError(
                 f"queries of sample must be 1 to {self.n_queries}, or a share above 0.0 and up to 1.0, "
                 f"got {queries!r}."
             )
-        stream = np.random.Generator(np.random.PCG64(seed))
+        stream = np.random.Generator(np.random.PCG64(checked(seed, "seed", "sample", low=0)))
         return self.select(np.sort(stream.permutation(self.n_queries)[:count]))
 
     def drop_empty_queries(self) -> Dataset:

@@ -7,6 +7,7 @@ and size, so that every part sees the same mix.
 from __future__ import annotations
 
 import hashlib
+import numbers
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from mcrank.data.dataset import Dataset
 from mcrank.data.read import read
 from mcrank.data.sources import StrPath
 from mcrank.errors import DataError, OptionError
+from mcrank.options import checked
 
 _PARTS = {"train": ("train",), "valid": ("vali", "valid", "validation", "dev"), "test": ("test",)}
 _FOLD_NAME = re.compile(r"(?i)^fold[-_ ]?(\d+)$")
@@ -176,6 +178,9 @@ def split(data: Dataset, *shares: float, seed: int = 0) -> tuple[Dataset, ...]:
     >>> train.n_queries, test.n_queries
     (8, 2)
     """
+    seed = checked(seed, "seed", "split", low=0)
+    if not all(isinstance(share, numbers.Real) for share in shares):
+        raise OptionError(f"shares of split must be numbers, got {shares!r}.")
     wanted = np.array(shares or (0.6, 0.2, 0.2), dtype=np.float64)
     if not ((wanted > 0).all() and abs(wanted.sum() - 1.0) < 1e-6):
         raise OptionError(f"shares of split must be positive and sum to 1, got {tuple(wanted.tolist())}.")
@@ -197,8 +202,7 @@ def kfold(data: Dataset, k: int = 5, *, seed: int = 0) -> Folds:
     >>> [len(part.qids) for part in folds[0]]
     [6, 2, 2]
     """
-    if k < 3:
-        raise OptionError(f"k of kfold must be an integer >= 3, got {k!r}.")
+    k, seed = checked(k, "k", "kfold", low=3), checked(seed, "seed", "kfold", low=0)
     if data.n_queries < k:
         raise DataError(f"kfold with k={k} needs as many queries, got {data.n_queries}.")
     part = deal(data, np.full(k, 1.0 / k), seed)

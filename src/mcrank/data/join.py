@@ -7,8 +7,11 @@ from typing import Literal
 
 import numpy as np
 
+from mcrank.data.columns import shown
 from mcrank.data.dataset import Dataset
 from mcrank.data.ids import id_kind
+from mcrank.data.matrices import as_float32
+from mcrank.data.tables import Features
 from mcrank.data.trec import Qrels, Run
 from mcrank.errors import DataError, OptionError
 
@@ -27,7 +30,8 @@ def join_trec(
     qrels : Qrels
         Judgments. Queries without any are left out: nothing is known about them.
     features : Dataset, optional
-        Feature values by query and document; it must have `doc_ids`, its own grades are not used.
+        Feature values by query and document, categories too; it must have `doc_ids`, its own grades are not
+        used.
     runs : Run or mapping of name to Run, optional
         Scores of systems: the rows are the pairs that any of them ranked, and every run is one more feature
         (NaN where it did not rank the document). Without runs, the rows are those of ``features``.
@@ -48,7 +52,7 @@ def join_trec(
         raise DataError("join_trec needs features or runs: judgments alone have no feature values.")
     if features is not None and features.doc_ids is None:
         raise DataError("features of join_trec have no document ids to join by; give the Dataset doc_ids.")
-    systems = {"run": runs} if isinstance(runs, Run) else dict(runs or {})
+    systems = _systems(runs)
     known = {} if features is None else _places(features)
     pairs: dict[tuple[str, str], None] = dict.fromkeys(known)
     if systems:
@@ -70,15 +74,30 @@ def join_trec(
     for i, (query, doc, _) in enumerate(rows):
         if features is not None and (query, doc) in known:
             X[i, : len(names)] = features.X[known[query, doc]]
-        for j, run in enumerate(systems.values(), start=len(names)):
-            X[i, j] = run.queries.get(query, {}).get(doc, np.nan)
-    return Dataset(
-        X,
+        with np.errstate(over="ignore"):  # told below, with the name of the run
+            for j, run in enumerate(systems.values(), start=len(names)):
+                X[i, j] = run.queries.get(query, {}).get(doc, np.nan)
+    every = (*names, *systems)
+    X = as_float32(X, "join_trec", titles=[f"feature {name!r} of join_trec" for name in every])
+    X.setflags(write=False)  # nobody else has it, so it need not be copied
+    categories = {} if features is None else features.categories  # runs come behind: these keep their places
+    return Dataset.of_features(
+        Features(X, every, (), categories),
         [grade for _, _, grade in rows],
         np.array([query for query, _, _ in rows], dtype=object),
-        feature_names=[*names, *systems],
         doc_ids=np.array([doc for _, doc, _ in rows], dtype=object),
     )
+
+
+def _systems(runs: Run | Mapping[str, Run] | None) -> dict[str, Run]:
+    if isinstance(runs, Run):
+        return {"run": runs}
+    if runs is not None and not isinstance(runs, Mapping):
+        raise DataError(f"runs of join_trec must be a Run, or a mapping of names to runs, got {shown(runs)}.")
+    for name, run in (runs or {}).items():
+        if not isinstance(run, Run):
+            raise DataError(f"run {name!r} of join_trec must be a Run, got {shown(run)}.")
+    return dict(runs or {})
 
 
 def _places(features: Dataset) -> dict[tuple[str, str], int]:

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mcrank.cores import available_cores
+from mcrank.data.columns import shown
 from mcrank.data.dataset import Dataset
 from mcrank.data.sources import find_files
 from mcrank.data.table_files import common_format
 from mcrank.data.table_sets import Columns, read_table, read_table_files
 from mcrank.data.tables import is_sparse, is_table
-from mcrank.errors import OptionError
+from mcrank.errors import DataError, McrankError, OptionError
 from mcrank.options import checked
 from mcrank.threads import check_jobs
 
@@ -101,7 +102,8 @@ def read(
     checked(max_features, "max_features", "read", low=1, high=1 << 24)
     checked(n_features, "n_features", "read", low=1, high=1 << 24, optional=True)
     check_jobs(n_jobs, "read")
-    columns = Columns(qid, grade, doc_id, weight, features, check_keys(categorical), ignore)
+    names = {"features": check_name_list(features, "features"), "ignore": check_name_list(ignore, "ignore")}
+    columns = Columns(qid, grade, doc_id, weight, categorical=check_keys(categorical), **names)
     if not isinstance(source, (str, os.PathLike)) and (is_table(source) or is_sparse(source)):
         if cache:
             raise OptionError("cache of read needs a file; a table in memory has no place beside it.")
@@ -155,6 +157,21 @@ def check_keys(categorical: Any) -> list[str | int] | None:
             f"{categorical!r}."
         )
     return [k if isinstance(k, str) else int(k) for k in keys]
+
+
+def check_name_list(
+    names: Any, option: str, where: str = "read", error: type[McrankError] = DataError
+) -> list[str] | None:
+    """Return names of columns, which any iterable may hold; raise an error of this kind for what is none."""
+    if names is None:
+        return None
+    found: list[Any] = [None]
+    if hasattr(names, "__iter__") and not isinstance(names, (str, bytes)):
+        found = list(names)
+    if not all(isinstance(name, str) for name in found):
+        given = f"the text {names!r}" if isinstance(names, str) else shown(names)
+        raise error(f"{option} of {where} must be a sequence of names, got {given}.")
+    return found
 
 
 def check_letor_columns(columns: Columns, where: str = "read") -> None:

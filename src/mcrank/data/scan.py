@@ -13,7 +13,7 @@ from mcrank.data.batches import Batch, Piece, Progress, Purpose
 from mcrank.data.dataset import Dataset, restore
 from mcrank.data.grades import Grades
 from mcrank.data.ids import IdArray, ids_of_texts, join_ids
-from mcrank.data.read import check_choice, check_letor_columns, threads
+from mcrank.data.read import check_choice, check_letor_columns, check_name_list, threads
 from mcrank.data.sources import find_files
 from mcrank.data.table_files import common_format, table_format
 from mcrank.data.table_sets import Columns
@@ -281,7 +281,9 @@ def scan(
     checked(n_features, "n_features", "scan", low=1, high=1 << 24, optional=True)
     files = find_files(source, "scan")
     form = common_format(files)
-    chosen = {"features": _texts(features, "features"), "ignore": _texts(ignore, "ignore")}
+    given = {"features": features, "ignore": ignore}
+    found = {option: check_name_list(names, option, "scan", OptionError) for option, names in given.items()}
+    chosen = {option: None if names is None else tuple(names) for option, names in found.items()}
     columns = Columns(qid, grade, doc_id, weight, **chosen)
     if form is None:
         check_letor_columns(columns, "scan")
@@ -292,12 +294,6 @@ def scan(
         )
     letor = LetorOptions(first_index, n_features, max_features, absent, unjudged)
     return Scan(tuple(map(Piece, files)), columns, letor, unjudged)
-
-
-def _texts(names: Sequence[str] | None, option: str) -> tuple[str, ...] | None:
-    if isinstance(names, str):
-        raise OptionError(f"{option} of scan must be a sequence of names, got the text {names!r}.")
-    return None if names is None else tuple(names)
 
 
 def _judged(batch: Batch, unjudged: str, where: str) -> Batch:

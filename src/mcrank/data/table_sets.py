@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,14 +11,23 @@ from typing import Any
 import numpy as np
 
 from mcrank.arrays import Array
-from mcrank.data.categories import Keys, features_of, joined
+from mcrank.data.categories import Keys, feature_of, features_of, joined
 from mcrank.data.checks import check_count, check_numbers
 from mcrank.data.columns import Column, object_array, to_numbers
 from mcrank.data.dataset import Dataset
 from mcrank.data.ids import IdArray, check_ids, column_ids, ids_of_texts, join_ids
 from mcrank.data.table_files import is_text, open_table
-from mcrank.data.tables import DOC_NAMES, GRADE_NAMES, QID_NAMES, Features, Table, as_features, is_sparse
-from mcrank.errors import DataError
+from mcrank.data.tables import (
+    DOC_NAMES,
+    GRADE_NAMES,
+    QID_NAMES,
+    Features,
+    Table,
+    as_features,
+    is_feature_name,
+    is_sparse,
+)
+from mcrank.errors import DataError, OptionError, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -38,8 +48,20 @@ class Columns:
             _find(names, self.qid, QID_NAMES, "qid", where),
             _find(names, self.doc_id, DOC_NAMES, "doc_id", where),
         )
+        features = self._features_of(names)
         categories = {key for key in self.categorical or () if isinstance(key, str) and key in names}
+        for key in self.categorical or ():
+            with contextlib.suppress(OptionError):  # told when the features themselves are chosen
+                categories.add(features[feature_of(key, features, where)])
         return {name for name in found if name is not None} | categories
+
+    def _features_of(self, names: Sequence[str]) -> list[str]:
+        """Names of the features, which have numbers in ``categorical``, as `chosen_features` chooses them."""
+        if self.features is not None:
+            return list(self.features)
+        roles = [role for role in (self.qid, self.grade, self.doc_id, self.weight) if isinstance(role, str)]
+        others = {*roles, *(self.ignore or ())}
+        return [name for name in names if is_feature_name(name) and name not in others]
 
 
 def read_table_files(files: Sequence[Path], columns: Columns, unjudged: str) -> Dataset:
@@ -94,9 +116,10 @@ def roles_of(first: Table, columns: Columns, optional: bool = False) -> dict[str
     }
     for role, known in (("qid", QID_NAMES), ("grade", GRADE_NAMES)):
         if roles[role] is None and getattr(columns, role) is None and not optional:
+            has = did_you_mean(known[0], first.shown, "it has", written=repr)
             raise DataError(
                 f"{first.where} has no column {' or '.join(map(repr, known))}; call it so, or "
-                f"name it with {role}= (--{role})."
+                f"name it with {role}= (--{role}); {has}"
             )
     return {role: None if name is None else first.place(name) for role, name in roles.items()}
 
@@ -151,11 +174,6 @@ def _dataset(parts: list[Table], columns: Columns, unjudged: str, *, as_written:
 def chosen_features(first: Table, columns: Columns, taken: list[int]) -> list[int]:
     """Places of the feature columns: those named, or all that are nothing else and not to be ignored."""
     features = columns.features
-    for name in ("features", "ignore"):
-        if isinstance(getattr(columns, name), str):
-            raise DataError(
-                f"{name} of read must be a sequence of names, got the text {getattr(columns, name)!r}."
-            )
     if features is None:
         return first.feature_columns(None, [*taken, *(first.place(name) for name in columns.ignore or ())])
     if columns.ignore is not None:

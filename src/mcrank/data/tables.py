@@ -108,6 +108,18 @@ def _numbered(
     return Features(values, None, (), categories)
 
 
+def is_feature_name(name: str) -> bool:
+    """Whether a column called so is a feature where nobody says what is: no id, grade or row label.
+
+    Examples
+    --------
+    >>> from mcrank.data.tables import is_feature_name
+    >>> is_feature_name("bm25"), is_feature_name("Label")
+    (True, False)
+    """
+    return name.lower() not in ROLE_NAMES and not _INDEX_NAME.fullmatch(name)
+
+
 def is_table(source: Any) -> bool:
     """Whether ``source`` is a table in memory: a frame, an Arrow stream or a mapping of columns."""
     if isinstance(source, np.ndarray) or hasattr(source, "is_null"):  # polars' Series speaks Arrow too
@@ -182,11 +194,7 @@ class Table:
         """Places of the features: those wanted, or all but ``taken`` and those named like an id or grade."""
         if wanted is not None and any(isinstance(name, str) for name in self.names):
             return [self.place(name) for name in wanted]
-        chosen = [
-            j
-            for j, name in enumerate(self.shown)
-            if j not in taken and name.lower() not in ROLE_NAMES and not _INDEX_NAME.fullmatch(name)
-        ]
+        chosen = [j for j, name in enumerate(self.shown) if j not in taken and is_feature_name(name)]
         if any(self.names[j] == "" for j in chosen):
             raise DataError(
                 f"{self.where} has a column without a name, as to_csv of pandas writes the row numbers of a "
@@ -242,7 +250,7 @@ class Table:
     def _feature(self, place: int, categorical: bool) -> tuple[FeatureArray, tuple[str, ...] | None]:
         """One column as numbers, or as codes of categories with the names of those."""
         title, column = self.title(place), self.column(place)
-        if categorical or is_category(column):
+        if categorical or is_category(column, self._nulls):
             return encode(column, title, self._nulls)
         return as_float32(to_numbers(column, title, HINT), title), None
 
@@ -327,6 +335,7 @@ def _of_arrow(column: Any) -> Column:
     categorical = kind.startswith("dictionary")
     if categorical:
         column = column.dictionary_decode()
+        kind = str(column.type)
     missing = None
     if column.null_count:
         missing = np.asarray(column.is_null().to_numpy(zero_copy_only=False))

@@ -33,7 +33,7 @@ def write(data: Dataset, path: StrPath, *, sparse: bool = False) -> None:
     path : path
         The file, replaced only when everything has been written.
     sparse : bool
-        Leave out features that are 0.
+        Leave out features that are 0 (the last of all stays in one row, so that their number is known).
 
     Examples
     --------
@@ -89,13 +89,12 @@ def _number(value: float) -> str:
 def _lines(data: Dataset, qid: str, start: int, stop: int, sparse: bool) -> list[str]:
     block = data.X[start:stop]
     texts = _texts(block)
+    left_out = block == 0 if sparse else np.zeros(block.shape, dtype=np.bool_)
+    if start == 0 and sparse and not data.X[:, -1].any():
+        left_out[0, -1] = False  # or a reader would take the largest number in the file for that of features
     lines = []
     for i in range(stop - start):
-        pairs = [
-            f"{j + 1}:{text}"
-            for j, (text, value) in enumerate(zip(texts[i], block[i], strict=True))
-            if not (sparse and value == 0)
-        ]
+        pairs = [f"{j + 1}:{text}" for j, text in enumerate(texts[i]) if not left_out[i, j]]
         grade = _number(float(data.y[start + i]))
         lines.append(" ".join([grade, f"qid:{qid}", *pairs]) + _comment(data, start + i) + "\n")
     return lines

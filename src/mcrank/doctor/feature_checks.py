@@ -101,7 +101,9 @@ def _bounds(data: Dataset) -> tuple[FeatureArray, FeatureArray]:
 
 
 def _check_scales(data: Dataset, where: str, low: FeatureArray, high: FeatureArray) -> list[Finding]:
-    changing = np.flatnonzero(low < high)
+    measured = np.ones(data.n_features, dtype=bool)
+    measured[list(data.categories)] = False  # a code is the place of a name: it has no scale
+    changing = np.flatnonzero((low < high) & measured)
     spread = high[changing].astype(np.float64) - low[changing]
     if len(spread) == 0 or spread.max() / spread.min() < SCALE_SPREAD:
         return []

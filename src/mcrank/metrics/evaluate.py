@@ -217,7 +217,11 @@ def _evaluate(
 
 
 def _measures(measures: str | Measure | Iterable[str | Measure]) -> list[Measure]:
-    asked = [measures] if isinstance(measures, (str, Measure)) else list(measures)
+    if isinstance(measures, (str, Measure)):
+        measures = [measures]
+    if not isinstance(measures, Iterable):
+        raise MeasureError(f"measures of evaluate must be names such as 'ndcg@10', got {measures!r}.")
+    asked = list(measures)
     if not asked:
         raise MeasureError("measures of evaluate is empty; name at least one, such as 'ndcg@10'.")
     # A name asked twice is computed once.
@@ -237,6 +241,11 @@ def graded_rows(
         return judged, judged.scores
     if isinstance(scores, Run):
         raise DataError("data of evaluate must be Qrels when scores is a Run, so that documents meet by id.")
+    if not hasattr(data, "offsets"):
+        raise DataError(
+            f"data must have grades by query, as a Dataset, Grades, a Scan and Qrels have, got "
+            f"{type(data).__name__}; mcrank.Grades(y, qid) takes two columns."
+        )
     given = score_array(scores)
     rows = int(data.offsets[-1])
     if given.shape != (rows,):

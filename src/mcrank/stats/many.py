@@ -41,7 +41,7 @@ def tukey(
     """Randomized Tukey HSD: p-values of all pairs of systems, adjusted for their number.
 
     In each round the systems' values of each query are shuffled; a pair counts when the largest difference
-    of means in that round reaches its own.
+    of means in that round reaches its own. The order of the queries has no say, nor that of the systems.
 
     Examples
     --------
@@ -53,21 +53,33 @@ def tukey(
     True
     """
     check_draws(rounds, seed)
+    _check_systems(systems, "tukey")
     if len(systems) < 2:
         raise DataError(f"tukey compares at least 2 systems, got {len(systems)}.")
     _, columns = align(*systems.values(), common=common)
     table = np.column_stack(columns)
     means = table.mean(axis=0)
+    # What is shuffled stands in an order of its own, by size: no other is the same for all callers.
+    values = np.sort(table, axis=1)
+    values = values[np.lexsort(values.T)]
     rng = np.random.default_rng(seed)
     ranges = np.empty(rounds, dtype=np.float64)
     for draw in range(rounds):
-        shuffled = rng.permuted(table, axis=1).mean(axis=0)
+        shuffled = rng.permuted(values, axis=1).mean(axis=0)
         ranges[draw] = shuffled.max() - shuffled.min()
     margin = 1e-12 * float(np.abs(table).mean())
     return {
         (first, second): float((1 + (ranges >= abs(means[i] - means[j]) - margin).sum()) / (1 + rounds))
         for (i, first), (j, second) in itertools.combinations(enumerate(systems), 2)
     }
+
+
+def _check_systems(systems: Any, who: str) -> None:
+    if not isinstance(systems, Mapping):
+        raise DataError(
+            f"systems of {who} must map the name of each to its values by query, got "
+            f"{type(systems).__name__}."
+        )
 
 
 @dataclass(frozen=True)
@@ -124,6 +136,7 @@ def compare(
     >>> [(row.system, row.wins) for row in rows]
     [('a', None), ('b', 0)]
     """
+    _check_systems(systems, "compare")
     if len(systems) < 2:
         raise DataError(f"a comparison needs at least 2 systems, got {len(systems)}.")
     base = next(iter(systems)) if baseline is None else baseline

@@ -15,8 +15,9 @@ from mcrank.arrays import FloatArray
 from mcrank.errors import OptionError
 
 ALTERNATIVES = ("two-sided", "greater", "less")
-_ROUNDING = 1e-12  # spreads below this share of the values are rounding
-_DIGITS = 12  # the same, in decimals
+_DIGITS = 12  # differences of values are equal, or 0, that are so to this digit of the largest value
+_ROUNDING = 1e-12  # differences that spread by less than this share of the largest are one difference,
+_LAST_DIGITS = 1e-14  # and so are those that spread by less than this share of the values
 CELLS = 4_000_000  # random numbers drawn at a time: 32 MB
 
 
@@ -56,6 +57,11 @@ class Test:
     queries: int
 
 
+def _largest(x: FloatArray, y: FloatArray) -> float:
+    """Largest value of the two in size: what their rounding is measured by."""
+    return max(float(np.abs(x).max(initial=0.0)), float(np.abs(y).max(initial=0.0)))
+
+
 def without_rounding(x: FloatArray, y: FloatArray) -> FloatArray:
     """Return the differences such that those equal but for rounding are equal.
 
@@ -68,7 +74,7 @@ def without_rounding(x: FloatArray, y: FloatArray) -> FloatArray:
     >>> len(set(without_rounding(np.array([0.3, 0.2]), np.array([0.2, 0.1])).tolist()))
     1
     """
-    scale = max(float(np.abs(x).max(initial=0.0)), float(np.abs(y).max(initial=0.0)))
+    scale = _largest(x, y)
     return np.asarray(np.round((x - y) / scale, _DIGITS)) if scale > 0.0 else x - y
 
 
@@ -115,10 +121,34 @@ def check_draws(rounds: Any, seed: Any) -> None:
             raise OptionError(f"{name} must be an integer >= {low}, got {value!r}.")
 
 
-def effect_of(found: FloatArray) -> float:
-    """Return the mean of differences over their standard deviation; 0 where there is none."""
-    spread = float(found.std(ddof=1))
-    return float(found.mean()) / spread if spread > 0.0 else 0.0
+def check_share(name: str, value: Any) -> None:
+    """Raise `OptionError` unless the value is a number between 0 and 1, both excluded."""
+    if not isinstance(value, (float, np.floating)) or not 0.0 < value < 1.0:  # no integer lies there
+        raise OptionError(f"{name} must be a number > 0 and < 1, got {value!r}.")
+
+
+def spread_of(x: FloatArray, y: FloatArray) -> float:
+    """Return the standard deviation of the differences, 0 where rounding alone makes them differ.
+
+    0.3 - 0.2, 0.2 - 0.1 and 0.6 - 0.5 are three numbers, and one difference.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.stats.paired import spread_of
+    >>> spread_of(np.array([0.3, 0.2, 0.6]), np.array([0.2, 0.1, 0.5]))
+    0.0
+    """
+    found = differences(x, y)
+    if len(found) < 2 or np.ptp(found) <= _ROUNDING * np.abs(found).max() + _LAST_DIGITS * _largest(x, y):
+        return 0.0
+    return float(found.std(ddof=1))
+
+
+def effect_of(x: FloatArray, y: FloatArray) -> float:
+    """Return the mean of the differences over their standard deviation; 0 where there is none."""
+    spread = spread_of(x, y)
+    return float(differences(x, y).mean()) / spread if spread > 0.0 else 0.0
 
 
 def t_test(x: FloatArray, y: FloatArray, alternative: str = "two-sided") -> Test:
@@ -133,14 +163,14 @@ def t_test(x: FloatArray, y: FloatArray, alternative: str = "two-sided") -> Test
     """
     kind = check_alternative(alternative)
     found = differences(x, y)
-    if not found.std() > _ROUNDING * np.abs(found).max():
+    if spread_of(x, y) == 0.0:
         p, statistic = no_spread(float(found.mean()), kind)
     else:
         from scipy.stats import ttest_1samp
 
         outcome = ttest_1samp(found, 0.0, alternative=kind)
         p, statistic = float(outcome.pvalue), float(outcome.statistic)
-    return Test("paired t", statistic, p, float(found.mean()), effect_of(found), len(found))
+    return Test("paired t", statistic, p, float(found.mean()), effect_of(x, y), len(found))
 
 
 def no_spread(mean: float, alternative: str) -> tuple[float, float]:
@@ -170,7 +200,7 @@ def wilcoxon_test(x: FloatArray, y: FloatArray, alternative: str = "two-sided") 
 
         outcome = wilcoxon(ranked[ranked != 0.0], alternative=kind)
         p, statistic = float(outcome.pvalue), float(outcome.statistic)
-    return Test("Wilcoxon", statistic, p, float(found.mean()), effect_of(found), len(found))
+    return Test("Wilcoxon", statistic, p, float(found.mean()), effect_of(x, y), len(found))
 
 
 def randomization_test(
@@ -189,20 +219,19 @@ def randomization_test(
     check_draws(rounds, seed)
     found = differences(x, y)
     observed = float(found.mean())
+    # A coin gives each difference its sign, so only sizes matter. They are sorted: the order of the queries
+    # has no say, nor has which of the two systems is called A.
+    sizes = np.sort(np.abs(found))
     rng = np.random.default_rng(seed)
     # One part in 10^12 of room, so that a draw equal to the observation in other words counts as equal.
-    margin = 1e-12 * float(np.abs(found).mean())
+    margin = 1e-12 * float(sizes.mean())
+    bar = {"two-sided": abs(observed), "greater": observed, "less": -observed}[kind] - margin
     extreme = 0
     # Not scipy.stats.permutation_test: it permutes index arrays where a sign is all that changes.
     batch = max(1, CELLS // len(found))
     for start in range(0, rounds, batch):
         signs = rng.integers(0, 2, (min(batch, rounds - start), len(found)), dtype=np.int8) * 2 - 1
-        drawn = signs @ found / len(found)
-        if kind == "two-sided":
-            extreme += int((np.abs(drawn) >= abs(observed) - margin).sum())
-        else:
-            towards = drawn if kind == "greater" else -drawn
-            bar = observed if kind == "greater" else -observed
-            extreme += int((towards >= bar - margin).sum())
+        drawn = signs @ sizes / len(found)
+        extreme += int(((np.abs(drawn) if kind == "two-sided" else drawn) >= bar).sum())
     p = (1 + extreme) / (1 + rounds)
-    return Test("randomization", observed, p, observed, effect_of(found), len(found))
+    return Test("randomization", observed, p, observed, effect_of(x, y), len(found))

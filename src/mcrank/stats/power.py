@@ -13,8 +13,8 @@ from functools import cache
 import numpy as np
 
 from mcrank.arrays import FloatArray
-from mcrank.errors import OptionError
-from mcrank.stats.paired import check_alternative, differences
+from mcrank.errors import DataError, OptionError
+from mcrank.stats.paired import check_alternative, check_share, differences, spread_of
 
 POWER = 0.8
 LEVEL = 0.05
@@ -64,13 +64,22 @@ def smallest_difference(
     0.283
     """
     for name, share in (("power", power), ("level", level)):
-        if not 0.0 < share < 1.0:
-            raise OptionError(f"{name} must be a number > 0 and < 1, got {share!r}.")
+        check_share(name, share)
     if tests < 1:
         raise OptionError(f"tests must be an integer >= 1, got {tests!r}.")
+    x, y = (np.asarray(values, dtype=np.float64) for values in (x, y))
+    if x.ndim != 1 or x.shape != y.shape:
+        raise DataError(f"x and y must be values of the same queries, got shapes {x.shape} and {y.shape}.")
+    odd = ~(np.isfinite(x) & np.isfinite(y))
+    if odd.any():
+        at = int(np.argmax(odd))
+        raise DataError(
+            f"x and y must be finite, got {float(x[at])!r} and {float(y[at])!r} at position {at}; leave out "
+            "queries without a value."
+        )
     found = differences(x, y)
-    spread = float(found.std(ddof=1)) if len(found) > 1 else 0.0
-    if not spread > 1e-12 * max(1.0, float(np.abs(found).max(initial=0.0))):
+    spread = spread_of(x, y)
+    if spread == 0.0:
         return None
     alpha = level / tests / (2.0 if check_alternative(alternative) == "two-sided" else 1.0)
     if test == "wilcoxon":

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from mcrank.arrays import FloatArray, IntArray
-from mcrank.errors import DataError, OptionError
+from mcrank.errors import DataError
 from mcrank.stats.paired import (
     Test,
     check_alternative,
     check_draws,
+    check_share,
     differences,
     effect_of,
     no_spread,
@@ -61,10 +63,7 @@ def align(*systems: Values, common: bool = False) -> tuple[list[Hashable], list[
     """
     for place, system in enumerate(systems):
         if not isinstance(system, Mapping):
-            raise DataError(
-                f"system {place} must map query ids to values, so that queries meet by id, got "
-                f"{type(system).__name__}; of an evaluation take result.by_query(measure)."
-            )
+            raise _no_mapping(system, place)
         lost = next((query for query in systems[0] if query not in system), None)
         extra = next((query for query in system if query not in systems[0]), None)
         if not common and (lost is not None or extra is not None):
@@ -74,15 +73,39 @@ def align(*systems: Values, common: bool = False) -> tuple[list[Hashable], list[
                 "say common=True to compare the queries all systems know."
             )
     queries = [q for q in systems[0] if all(q in system for system in systems)]
-    table = np.array([[system[q] for q in queries] for system in systems], dtype=np.float64)
-    if np.isinf(table).any():
-        place, at = (int(number) for number in np.argwhere(np.isinf(table))[0])
-        raise DataError(
-            f"the value of query {queries[at]!r} in system {place} is infinite; values must be finite, "
-            "or NaN where a query has none."
-        )
+    table = np.array([_values(system, queries, place) for place, system in enumerate(systems)])
     known = known_to_all(table)
     return [queries[int(place)] for place in known], [row[known] for row in table]
+
+
+def _no_mapping(system: Any, place: int) -> DataError:
+    return DataError(
+        f"system {place} must map query ids to values, so that queries meet by id, got "
+        f"{type(system).__name__}; of an evaluation take result.by_query(measure)."
+    )
+
+
+def _values(system: Values, queries: Sequence[Hashable], place: int) -> FloatArray:
+    """Values of a system for some queries: finite, or NaN where there is none; else `DataError`."""
+    try:
+        values = np.array([system[query] for query in queries], dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        values = np.array([_number(system[query]) for query in queries])
+    if np.isinf(values).any():
+        query = queries[int(np.argmax(np.isinf(values)))]
+        raise DataError(
+            f"the value of query {query!r} in system {place} is {system[query]!r}; values must be finite "
+            "numbers, or NaN where a query has none."
+        )
+    return values
+
+
+def _number(value: Any) -> float:
+    """A value as a float, NaN for None as NumPy has it, and infinite where it is no number at all."""
+    try:
+        return float("nan" if value is None else value)
+    except (TypeError, ValueError, OverflowError):
+        return float("inf")
 
 
 def known_to_all(table: FloatArray) -> IntArray:
@@ -111,7 +134,7 @@ def effect_size(a: Values, b: Values, *, common: bool = False) -> float:
     2.0
     """
     _, (x, y) = align(a, b, common=common)
-    return effect_of(differences(x, y))
+    return effect_of(x, y)
 
 
 def paired_t(a: Values, b: Values, alternative: str = "two-sided", *, common: bool = False) -> Test:
@@ -153,7 +176,11 @@ def unpaired_t(a: Values, b: Values, alternative: str = "two-sided") -> Test:
     >>> round(unpaired_t({1: 0.9, 2: 0.5, 3: 0.7}, {4: 0.6, 5: 0.4}).p, 4)
     0.285
     """
-    columns = [np.array([v for v in system.values() if v == v], dtype=np.float64) for system in (a, b)]
+    for place, system in enumerate((a, b)):
+        if not isinstance(system, Mapping):
+            raise _no_mapping(system, place)
+    columns = [_values(system, [*system], place) for place, system in enumerate((a, b))]
+    columns = [values[~np.isnan(values)] for values in columns]
     if min(len(column) for column in columns) < 2:
         raise DataError("an unpaired test needs at least 2 queries with values on each side.")
     summary = [(float(v.mean()), float(v.std(ddof=1)), len(v)) for v in columns]
@@ -180,13 +207,18 @@ def unpaired_t_from_summary(
     0.0206
     """
     kind = check_alternative(alternative)
+    if not np.isfinite([mean_a, std_a, mean_b, std_b]).all():
+        raise DataError(
+            f"an unpaired test needs finite means and standard deviations, got {mean_a}, {std_a}, {mean_b}, "
+            f"{std_b}."
+        )
     # What is below the twelfth digit of the means is rounding, here as in the paired tests.
     rounding = 1e-12 * max(abs(mean_a), abs(mean_b))
     difference = mean_a - mean_b if abs(mean_a - mean_b) > rounding else 0.0
     if n_a < 2 or n_b < 2 or std_a < 0.0 or std_b < 0.0:
         raise DataError("an unpaired test needs at least 2 queries a side and standard deviations >= 0.")
     if max(std_a, std_b) <= rounding:
-        p, statistic = no_spread(difference, kind)
+        (p, statistic), effect = no_spread(difference, kind), 0.0
     else:
         from scipy.stats import ttest_ind_from_stats
 
@@ -194,8 +226,8 @@ def unpaired_t_from_summary(
             mean_a, std_a, n_a, mean_b, std_b, n_b, equal_var=False, alternative=kind
         )
         p, statistic = float(outcome.pvalue), float(outcome.statistic)
-    pooled = np.sqrt(((n_a - 1) * std_a**2 + (n_b - 1) * std_b**2) / (n_a + n_b - 2))
-    effect = float(difference / pooled) if pooled > 0.0 else 0.0
+        pooled = np.sqrt(((n_a - 1) * std_a**2 + (n_b - 1) * std_b**2) / (n_a + n_b - 2))
+        effect = float(difference / pooled)
     return Test("unpaired t", statistic, p, difference, effect, n_a + n_b)
 
 
@@ -275,8 +307,7 @@ def intervals_of(
     >>> intervals_of([values, 2 * values], rounds=99)[0] == interval_of(values[::-1], rounds=99)
     True
     """
-    if not 0.0 < level < 1.0:
-        raise OptionError(f"level must be a number > 0 and < 1, got {level!r}.")
+    check_share("level", level)
     check_draws(rounds, seed)
     ordered = [np.sort(values) for values in columns]
     n = len(ordered[0])
