@@ -336,8 +336,25 @@ class Optioned:
     def __repr__(self) -> str:
         defaults = {name: o.default for name, o in self.declared_options.items()}
         defaults |= self._preset(getattr(self, "preset", None))
-        changed = [f"{n}={v!r}" for n, v in self.get_params().items() if v != defaults[n]]
+        changed = [f"{n}={v!r}" for n, v in self.get_params().items() if not same(v, defaults[n])]
         return f"{type(self).__name__}({', '.join(changed)})"
+
+
+def same(value: Any, default: Any) -> bool:
+    """Whether a value is a default: by what it is, as an object that was pickled or loaded has the same numbers
+    and texts in other objects.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.options import same
+    >>> same(10, 10), same(10, None), same(np.ones(2), None)
+    (True, False, False)
+    """
+    try:
+        return bool(value == default)
+    except (TypeError, ValueError):  # an array or a frame, which no default is
+        return False
 
 
 def _with_hint(declared: Option, hint: Any) -> Option:

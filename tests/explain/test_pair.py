@@ -231,6 +231,39 @@ def test_what_is_no_row_is_named():
         fitted("regression").explain_pair(TEST.X[:2], TEST.X[0])
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_tables_of_several_rows_are_no_row(library):
+    table = pytest.importorskip(library).DataFrame(TEST.X[:2])
+    with pytest.raises(DataError, match=r"b of RegressionRanker.explain_pair must be one row .*\(2, 5\)"):
+        fitted("regression").explain_pair(TEST.X[0], table)
+
+
+def test_a_series_of_polars_is_a_row():
+    polars = pytest.importorskip("polars")
+    ranker = fitted("regression")
+    why = ranker.explain_pair(polars.Series(TEST.X[0]), polars.Series(TEST.X[1]))
+    assert why.contributions == ranker.explain_pair(TEST.X[0], TEST.X[1]).contributions
+
+
+def test_numbers_of_rows_are_those_of_the_caller():
+    order = np.random.default_rng(0).permutation(TEST.n_rows)  # rows of a query far apart
+    mixed = mcrank.Dataset(TEST.X[order], TEST.y[order], TEST.qid[order])
+    ranker = fitted("regression")
+    scores = ranker.predict(mixed)
+    for a, b in ((0, 1), (4, 2), (7, 30)):
+        assert ranker.explain_pair(a, b, query=mixed).scores == (scores[a], scores[b])
+        assert ranker.explain_pair(a, b, query=TEST.X[order]).scores == (scores[a], scores[b])
+
+
+@pytest.mark.slow
+def test_a_blend_standardised_in_each_query_takes_one_query():
+    ranker = fitted("blend", standard="query")
+    with pytest.raises(DataError, match=f"must be the rows of one query, .* got {TEST.n_queries} queries"):
+        ranker.explain_pair(0, 1, query=TEST)
+    with pytest.raises(DataError, match="explain_pair needs query, all rows of the query"):
+        ranker.explain_pair(TEST.X[0], TEST.X[1])
+
+
 def test_json_says_missing_as_null():
     row = TEST.X[np.isnan(TEST.X).any(axis=1)][0]
     text = json.dumps(fitted("mcrank").explain_pair(row, TEST.X[0]).to_dict(), allow_nan=False)

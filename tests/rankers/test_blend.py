@@ -229,6 +229,21 @@ class TestErrors:
         self.fails(DataError, "a RankSVM of 4 features, the training data 3", [fitted], other, other)
         self.fails(DataError, "one query", "ranksvm", DATA.train.select([0]), None)
 
+    def test_members_with_categories(self):
+        coded = [
+            Dataset(np.c_[np.digitize(part.X[:, :1], [0.3, 0.6]), part.X[:, 1:]], part.y, part.qid)
+            for part in (DATA.train, DATA.valid)
+        ]
+        member = RegressionRanker(n_estimators=3, num_leaves=4, min_samples_leaf=3, categorical=[0])
+        fitted = RegressionRanker(**member.get_params()).fit(coded[0])
+        for members in ([member], [fitted, "ranksvm"]):
+            self.fails(OptionError, "a RegressionRanker with categories", members, *coded)
+        self.fails(OptionError, "a RegressionRanker with categories", [member], coded[0], None)
+        header, arrays = unpack(to_bytes(quick(members="best-feature").fit(coded[0], valid=coded[1])), "it")
+        inner = np.frombuffer(to_bytes(fitted), dtype=np.uint8)
+        with pytest.raises(ModelFileError, match="member 0 has categories"):
+            from_bytes(pack(header, arrays | {"member_0000": inner}))
+
     def test_files_within_files(self):
         header, arrays = unpack(
             to_bytes(quick(members="best-feature").fit(DATA.train, valid=DATA.valid)), "it"

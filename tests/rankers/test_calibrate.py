@@ -7,7 +7,7 @@ import pytest
 
 import mcrank
 from mcrank.container import pack, unpack
-from mcrank.errors import ModelFileError, OptionError
+from mcrank.errors import DataError, ModelFileError, OptionError
 from mcrank.rankers.registry import from_bytes, to_bytes
 from mcrank.sums import ALONE
 from mcrank.training.correcting import rows_used
@@ -286,6 +286,11 @@ def test_calibration_takes_rows_without_queries(parts):
     train, valid, test = parts
     ranker = mcrank.McRank(**SMALL).fit(train, valid=valid)
     assert ranker.calibration(test.X, test.y).to_dict() == ranker.calibration(test).to_dict()
+    with pytest.raises(OptionError, match="calibration requires y"):
+        ranker.calibration(test.X)
+    for wrong in (test.y[:3], 2):
+        with pytest.raises(DataError, match="y of Dataset must have one"):
+            ranker.calibration(test.X, wrong)
 
 
 @pytest.mark.parametrize("kind", [mcrank.McRank, mcrank.LambdaMART, mcrank.RankBoost])

@@ -8,6 +8,7 @@ from mcrank.data.folds import parts_by_id
 from mcrank.errors import DataError, OptionError
 from mcrank.rankers.registry import RANKERS, from_bytes, ranker_class, to_bytes
 from tests.rankers.data import interrupt_after
+from tests.rankers.test_categorical import BRANDS, frame
 
 DATA = mcrank.make_artificial(n_train=12, n_valid=8, n_test=6, docs_per_query=12, n_features=4, seed=5)
 BOTH = mcrank.Dataset.merge([DATA.train, DATA.valid])
@@ -90,6 +91,16 @@ def test_queries_of_the_same_id_in_both_parts_stay_two():
     ranker = mcrank.RegressionRanker(**TREES).fit(DATA.train, valid=twin, folds=2)
     assert ranker.provenance_["data"]["queries"] == 2 * DATA.train.n_queries
     assert len(ranker.oof_scores_) == 2 * DATA.train.n_rows
+
+
+def test_categories_stay_categories_where_queries_of_both_parts_have_the_same_id():
+    (table, grades, qid), (table2, grades2, qid2) = frame(), frame(seed=2, rows=200)
+    ranker = mcrank.LambdaMART(**TREES, min_data_per_group=1, max_cat_to_onehot=1)
+    same = ranker.fit(table, grades, qid=qid, valid=(table2, grades2, qid2), folds=2)
+    assert same.categories_ == {0: tuple(BRANDS)}
+    of_brands = same.forest_.feature == 0
+    assert of_brands.any()
+    assert (same.forest_.category_set[of_brands] >= 0).all()
 
 
 @pytest.mark.parametrize("kind", [mcrank.McRank, mcrank.OrdinalMcRank])

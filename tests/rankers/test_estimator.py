@@ -290,3 +290,7 @@ def test_probabilities_out_of_cross_validation(rows):
     train, test = next(GroupKFold(3).split(X, y, q))
     part = ranker().fit(X[train], y[train], qid=q[train])
     assert np.array_equal(found[test], part.predict_proba(X[test]))
+
+
+def test_a_ranker_with_an_array_among_its_options_is_shown():
+    assert repr(mcrank.LambdaMART(monotone=np.array([1, 0]))) == "LambdaMART(monotone=array([1, 0]))"

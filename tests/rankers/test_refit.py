@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import mcrank
-from mcrank.errors import DataError, NotFittedError, OptionError
+from mcrank.errors import DataError, ModelFileError, NotFittedError, OptionError
+from mcrank.rankers.average import average_forest, fold_of
 from mcrank.rankers.registry import from_bytes, to_bytes
 from tests.rankers.data import few_values
 from tests.rankers.test_determinism import noisy
@@ -152,3 +153,34 @@ def test_a_missing_column_is_that_of_refit():
         ranker.refit(table.drop(columns="x0"), data.y, qid=data.qid)
     with pytest.raises(DataError, match="X of valid of RegressionRanker has no column 'x0'"):
         ranker.fit(table, data.y, qid=data.qid, valid=(table.drop(columns="x0"), data.y, data.qid))
+
+
+@pytest.mark.parametrize("folds", [2, 3])
+@pytest.mark.parametrize("kind", ["l2", "mcrank", "adaptive", "lambdamart"])
+def test_a_cross_fitted_ranker_is_refitted_fit_by_fit(kind, folds):
+    data, new = noisy(300), noisy(200, seed=11)
+    ranker = make(kind, 5).fit(data, folds=folds)
+    old, found = ranker.forest_, ranker.refit(new, decay=0.25).forest_
+    learned, refitted = (getattr(r, "learned_", r.forest_) for r in (ranker, ranker.refit(new, decay=0.25)))
+    rounds = ranker.best_round_
+    parts = []
+    for number in range(folds):  # each fit alone, as a model of its own
+        alone = make(kind, 5).fit(data)
+        part = fold_of(learned, number, folds, rounds)
+        alone.scorer_ = alone.learned_ = part
+        alone.head_, alone.correction_, alone.best_round_ = ranker.head_.as_learned, None, rounds
+        parts.append(alone.refit(new, decay=0.25).forest_)
+    wanted = average_forest(parts, rounds)
+    np.testing.assert_allclose(refitted.value, wanted.value, rtol=1e-12, atol=1e-15)
+    assert np.array_equal(found.base, old.base)
+    assert np.array_equal(ranker.refit(new, decay=1.0).forest_.value, old.value)
+    assert np.array_equal(from_bytes(to_bytes(ranker)).refit(new, decay=0.25).forest_.value, found.value)
+
+
+def test_a_file_with_another_number_of_fits_than_it_has_trees_for():
+    data = noisy(300)
+    ranker = make("l2", 5).fit(data)
+    for folds in (2, "2", 0, True, 1.0):
+        ranker.provenance_ = ranker.provenance_ | {"cross_fitting": {"folds": folds}}
+        with pytest.raises(ModelFileError, match="given a model that says it is the mean"):
+            ranker.refit(data)

@@ -116,4 +116,11 @@ def test_the_command_line(tmp_path, capsys):
     printed = json.loads(capsys.readouterr().out)
     assert printed["points"] == json.loads((tmp_path / "out" / "curve.json").read_text())["points"]
     assert "Which buys more" in (tmp_path / "out" / "report.html").read_text()
+    capsys.readouterr()
+    assert main([*line, "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert main([*line[:-2], "--quiet"]) == 0  # a result that no file has is told even so
+    shown = capsys.readouterr()
+    assert "The last doubling of the queries gained" in shown.out
+    assert shown.err == ""
     assert main([*line, "--shares", "a,b"]) == 2

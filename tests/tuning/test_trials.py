@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -124,3 +126,22 @@ def test_what_was_set_stays_and_ranges_win():
     assert space.start["l2"] == 0.5
     ranker = space.ranker({"l2": 0.3})
     assert (ranker.num_leaves, ranker.split, ranker.l2) == (7, "newton", 0.3)
+
+
+def test_what_equals_a_default_is_searched_whichever_object_it_is():
+    plain = space_of(mcrank.LambdaMART(), {}, {})
+    assert {"learning_rate", "split", "colsample"} <= set(plain.ranges)
+    for same in (pickle.loads(pickle.dumps(mcrank.LambdaMART())), mcrank.LambdaMART(learning_rate=1 / 10)):
+        assert space_of(same, {}, {}) == plain
+    listed = space_of(mcrank.LambdaMART(monotone=np.array([1, 0, -1])), {}, {})
+    assert listed.ranges == plain.ranges
+    assert listed.fixed["monotone"].tolist() == [1, 0, -1]
+
+
+def test_what_is_said_beside_a_preset_stays_although_it_is_the_default():
+    said = {"learning_rate": 0.1, "early_stopping_rounds": None}
+    space = space_of(mcrank.LambdaMART(preset="fast", **said), {}, {})
+    assert "learning_rate" not in space.ranges
+    params = space.ranker({}).get_params()
+    assert {name: params[name] for name in said} == said
+    assert params["max_bins"] == 64

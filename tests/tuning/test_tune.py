@@ -155,6 +155,20 @@ def test_another_study_is_not_gone_on_with(tmp_path):
         mcrank.tune(DATA, "regression", trials=2, out=tmp_path / "x", **SMALL)
 
 
+def test_studies_that_differ_in_the_middle_of_an_array_are_two(tmp_path):
+    wide = mcrank.Dataset(np.tile(DATA.X, (1, 300)), DATA.y, DATA.qid)
+    orders = np.zeros((2, wide.n_features), dtype=int)
+    orders[1, wide.n_features // 2] = 1  # which `str` leaves out
+
+    def search(order):
+        ranker = mcrank.LambdaMART(n_estimators=2, monotone=order, n_jobs=1)
+        return mcrank.tune(wide, ranker, trials=1, folds=2, out=tmp_path, n_jobs=1)
+
+    assert search(orders[0]).tuning_.options["monotone"] == orders[0].tolist()
+    with pytest.raises(DataError, match="differs in options"):
+        search(orders[1])
+
+
 def test_a_full_disk_keeps_what_is_finished(tmp_path, monkeypatch):
     real = study.write_file
 

@@ -81,8 +81,8 @@ class Ranker(Scoring):
     history_ : dict of list
         Value of each measure on the validation data after each round.
     oof_scores_ : ndarray of shape (rows,)
-        Only of a fit with ``folds``: the score of each row (of ``X``, then of ``valid``, in the caller's
-        order) by the fit that has not seen its query. Not in the model file.
+        Only of a fit with ``folds``, and not of a `Blend`: the score of each row (of ``X``, then of
+        ``valid``, in the caller's order) by the fit that has not seen its query. Not in the model file.
     interrupted_ : bool
         Whether Ctrl-C ended training (False in a ranker that was loaded).
     feature_names_ : tuple of str

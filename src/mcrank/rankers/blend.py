@@ -175,6 +175,8 @@ def _unpacked(packed: bytes, number: int, blend: Blend) -> Ranker:
     if unpack(packed, where)[0].get("ranker") == Blend.name:
         raise ModelFileError(f"{where} is a blend itself.")
     member = from_bytes(packed, where)
+    if member.categories_:
+        raise ModelFileError(f"{where} has categories, which a blend does not take.")
     if member._named and blend._named:
         columns_of(blend.feature_names_, member.feature_names_, f"the blend of {where}")
     elif member.n_features_in_ != blend.n_features_in_:
@@ -247,7 +249,14 @@ def _member(entry: Any, options: dict[str, Any]) -> Ranker:
 
 def _check_members(kinds: list[Ranker], data: Dataset, valid: Dataset | None, folds: int | None) -> None:
     for kind in kinds:
-        if not kind.__sklearn_is_fitted__():
+        fitted = kind.__sklearn_is_fitted__()
+        # A member scores the blend's own columns: where it expects codes, numbers would be other categories.
+        if kind.categories_ if fitted else kind.checked_options().get("categorical"):
+            raise OptionError(
+                f"members of Blend has a {type(kind).__name__} with categories, which a Blend does not take; "
+                "leave categorical out of it, or give those features as numbers."
+            )
+        if not fitted:
             continue
         if valid is None:
             raise OptionError(

@@ -18,6 +18,7 @@ import numpy as np
 
 from mcrank.arrays import FloatArray, IntArray
 from mcrank.boosting.place import HERE, Place, Round
+from mcrank.data.alignment import with_parts
 from mcrank.data.dataset import Dataset
 from mcrank.data.fingerprint import fingerprint
 from mcrank.data.folds import parts_by_id
@@ -74,19 +75,10 @@ def _joined(data: Dataset, valid: Dataset) -> Dataset:
     shared = set(data.qids.tolist()) & set(valid.qids.tolist())
     if not shared and data.qids.dtype.kind == valid.qids.dtype.kind:
         return Dataset.merge([data, valid])
-    ids = [np.repeat([f"{name}\0{q}" for q in part.qids.tolist()], part.sizes)
-           for name, part in (("train", data), ("valid", valid))]  # fmt: skip
+    # Nothing but the ids is another: a data set made anew would take codes of categories for numbers.
     apart = [
-        Dataset(
-            part.X,
-            part.y,
-            qid,
-            part.weight,
-            part.query_weight,
-            feature_names=data.feature_names,
-            doc_ids=part.doc_ids,
-        )
-        for part, qid in zip((data, valid), ids, strict=True)
+        with_parts(part, qids=np.array([f"{name}\0{q}" for q in part.qids.tolist()]))
+        for name, part in (("train", data), ("valid", valid))
     ]
     return Dataset.merge(apart)
 

@@ -104,7 +104,7 @@ class Explainable(Stored):
         a, b : array-like of shape (features,), or int
             The rows; or mappings of feature names to values; or, with ``query``, which of its rows.
         query : Dataset or array-like of shape (rows, features), optional
-            All rows of their query; a `Blend` with ``standard="query"`` needs them.
+            All rows of their query, in the caller's order; a `Blend` with ``standard="query"`` needs them.
         names : sequence of two str, default ("A", "B")
             What the rows are called in sentences.
         relevance : {"grade", "gain"} or sequence of numbers, optional
@@ -129,9 +129,21 @@ class Explainable(Stored):
         if isinstance(names, str) or len(names) != 2:
             raise OptionError(f"names of {where} must be two, one for each row, got {names!r}.")
         scorer, company = self.scorer_, None
+        if query is None and isinstance(scorer, WeightedSum) and scorer.standard.kind == "query":
+            raise DataError(
+                f"{where} needs query, all rows of the query that both are in: standard='query' scales "
+                "scores within queries."
+            )
         if query is not None:
             company = self._features(query, "explain_pair (query)")
+            if isinstance(query, Dataset):
+                company = query.to_caller(company)  # numbers of rows are those of the caller
             scorer = with_scale_of(scorer, company)
+            if isinstance(query, Dataset) and query.n_queries > 1 and scorer is not self.scorer_:
+                raise DataError(
+                    f"query of {where} must be the rows of one query, by which standard='query' scales "
+                    f"scores, got {query.n_queries} queries; take one of them (Dataset.select)."
+                )
         rows = []
         given: list[tuple[Any, str]] = [(a, "a"), (b, "b")]
         for row, word in given:
@@ -163,9 +175,9 @@ def _one_row(row: Any, where: str) -> Any:
     """Return a row as a matrix, or a table, of one."""
     if isinstance(row, Mapping):
         return {name: [value] for name, value in row.items()}
-    if hasattr(row, "to_frame"):  # a series of pandas: its index has the names
+    if hasattr(row, "to_frame") and hasattr(row, "index"):  # a series of pandas: its index has the names
         return row.to_frame().T.infer_objects()
-    if hasattr(row, "columns"):
+    if hasattr(row, "columns") and getattr(row, "shape", (1,))[0] == 1:
         return row
     shape = np.shape(row)
     if len(shape) == 1:

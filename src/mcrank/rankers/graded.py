@@ -116,8 +116,6 @@ class GradedRanker(Ranker):
 
         self._check_fitted()
         where = f"{type(self).__name__}.calibration"
-        given, wanted = Given(y, qid), self.feature_names_ if self._named else None
-        if not isinstance(X, Dataset) and not given.names_queries:
-            given = given._replace(qid=np.zeros(len(np.asarray(y)), dtype=np.int64))
-        data = as_dataset(X, given, where, wanted=wanted, texts=self.categories_)
+        wanted = self.feature_names_ if self._named else None
+        data = as_dataset(X, Given(y, qid), where, wanted=wanted, one_query=True, texts=self.categories_)
         return calibration(self.predict_proba(data), self.grades_, data.to_caller(data.y))

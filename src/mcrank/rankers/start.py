@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,10 +20,10 @@ from mcrank.data.alignment import aligned, learned
 from mcrank.data.categories import Categories, checked_names
 from mcrank.data.checks import check_numbers
 from mcrank.data.dataset import Dataset
-from mcrank.errors import DataError, OptionError
+from mcrank.errors import DataError, ModelFileError, OptionError
 from mcrank.losses.base import Loss
 from mcrank.options import checked
-from mcrank.rankers.average import fold_of
+from mcrank.rankers.average import average_forest, fold_of
 from mcrank.rankers.inputs import Given, as_dataset
 from mcrank.rankers.provenance import provenance
 from mcrank.rankers.registry import from_file
@@ -185,21 +186,51 @@ def refitted(ranker: R, X: Any, given: Given, decay: Any, init_score: Any = None
     loss = ranker._loss(data, options)
     start = _score_rows(init_score, data, 1 if loss is None else loss.n_scores, f"init_score of {where}")
     if loss is not None:
-        fresh = refit_leaves(
+        fresh = _refit_each(
             learned_forest(ranker),
-            data.X,
-            loss,
-            lambda task, items: run_all(task, items, n_jobs),
-            start=start,
-            weight=relative_weight(data),
-            decay=decay,
-            learning_rate=ranker._rate(options),
-            limit=options["max_leaf_value"],
-            sequential=options.get("sequential", False),
-            limits=LimitOptions(l1=options["l1"], l2=options["l2"]),
+            _folds_of(ranker, where),
+            ranker.best_round_,
+            lambda forest: refit_leaves(
+                forest,
+                data.X,
+                loss,
+                lambda task, items: run_all(task, items, n_jobs),
+                start=start,
+                weight=relative_weight(data),
+                decay=decay,
+                learning_rate=ranker._rate(options),
+                limit=options["max_leaf_value"],
+                sequential=options.get("sequential", False),
+                limits=LimitOptions(l1=options["l1"], l2=options["l2"]),
+            ),
         )
         twin.scorer_ = twin._corrected(fresh)
     return twin
+
+
+def _folds_of(ranker: Stored, where: str) -> int:
+    """Fits whose mean the trees of a ranker are; 1 of a ranker that was not cross-fitted."""
+    folds = ranker.provenance_.get("cross_fitting", {}).get("folds", 1)
+    trees, rounds = learned_forest(ranker).n_trees, ranker.best_round_
+    if type(folds) is not int or folds < 1 or trees % (folds * max(rounds, 1)):
+        raise ModelFileError(
+            f"{where} was given a model that says it is the mean of {folds!r} fits of {rounds} rounds, and "
+            f"has {trees} trees; train it again."
+        )
+    return folds
+
+
+def _refit_each(forest: Forest, folds: int, rounds: int, refit: Callable[[Forest], Forest]) -> Forest:
+    """Return a forest refitted; the mean of several fits fit by fit, as each was boosted from the start and
+    only their mean is the model.
+    """
+    if folds == 1:
+        return refit(forest)
+    parts = [fold_of(forest, number, folds, rounds) for number in range(folds)]
+    before = average_forest(parts, rounds).value
+    after = average_forest([refit(part) for part in parts], rounds).value
+    # What stays is not to move by the rounding of the way there and back.
+    return replace(forest, value=np.where(after == before, forest.value, after))
 
 
 def _score_rows(

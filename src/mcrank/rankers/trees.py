@@ -279,7 +279,9 @@ class TreeRanker(ForestRanker):
         New values are those training would find, round by round, from the rows that fall into each leaf; a
         leaf no row falls into keeps its value, and so do the start before the first tree, the gains and the
         counts of rows. All rounds are refitted with the options of the last `fit`. ``decay=0`` on the
-        training data, of a ranker with one `fit` that sampled nothing, changes nothing.
+        training data, of a ranker with one `fit` that sampled nothing, changes nothing. The trees of a
+        cross-fitted ranker (``fit(..., folds=)``) are those of several fits: each of them is refitted on all
+        rows, and their mean is kept.
 
         Parameters
         ----------

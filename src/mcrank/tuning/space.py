@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mcrank.errors import OptionError
-from mcrank.options import Options
+from mcrank.options import Options, same
 from mcrank.ranges import ROUNDS, Range, Rounds, given_range
 from mcrank.rankers.base import Ranker
 from mcrank.rankers.registry import ranker_class
@@ -122,8 +122,14 @@ def configured(
 
 
 def _changed(ranker: Ranker) -> Options:
+    """Options of a ranker that are not the defaults, and all that its preset sets, whatever they are."""
+    preset = ranker._preset(getattr(ranker, "preset", None))
     defaults = {name: option.default for name, option in ranker.declared_options.items()}
-    return {name: value for name, value in ranker.get_params().items() if value is not defaults[name]}
+    return {
+        name: value
+        for name, value in ranker.get_params().items()
+        if name in preset or not same(value, defaults[name])
+    }
 
 
 def _why(scope: str, search: Any) -> str:

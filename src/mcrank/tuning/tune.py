@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from mcrank.arrays import FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.data.fingerprint import fingerprint
@@ -381,4 +383,6 @@ def _in_words(value: Any) -> Any:
         return value.name
     if callable(value):
         return name_of(value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()  # as a text, a long array would leave out its middle
     return value if isinstance(value, (str, int, float, bool, list, dict, type(None))) else str(value)
