@@ -315,3 +315,17 @@ def test_names_of_columns_may_be_in_anything(kind, tmp_path):
             mcrank.read(frame, features=bad)
         with pytest.raises(mcrank.OptionError, match="ignore of scan must be a sequence of names, got"):
             mcrank.scan(path, ignore=bad)
+
+
+@pytest.mark.parametrize("without", [(), ("pyarrow",), ("pyarrow", "polars")])
+@pytest.mark.parametrize(
+    "times", [("2024-01-02", "2024-02-03"), ("12:30", "13:45"), ("2024-01-02T10:00:00", "")]
+)
+def test_times_in_csv_are_texts_to_every_library(tmp_path, monkeypatch, times, without):
+    hide(monkeypatch, without)
+    (path := tmp_path / "rows.csv").write_text(
+        "qid,label,seen\n" + "".join(f"1,{i},{time}\n" for i, time in enumerate(times))
+    )
+    found = mcrank.read(path)
+    assert found.categories == {0: tuple(sorted(filter(None, times)))}
+    assert np.isnan(found.X[:, 0]).tolist() == [not time for time in times]

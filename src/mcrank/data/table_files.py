@@ -112,6 +112,11 @@ def _open_pyarrow(path: Path, form: str, columns: dict[str, bool]) -> Any:
         )
         with as_plain(path) as content:
             table = reader.read_csv(content, parse_options=parse, convert_options=convert)
+        times = {field.name for field in table.schema if arrow.types.is_temporal(field.type)}
+        if times:  # text, as to the other libraries: of a file nobody has said that these are points in time
+            convert.column_types = {**convert.column_types, **dict.fromkeys(times, arrow.string())}
+            with as_plain(path) as content:
+                table = reader.read_csv(content, parse_options=parse, convert_options=convert)
         whole = [field.name for field in table.schema if arrow.types.is_integer(field.type)]
         if whole and _mentions(path, (b"0x", b"0X")):
             as_texts = dict.fromkeys(whole, arrow.string())
