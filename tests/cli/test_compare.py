@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -111,6 +112,29 @@ def test_two_runs_give_the_same_files(cli, tmp_path):
     assert {"report.html", "run.json", "results.json"} <= set(trees[0])
 
 
+def test_the_command_that_repeats_it_has_the_baseline_of_conditions(cli, tmp_path):
+    line = ["train.txt", *ENTRIES, "--folds", "3", "--baseline", "mcrank", "--fail-if", "ndcg@10 < -2"]
+    code, _, err = cli(*line, "--out", str(tmp_path / "run"), "--no-report")
+    assert code == 0, err
+    said = shlex.split(mcrank.Comparison.load(tmp_path / "run").environment["command"])
+    assert said == ["mcrank", "compare", *line]
+
+
+def test_parts_on_the_line_go_before_those_of_a_plan(cli, tmp_path, files):
+    plan, out = tmp_path / "plan.toml", str(tmp_path / "run")
+    parts = "\n".join(f'{part} = "{files / part}.txt"' for part in ("train", "valid"))
+    plan.write_text(f'[data]\n{parts}\ntest = "nowhere.txt"\n[[entry]]\nranker = "best-feature"\n')
+    code, _, err = cli("--plan", str(plan), "--test", "test.txt", "--out", out, "--no-report")
+    assert code == 0, err
+    found = mcrank.Comparison.load(out)
+    assert np.array_equal(found.rows.y, mcrank.read(files / "test.txt").y)
+    plan.write_text(f'[data]\nfile = "{files / "train.txt"}"\n[[entry]]\nranker = "best-feature"\n')
+    code, _, err = cli("--plan", str(plan), "--test", "test.txt", "--out", out)
+    assert code == 2
+    assert "--test is for a plan that names train, valid and test" in err
+    assert cli("--plan", str(plan), "--folds", "3", "--out", str(tmp_path / "cut"))[0] == 0
+
+
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
@@ -120,6 +144,11 @@ def test_two_runs_give_the_same_files(cli, tmp_path):
         (["train.txt", "mcrnk", "--out", "x"], 2, "did you mean mcrank"),
         (["train.txt", "mcrank:num_leaves=1", "--out", "x"], 2, "num_leaves of McRank"),
         (["train.txt", "best-feature", "--valid", "valid.txt", "--out", "x"], 2, "without --test"),
+        (
+            ["train.txt", "best-feature", "--test", "test.txt", "--folds", "4", "--out", "x"],
+            2,
+            "leave it out",
+        ),
         (["train.txt", "best-feature", "--plan", "train.txt", "--out", "x"], 2, "not both"),
         (["train.txt", "best-feature", "--fail-if", "map", "--out", "x"], 2, "fail-if must look like"),
         (

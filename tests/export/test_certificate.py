@@ -112,6 +112,24 @@ def test_small_damage_is_noticed(kind, tmp_path):
     assert not found.holds
 
 
+def test_grades_that_the_measure_cannot_take_do_not_hinder(tmp_path, capsys, monkeypatch):
+    """Clicks, say: 2 to the power of them is no number."""
+    given = bed.data(20)
+    clicks = mcrank.Dataset(given.X, given.y * 5000, given.qid)
+    mcrank.RegressionRanker(n_estimators=3, n_jobs=1).fit(clicks).save(tmp_path / "clicks.mcrank")
+    mcrank.write(clicks, tmp_path / "clicks.txt")
+    monkeypatch.chdir(tmp_path)
+    line = ["export", "clicks.mcrank", "--to", "vespa", "--out", "x.profile", "--verify", "clicks.txt"]
+    assert main(line) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"holds +yes", shown)
+    assert "ndcg" not in shown
+    said = json.loads((tmp_path / "x.profile.certificate.json").read_text())
+    assert (said["before"], said["after"]) == (None, None)
+    assert any("its gain is too large" in note for note in said["notes"])
+    assert "its gain is too large" in (tmp_path / "x.profile.certificate.html").read_text()
+
+
 def test_what_is_no_number_is_infinitely_far(tmp_path):
     class Broken(Vespa):
         def consume(self, model, path, X):
@@ -249,6 +267,12 @@ def test_a_broken_bound_is_exit_code_4(files, monkeypatch, capsys):
     monkeypatch.setattr(Vespa, "content", lambda self, model: damaged(whole(self, model)))
     assert main(LINE) == exits.CONDITION_MET == 4
     assert re.search(r"holds +no", capsys.readouterr().out)
+    assert main([*LINE, "--quiet"]) == 4  # which is never without a word
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert re.fullmatch(
+        r"failed: [\d,]+ rows are beyond their bounds; see x\.profile\.certificate\.html\.\n", shown.err
+    )
     assert json.loads((files / "x.profile.certificate.json").read_text())["holds"] is False
 
 

@@ -101,6 +101,35 @@ def test_scores_are_those_of_the_model_on_hard_rows(kind, name, exported):
         assert off.max() <= NEAR[kind]
 
 
+@pytest.mark.parametrize(
+    ("kind", "ranker"),
+    [
+        (Elasticsearch, mcrank.RankSVM(scaling="none")),
+        (Solr, mcrank.RankSVM()),
+        (Solr, mcrank.RankNet(epochs=3, scaling="zscore", random_state=1)),
+    ],
+    ids=["elasticsearch", "solr", "solr net"],
+)
+def test_features_near_the_end_of_float_stay_within_the_bound(kind, ranker, exported):
+    """Their weights are below the least ordinary float, and a mean taken away from them may leave float."""
+    stream = np.random.default_rng(2)
+    X = stream.normal(size=(400, 4)).astype(np.float32)
+    X[:, 3] = np.where(stream.random(400) < 0.2, 3.3e38, X[:, 3])
+    y = np.clip(np.round(X[:, 0] + 1), 0, 4)  # the large feature says little, and has a small weight
+    target = kind()
+    model = target.comparable(ranker.fit(mcrank.Dataset(X, y, np.arange(400) // 10)).exportable())
+    path = exported(target, model)
+    for rows in (X, hard_rows(model.scorer, 2000)):
+        seen = target.seen(rows, model)
+        may = bound(model, seen, single=True)
+        with np.errstate(invalid="ignore"):
+            off = np.abs(target.consume(model, path, rows).scores - model.scores(seen))
+        finite = np.isfinite(may)
+        assert (off[finite] <= may[finite]).all()
+        assert finite.mean() > 0.5
+        assert np.median(may[finite]) < 1e-4
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name"), [p for p in PAIRS if p[0] is not Vespa and p[1] != "plain net"])
 def test_a_walk_of_one_row_at_a_time_says_the_same(kind, name, exported):

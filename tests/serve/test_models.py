@@ -142,3 +142,7 @@ def test_a_model_or_data_that_cannot_be_used(made, capsys, tmp_path):
     other.write_text("qid,label,bm25\n1,0,2.5\n")
     assert main(["serve", str(made.paths["web"]), "--data", str(other), "--port", "0"]) == 3
     assert "has no column" in capsys.readouterr().err
+    text = tmp_path / "wide.txt"
+    text.write_text("".join(f"1 qid:1 {' '.join(f'{j}:1' for j in range(1, 6))}\n"))
+    assert main(["serve", str(made.paths["plain"]), "--data", str(text), "--port", "0"]) == 3
+    assert f"error: {text} has 5 features, but RegressionRanker is expecting 4" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import shlex
 from dataclasses import asdict
 from pathlib import Path
@@ -177,14 +178,16 @@ def _arguments(
                 **plan.arguments.get("read_options", {}),
                 **arguments["read_options"],
             }
+        whose = _with_parts(plan.arguments["data"], given)
+        _check_folds(whose, given)
         return (
-            {**plan.arguments, **arguments},
+            {**plan.arguments, **arguments, "data": whose},
             given["baseline"] or plan.baseline,
             given["fail_if"] or plan.fail_if,
         )
     if data is None or not entries:
         raise click.UsageError(
-            "name the data and at least one entry, such as: mcrank compare MQ2008 mcrank lambdamart"
+            "name the data and at least one entry, such as: mcrank compare MQ2008 mcrank lambdamart --out run"
         )
     if not glob.has_magic(data):
         check_there(data, folder=None)
@@ -193,7 +196,28 @@ def _arguments(
         where = {"train": data, "test": given["test"]} | ({"valid": given["valid"]} if given["valid"] else {})
     elif given["valid"] is not None:
         raise click.UsageError("--valid is given without --test.")
+    _check_folds(where, given)
     return {"rankers": entries, "data": where, **arguments}, given["baseline"], given["fail_if"]
+
+
+def _with_parts(data: Any, given: dict[str, Any]) -> Any:
+    """Return the data of a plan with the files of --valid and --test in place of its own."""
+    parts = {part: given[part] for part in ("valid", "test") if given[part] is not None}
+    if parts and not isinstance(data, dict):
+        raise click.UsageError(
+            f"--{next(iter(parts))} is for a plan that names train, valid and test; the data of this one are "
+            "folds, or are cut into folds."
+        )
+    return {**data, **parts} if parts else data
+
+
+def _check_folds(data: Any, given: dict[str, Any]) -> None:
+    """Refuse --folds where nothing is cut, as a plan refuses kfold."""
+    if given["folds"] is not None and (isinstance(data, dict) or os.path.isdir(data)):
+        found = "train and test files" if isinstance(data, dict) else "a directory of folds"
+        raise click.UsageError(
+            f"--folds is for a single file, which is cut, and DATA is {found}; leave it out."
+        )
 
 
 def _check_baseline(arguments: dict[str, Any], baseline: str | None) -> None:
@@ -219,6 +243,7 @@ def _command(data: str | None, entries: tuple[str, ...], given: dict[str, Any]) 
         "dialects",
         "train_dialects",
         "seed",
+        "baseline",
         "fail_if",
     ):
         value = given[name]

@@ -209,7 +209,11 @@ def _export(job: _Job, as_json: bool) -> int:
         print_facts(facts | {"files": ", ".join(files)})
         if certificate is not None:
             print_facts(_told(certificate) | {"certificate": f"{job.out}.certificate.html"})
-    return FINE if certificate is None or certificate.holds else CONDITION_MET
+    if certificate is None or certificate.holds:
+        return FINE
+    beyond = certificate.data.broken + certificate.hard.broken
+    echo(f"failed: {beyond:,} rows are beyond their bounds; see {job.out}.certificate.html.", err=True)
+    return CONDITION_MET
 
 
 def _distil(ranker: Ranker, job: _Job, data: str) -> Distilled:
@@ -255,7 +259,11 @@ def _told(found: Certificate) -> dict[str, Any]:
         "bound": found.data.bound,
         "rows beyond bounds": found.data.broken + found.hard.broken,
         "swapped pairs": f"{found.swaps.swapped:,} of {found.swaps.pairs:,}",
-        found.measure: f"{found.before} of the model, {found.after} of the export",
+        **(
+            {}
+            if found.before is None
+            else {found.measure: f"{found.before} of the model, {found.after} of the export"}
+        ),
         **({} if found.first is None else {"distilled from": f"{found.first} of the first model"}),
         "holds": "yes" if found.holds else "no",
     }

@@ -33,18 +33,29 @@ if TYPE_CHECKING:
 
 STANDARD = "-"
 _SHOWN: dict[str, str] = {}  # temporary file -> what the user calls it
-_SEEN = "mcrank.standard_input"
+_SEEN, _READ = "mcrank.standard_input", "mcrank.files_read"
 
 
 class InputPath(ParamType):
-    """The path of a file to read; `-` is standard input, which one argument may be."""
+    """The path of a file to read; `-` is standard input, which one argument may be.
+
+    What was named is remembered, so that no output takes its place (`files_read`).
+    """
 
     name = "file"
 
-    def __init__(self, *, pattern: bool = False, folder: bool | None = False, standard: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        pattern: bool = False,
+        folder: bool | None = False,
+        standard: bool = True,
+        succeeded: bool = False,
+    ) -> None:
         self.pattern = pattern  # a glob pattern may stand for several files
         self.folder = folder  # None: a file or a folder
         self.standard = standard
+        self.succeeded = succeeded  # the output goes on from it, and may take its place
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Refuse what is not there, before anything else is read or trained."""
@@ -56,6 +67,8 @@ class InputPath(ParamType):
             ctx.meta[_SEEN] = True
             return value
         check_there(value, pattern=self.pattern, folder=self.folder)
+        if not self.succeeded:
+            ctx.meta.setdefault(_READ, []).append((value, self.pattern))
         return value
 
     def shell_complete(
@@ -87,6 +100,16 @@ def check_there(path: str, *, pattern: bool = False, folder: bool | None = False
         raise DataError(f"{path} is not a directory.")
     if folder is False and stat.S_ISDIR(mode):
         raise DataError(f"{path} is a directory; name a file in it.")
+
+
+def files_read() -> list[str]:
+    """Return the files that the command line names to be read, whose place no output may take."""
+    context = click.get_current_context(silent=True)
+    found: list[str] = []
+    for path, pattern in () if context is None else context.meta.get(_READ, ()):
+        there = not pattern or os.path.exists(path)
+        found += [path] if there else glob.glob(path, recursive=True)
+    return found
 
 
 def local_file(path: str, *, table: bool = False) -> str:

@@ -84,7 +84,7 @@ def command(
         page = curve_page(found).write(folder / "report.html")
     if as_json:
         print_json({**found.to_json(), "page": None if page is None else str(page)})
-    elif not is_quiet():
+    elif page is None or not is_quiet():  # without a folder it is nowhere else
         echo(curve_table(found).to_markdown())
         echo(found.sentence)
         if page is not None:

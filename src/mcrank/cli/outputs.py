@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcrank.cli.echo import standard_output, write_all
-from mcrank.cli.inputs import STANDARD
+from mcrank.cli.inputs import STANDARD, files_read
+from mcrank.writing import check_apart, check_suffix
 
 if TYPE_CHECKING:
     from mcrank.rankers.base import Ranker
@@ -28,7 +29,9 @@ class OutputFolder(click.Path):
 
 
 def check_target(out: str, *, binary: bool = False) -> None:
-    """Refuse a place that cannot be written before hours are spent on what should go there."""
+    """Refuse a place that cannot be written before hours are spent on what should go there; and one where a
+    file lies that the command reads, which would be lost.
+    """
     if out == STANDARD:
         if binary and standard_output().isatty():
             raise click.BadParameter(
@@ -43,12 +46,11 @@ def check_target(out: str, *, binary: bool = False) -> None:
         raise click.BadParameter(f"{out!r} exists and is not a regular file.", param_hint="--out")
     if not os.access(folder, os.W_OK):
         raise click.BadParameter(f"the folder {str(folder)!r} cannot be written to.", param_hint="--out")
+    check_apart(target, files_read(), "--out")
 
 
 def check_model_target(out: str, as_json: bool) -> None:
     """Refuse a place where a model cannot go; a result as JSON cannot go to the same one."""
-    from mcrank.writing import check_suffix
-
     check_suffix(out)
     check_target(out, binary=True)
     if as_json and out == STANDARD:

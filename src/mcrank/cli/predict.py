@@ -60,7 +60,7 @@ def command(
     from mcrank.data.sources import find_files
     from mcrank.data.table_files import table_format
     from mcrank.data.table_sets import Columns, read_to_score
-    from mcrank.writing import check_apart, replace_file
+    from mcrank.writing import replace_file
 
     if out is None or out == STANDARD:
         out = STANDARD
@@ -73,8 +73,6 @@ def command(
     announce_compilation()
     ranker = load_model(model, n_jobs)
     file = local_file(data, table=True)
-    if out != STANDARD:
-        check_apart(out, [model, *find_files(file)], "--out")
     rows: Any
     if table_format(Path(file)) is None and ranker.categories_:
         rows = read_alike(file, ranker, "zero", n_jobs)

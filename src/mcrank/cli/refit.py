@@ -16,7 +16,7 @@ from mcrank.errors import OptionError
 
 
 @click.command("refit")
-@click.argument("model", type=InputPath())
+@click.argument("model", type=InputPath(succeeded=True))
 @click.argument("data", type=InputPath(pattern=True))
 @click.option(
     "--decay", type=float, default=0.9, show_default=True, help="Share of the old value of a leaf, 0 to 1."

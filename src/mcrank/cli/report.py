@@ -12,6 +12,7 @@ from mcrank.cli.main import json_option, print_facts, print_json
 from mcrank.cli.outputs import OutputFolder, check_target
 from mcrank.cli.progress import announce_compilation
 from mcrank.cli.volume import is_quiet
+from mcrank.writing import check_apart
 
 
 @click.command("report")
@@ -62,12 +63,15 @@ def command(
     """Make the page of the comparison in FOLDER (written by `mcrank compare --out FOLDER`)."""
     from mcrank.cli.page import PageProgress
     from mcrank.experiments.comparison import Comparison
+    from mcrank.experiments.folder import RunFolder
     from mcrank.report.page import write_report
     from mcrank.report.tables import write_tables
 
     if out == STANDARD:
         raise click.BadParameter("the page is a file; name it.", param_hint="--out")
     check_target(out or str(Path(folder) / "report.html"))
+    if out is not None:
+        check_apart(out, RunFolder(Path(folder)).kept(), "--out")
     announce_compilation()
     comparison = Comparison.load(folder)
     target = out or Path(folder) / "report.html"

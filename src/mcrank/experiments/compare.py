@@ -128,6 +128,8 @@ def compare(
         from mcrank.scale.cluster import Cluster
 
         cluster = Cluster.of(cluster)
+    if out is not None:
+        RunFolder(Path(out)).check_apart(entry.model for entry in entries if entry.model is not None)
     with opened(out) as folder:
         kept = KeptFolds(source.fold)
         stage = Stage.of(source.names, kept)

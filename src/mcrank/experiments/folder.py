@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
 
-from mcrank.errors import DataError, McrankError
+from mcrank.errors import DataError, McrankError, OptionError
 from mcrank.experiments.names import file_stems
 from mcrank.experiments.store import json_bytes, write_file
 
@@ -34,6 +34,21 @@ class RunFolder:
     def trial_seconds(self, name: str) -> Path:
         """File with the seconds of a trial."""
         return self.seconds / f"{name}.json"
+
+    def kept(self) -> list[Path]:
+        """Files that a comparison is loaded from, or goes on from: no page may take the place of one."""
+        patterns = ("*.json", "*.npz", "*.npy", "trials/*", "seconds/*", "models/*")
+        return [path for pattern in patterns for path in self.root.glob(pattern)]
+
+    def check_apart(self, models: Iterable[str]) -> None:
+        """Raise `OptionError` for a model to be compared that is among those that `write_models` replaces."""
+        for model in models:
+            if Path(model).resolve().parent == self.models.resolve():
+                raise OptionError(
+                    f"the model {model} is one of those in {self.models}, which make way for the models of "
+                    "this comparison: it would be lost; name another folder for the results, or copy it "
+                    "elsewhere."
+                )
 
     def write_models(self, models: Mapping[tuple[str, str], bytes]) -> None:
         """Write the models by system and fold; models of another comparison in this folder go.

@@ -80,8 +80,12 @@ class _Rounding:
             terms = int(np.bincount(scorer.tree_output, minlength=1).max()) + 3
             return size, terms * self.half * size
         if isinstance(scorer, Linear):
-            size = _scaled(scorer.scaling, X) @ np.abs(scorer.weights)
-            return size, (X.shape[1] + 4) * self.half * size
+            scaled = _scaled(scorer.scaling, X)
+            size = scaled @ np.abs(scorer.weights)
+            # A weight of a feature as it is, written down near 0, is off by half a least number; a feature
+            # that has such a weight is large.
+            near_zero = self.least * _unscaled(scorer.scaling, scaled).sum(axis=1)
+            return size, (X.shape[1] + 4) * self.half * size + near_zero
         if isinstance(scorer, Net):
             return self._net(scorer, X)
         assert isinstance(scorer, WeightedSum)  # there are no others
@@ -107,7 +111,9 @@ class _Rounding:
         """Layer by layer: units are no larger than their sums, and no activation is steeper than 1."""
         units, at = _scaled(net.scaling, X), 0
         error = 4 * self.half * units
-        largest = units.max(axis=1, initial=0.0)
+        # A copy that scales takes the shift away first, which may leave the type.
+        beyond = (_unscaled(net.scaling, units) > self.largest).any(axis=1)
+        largest = np.where(beyond, np.inf, units.max(axis=1, initial=0.0))
         for number, (a, b) in enumerate(itertools.pairwise(net.sizes.tolist())):
             if number and net.activation != "relu":
                 units = np.minimum(units, 1.0) if net.activation == "tanh" else np.ones_like(units)
@@ -146,3 +152,8 @@ def _scaled(scaling: Scaling, X: FeatureArray) -> FloatArray:
     size = np.log1p(size) if scaling.kind == "log" else size
     found = (size + np.abs(scaling.shift)) * scaling.factor
     return np.where(np.isnan(found), np.abs(scaling.fill) + np.abs(scaling.shift) * scaling.factor, found)
+
+
+def _unscaled(scaling: Scaling, scaled: FloatArray) -> FloatArray:
+    """The same sizes before they are scaled; 0 of features that say nothing."""
+    return np.divide(scaled, scaling.factor, out=np.zeros_like(scaled), where=scaling.factor > 0)

@@ -12,6 +12,7 @@ import hashlib
 import json
 import math
 import platform
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import numpy as np
 
 from mcrank.arrays import FeatureArray, FloatArray, IntArray
 from mcrank.data.dataset import Dataset
-from mcrank.errors import McrankError, ModelFileError
+from mcrank.errors import McrankError, MeasureError, ModelFileError
 from mcrank.export.bounds import bound
 from mcrank.export.hard_rows import hard_rows
 from mcrank.export.target import Consumed, Exportable, Target
@@ -131,7 +132,7 @@ class Certificate:
     hard: Comparison
     swaps: Swaps
     measure: str
-    before: float | None  # of the model
+    before: float | None  # of the model; None where these grades have no such measure
     after: float | None  # of the export
     first: float | None  # of the model it was distilled from
     notes: list[str]
@@ -196,7 +197,7 @@ def certify(
         _compare(target.comparable(model), target, data.X, scored),
         _compare(target.comparable(model), target, hard, _consumed(model, target, file, hard)),
     ]
-    prepared = parse_measure(MEASURE).on(data)
+    mean, told = _measured(data)
     theirs = np.where(np.isnan(scored.scores), -np.inf, scored.scores)
     return Certificate(
         target=target.name,
@@ -216,13 +217,20 @@ def certify(
         hard=parts[1],
         swaps=swapped_pairs(ours, theirs, data),
         measure=MEASURE,
-        before=_number(prepared.mean(ours)),
-        after=_number(prepared.mean(np.clip(theirs, -_FAR, _FAR))),
-        first=None
-        if distilled_from is None
-        else _number(prepared.mean(distilled_from.scores(data.X, n_jobs))),
-        notes=[*target.notes(model), *target.lacks(model), *notes],
+        before=mean(ours),
+        after=mean(np.clip(theirs, -_FAR, _FAR)),
+        first=None if distilled_from is None else mean(distilled_from.scores(data.X, n_jobs)),
+        notes=[*target.notes(model), *target.lacks(model), *notes, *told],
     )
+
+
+def _measured(data: Dataset) -> tuple[Callable[[FloatArray], float | None], list[str]]:
+    """Return what measures scores; where grades have no such measure, nothing does, and a note says why."""
+    try:
+        prepared = parse_measure(MEASURE).on(data)
+    except MeasureError as error:
+        return lambda scores: None, [str(error)]
+    return lambda scores: _number(prepared.mean(scores)), []
 
 
 _FAR = float(np.finfo(np.float64).max)

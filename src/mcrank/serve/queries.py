@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mcrank.data.alignment import aligned
 from mcrank.data.dataset import Dataset
 from mcrank.data.documents import document_names
 from mcrank.data.read import read
@@ -62,6 +63,8 @@ def read_queries(path: str, rankers: Sequence[Ranker]) -> Queries:
     if not data.named and data.n_features < most:
         # LETOR text may leave out the last features of all its rows: they are 0.
         data = read(path, n_features=most, unjudged="zero")
-    for ranker in rankers:
-        ranker._features(data.select([0]), "the service")  # columns that are missing are told at once
+    first = data.select([0])
+    for ranker in rankers:  # columns that are missing are told at once
+        by_name, owner = hasattr(ranker, "feature_names_in_"), type(ranker).__name__
+        aligned(first, ranker.feature_names_, by_name, ranker.categories_, path, owner)
     return Queries(data)
