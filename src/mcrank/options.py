@@ -341,8 +341,8 @@ class Optioned:
 
 
 def same(value: Any, default: Any) -> bool:
-    """Whether a value is a default: by what it is, as an object that was pickled or loaded has the same numbers
-    and texts in other objects.
+    """Whether a value is a default: by what it is, as an object that was pickled or loaded has the same
+    numbers and texts in other objects.
 
     Examples
     --------
