@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import json
 import os
 import sys
-import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -215,6 +213,8 @@ def _drop_output() -> None:
 def report(error: Exception, with_traceback: bool) -> int:
     """Tell the user about an error on standard error and return the exit code it stands for."""
     if with_traceback:
+        import traceback
+
         echo("".join(traceback.format_exception(error)), err=True, nl=False)
     if isinstance(error, McrankError):
         words = str(error)
@@ -267,6 +267,8 @@ def print_json(value: Any) -> None:
 
 def json_text(value: Any) -> str:
     """Return what `print_json` prints; in ASCII where standard output has no other letters."""
+    import json
+
     ascii_only = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
     text = json.dumps(plain(value), indent=2, ensure_ascii=ascii_only, allow_nan=False)
     # What is left after JSON's own escapes, such as half a character: in JSON's spelling, so nothing is lost.
