@@ -66,10 +66,13 @@ def test_nothing_is_done_where_all_is_on_disk(asked, monkeypatch):
 )
 def test_where_no_process_can_be_had_training_goes_on(asked, monkeypatch, error):
     def fail(areas):
+        asked.append(set(areas))
         raise error
 
     monkeypatch.setattr(warmup, "have_compiled", fail)
-    first_use.compile_for(["mcrank"], held_out=True)
+    for _ in range(2):
+        first_use.compile_for(["mcrank"], held_out=False)
+    assert asked == [{"bins", "trees", "roots"}]
 
 
 @pytest.mark.slow

@@ -96,8 +96,10 @@ def test_threads_change_nothing():
 @given(
     scores=st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0, 4.0]), min_size=1, max_size=30),
     depth=st.integers(1, 9),
+    more=st.sampled_from([0, 300]),
 )
-def test_ties_are_found_within_the_cut_and_across_it(scores, depth):
+def test_ties_are_found_within_the_cut_and_across_it(scores, depth, more):
+    scores = scores + [-1.0 - i for i in range(more)]  # of a long query only the first ranks are found
     layout = layout_of([len(scores)])
     falling = sorted(scores, reverse=True)
     across = depth < len(scores) and falling[depth - 1] == falling[depth]
