@@ -329,3 +329,22 @@ def test_times_in_csv_are_texts_to_every_library(tmp_path, monkeypatch, times, w
     found = mcrank.read(path)
     assert found.categories == {0: tuple(sorted(filter(None, times)))}
     assert np.isnan(found.X[:, 0]).tolist() == [not time for time in times]
+
+
+@pytest.mark.parametrize(
+    "texts", [["2,5", "3,25"], ["10%", "7 %"], ["1,000", "12,500.75"], ["$3.50", "€4"], ["1'000", ""]]
+)
+@pytest.mark.parametrize("without", [(), ("pyarrow",), ("pyarrow", "polars")])
+def test_numbers_as_people_write_them_are_no_categories_unasked(tmp_path, monkeypatch, texts, without):
+    hide(monkeypatch, without)
+    (path := tmp_path / "rows.csv").write_text(
+        "qid,label,price\n" + "".join(f'1,{i},"{text}"\n' for i, text in enumerate(texts)), encoding="utf-8"
+    )
+    with pytest.raises(mcrank.DataError, match=r"column 'price' of .* is not numeric: it holds"):
+        mcrank.read(path)
+    assert mcrank.read(path, categorical=["price"]).categories == {0: tuple(sorted(filter(None, texts)))}
+
+
+def test_texts_with_digits_are_categories(tmp_path):
+    frame = {"qid": [1, 1], "label": [0, 1], "size": ["10-20", "20-30"], "made": ["3.11.7", "10 %x"]}
+    assert set(mcrank.read(pd.DataFrame(frame)).categories) == {0, 1}

@@ -27,21 +27,24 @@ MOST = 1 << 16  # categories of one feature: more are ids, which tell nothing ab
 _FEW = 100  # categories that any feature may have without looking like ids
 _EXACT = 1 << 24  # whole numbers below it are exact in float32
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
+# Numbers as people write them: 2,5 and 1'000.50 and 10 % and $3.
+_BY_HAND = re.compile(r"\s*[$€£]?\s*[+-]?\s*(\d{1,3}([ ,.'’]\d{3})+([.,]\d+)?|\d*[.,]?\d+)\s*[%$€£]?\s*")
 _NONE = frozenset([""])
 
 
 def is_category(column: Column, nulls: Collection[str] = _NONE) -> bool:
     """Whether a column holds categories without being asked: those of its library, or texts none of which
-    looks like a number (one that does is more likely a number gone wrong). What ``nulls`` has, such as nan,
-    stands for no value, and looks like none.
+    looks like a number (one that does is more likely a number gone wrong), unless all of them are numbers as
+    people write them. What ``nulls`` has, such as nan, stands for no value, and looks like none.
 
     Examples
     --------
     >>> import numpy as np
     >>> from mcrank.data.categories import is_category
     >>> from mcrank.data.columns import Column
-    >>> [is_category(Column(np.array(values))) for values in (["red", "blue"], ["1", "x"], [1, 2])]
-    [True, False, False]
+    >>> columns = (["red", "blue"], ["1", "x"], [1, 2], ["2,5", "10 %"])
+    >>> [is_category(Column(np.array(values))) for values in columns]
+    [True, False, False, False]
     """
     if column.categorical:
         return True
@@ -53,7 +56,8 @@ def is_category(column: Column, nulls: Collection[str] = _NONE) -> bool:
     values = (column.values if missing is None else column.values[~missing]).tolist()
     if not values or any(not issubclass(kind, str) for kind in set(map(type, values))):
         return False
-    return not any(map(_looks_like_number, set(values).difference(nulls)))
+    told = set(values).difference(nulls)
+    return not (any(map(_looks_like_number, told)) or (told and all(map(_BY_HAND.fullmatch, told))))
 
 
 def _looks_like_number(text: str) -> bool:
