@@ -7,10 +7,12 @@ import os
 import signal
 import subprocess
 import sys
+from multiprocessing import get_all_start_methods
 
 import pytest
 
 from mcrank import LambdaMART, McRank, make_artificial
+from mcrank.cli import warmup
 from mcrank.cli.areas import AREAS, ON_DEMAND
 from mcrank.cli.warmup import _chosen
 from tests.cli.conftest import write_letor
@@ -160,6 +162,18 @@ def test_a_folder_that_cannot_be_had_is_an_error_at_once(mcrank_cli, monkeypatch
     assert (code, printed) == (1, "")
     assert errors.startswith("error: MCRANK_CACHE_DIR names /")
     assert "cannot be written" in errors
+
+
+def test_a_long_folder_for_temporary_files_is_no_error(monkeypatch):
+    """The name of a socket has some hundred bytes."""
+    for folder, way in (
+        ("/tmp", "forkserver"),
+        ("/tmp/" + "x" * 60, "forkserver"),
+        ("/tmp/" + "é" * 40, "spawn"),
+    ):
+        monkeypatch.setattr(warmup, "gettempdir", lambda folder=folder: folder)
+        if way in get_all_start_methods():
+            assert warmup._context().get_start_method() == way
 
 
 def test_it_warns_of_nothing():

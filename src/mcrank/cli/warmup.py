@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import signal
 import time
 import warnings
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from multiprocessing import get_all_start_methods, get_context, parent_process
+from tempfile import gettempdir
 from threading import Thread
 from typing import Any, NamedTuple
 
@@ -25,6 +27,8 @@ from mcrank.kept.conditions import are_told, conditions
 from mcrank.kept.folders import VARIABLE, chosen, writable
 
 _ALL = "all"  # every part, in place of a name
+# Bytes of the folder for temporary files: the name of a socket has 104 and more, multiprocessing's part 33.
+_LONGEST_FOLDER = 70
 
 
 @click.command("warmup")
@@ -127,8 +131,10 @@ def _compiled(areas: dict[str, Area], n_jobs: int | None) -> dict[str, Use]:
 
 
 def _context() -> Any:
-    """How processes start: from one that has imported the compiler, where the system can."""
-    if "forkserver" not in get_all_start_methods():
+    """How processes start: from one that has imported the compiler, where the system can, and the name of the
+    socket by which it is asked is not too long for a socket's.
+    """
+    if "forkserver" not in get_all_start_methods() or len(os.fsencode(gettempdir())) > _LONGEST_FOLDER:
         return get_context("spawn")
     context = get_context("forkserver")
     context.set_forkserver_preload(["mcrank.kernels"])
@@ -137,6 +143,7 @@ def _context() -> Any:
 
 def _begin() -> None:
     """Prepare a process that compiles."""
+    signal.signal(signal.SIGINT, _end)  # Ctrl-C is for the command, which says what it has to say
     # A compiler makes many small objects and keeps most of them: looking for garbage took an eighth.
     gc.disable()
     with contextlib.suppress(ImportError, AttributeError):  # a Numba that lacks what they change: without
@@ -150,7 +157,12 @@ def _begin() -> None:
 def _end_with_parent() -> None:
     if (parent := parent_process()) is not None:
         parent.join()
-        os._exit(1)
+        _end()
+
+
+def _end(*about: Any) -> None:
+    """End this process at once, without a word."""
+    os._exit(1)
 
 
 def _in_order(pool: Executor, workers: int, areas: dict[str, Area]) -> dict[str, Use]:
