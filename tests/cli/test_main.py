@@ -7,6 +7,7 @@ import os
 import resource
 import subprocess
 import sys
+import time
 
 import click
 import pytest
@@ -147,6 +148,31 @@ def test_ctrl_c_exits_with_130(raising, capsys):
     raising(KeyboardInterrupt())
     assert cli.main(["doctor"]) == 130
     assert capsys.readouterr().err.strip() == "stopped."
+
+
+class Interrupted:
+    """Where it ends, Python cannot raise a Ctrl-C: as where a library calls back."""
+
+    def __del__(self):
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_ctrl_c_that_could_not_be_raised_is_not_lost(monkeypatch, capsys, fails):
+    @click.command("doctor")
+    def command():
+        Interrupted()
+        if fails:
+            raise RuntimeError("what a compiler makes of it")
+        time.sleep(60)
+
+    monkeypatch.setattr(cli.CommandTable, "get_command", lambda self, ctx, name: command)
+    hook = sys.unraisablehook
+    began = time.monotonic()
+    assert cli.main(["doctor"]) == 130
+    assert time.monotonic() - began < 30
+    assert capsys.readouterr().err.strip() == "stopped."
+    assert sys.unraisablehook is hook
 
 
 def test_a_closed_pipe_is_quiet():

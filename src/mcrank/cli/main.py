@@ -5,10 +5,13 @@ Exit codes are in `mcrank.cli.exits`.
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import importlib
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -22,6 +25,8 @@ from mcrank.cli.exits import FINE, INTERRUPTED, PIPE_CLOSED, SUMMARY, code_of
 from mcrank.cli.volume import Volume, is_quiet, say, set_volume, volume_options
 from mcrank.errors import McrankError, did_you_mean
 from mcrank.texts import plain, printable, unshown_as_json
+
+_LATER = 0.02  # seconds: LLVM calls back for less
 
 # Command -> (module that holds `command`, its line in `mcrank --help`). No module here is imported before its
 # command is called, which keeps `mcrank --help` instant.
@@ -159,8 +164,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = [arg for arg in args if arg != "--traceback"] or ["--help"]
     set_volume(Volume.NORMAL)
     _show_anything()
+    lost: list[threading.Timer] = []
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _lost_interrupts(lost):
             warnings.showwarning = _show_warning
             code = group.main(args, prog_name="mcrank", standalone_mode=False)
         if sys.stdout is not None:
@@ -177,10 +183,44 @@ def main(argv: Sequence[str] | None = None) -> int:
         _drop_output()
         return PIPE_CLOSED
     except Exception as error:
+        if lost:  # what the compiler makes of a Ctrl-C is an error of its own
+            echo("stopped.", err=True)
+            return INTERRUPTED
         if isinstance(error, OSError) and error.filename == "standard output":
             _drop_output()  # what a full disk did not take is not tried again while the interpreter ends
         return report(error, with_traceback)
     return code if isinstance(code, int) else FINE
+
+
+@contextlib.contextmanager
+def _lost_interrupts(lost: list[threading.Timer]) -> Iterator[None]:
+    """Note each Ctrl-C that came where LLVM calls back, from where Python cannot raise it, and have it come
+    again.
+    """
+    before = sys.unraisablehook
+
+    def note(about: Any) -> None:
+        if isinstance(about.exc_value, KeyboardInterrupt):
+            lost.append(threading.Timer(_LATER, _interrupt))
+            lost[-1].start()
+        else:
+            before(about)
+
+    sys.unraisablehook = note
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+        for timer in lost:
+            timer.cancel()
+
+
+def _interrupt() -> None:
+    """Interrupt the main thread, also where it waits."""
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    else:
+        _thread.interrupt_main()
 
 
 def _words_of(error: click.ClickException) -> str:
