@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from concurrent.futures.process import BrokenProcessPool
+from threading import Timer
 
 from mcrank.cli.progress import say_compiling
 from mcrank.cores import available_cores
@@ -24,6 +25,8 @@ _PARTS = {
     "ordinal": _BOOSTED | {"roots"},
     "lambdamart": _BOOSTED | {"pairs"},
 }
+# To find all on disk takes two where nothing has noted that it is there; nobody needs to be told of that.
+_QUIET_SECONDS = 3.0
 _compiled: set[str] = set()  # parts that this process need not ask about again
 
 
@@ -44,11 +47,15 @@ def compile_for(rankers: Iterable[str], *, held_out: bool) -> None:
     known = Notes(now)
     if all(known.say_kept(part) for part in parts):
         return
-    say_compiling()
     from mcrank.cli.areas import AREAS
     from mcrank.cli.warmup import have_compiled
 
+    told = Timer(_QUIET_SECONDS, say_compiling)
+    told.daemon = True
+    told.start()
     try:
         have_compiled({name: area for name, area in AREAS.items() if name in parts})
     except (OSError, ImportError, BrokenProcessPool):  # no semaphores, say, or no memory for a process more
         return
+    finally:
+        told.cancel()
