@@ -5,19 +5,16 @@ Exit codes are in `mcrank.cli.exits`.
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import importlib
 import os
-import signal
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from mcrank import __version__
 from mcrank.cli.echo import echo
@@ -25,6 +22,9 @@ from mcrank.cli.exits import FINE, INTERRUPTED, PIPE_CLOSED, SUMMARY, code_of
 from mcrank.cli.volume import Volume, is_quiet, say, set_volume, volume_options
 from mcrank.errors import McrankError, did_you_mean
 from mcrank.texts import plain, printable, unshown_as_json
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _LATER = 0.02  # seconds: LLVM calls back for less
 
@@ -100,6 +100,8 @@ class CommandTable(click.Group):
         """Complete a command from the table alone, and options as click does."""
         if incomplete.startswith("-"):
             return click.Command.shell_complete(self, ctx, incomplete)
+        from click.shell_completion import CompletionItem
+
         return [
             CompletionItem(name, help=line)
             for name, (_, line) in COMMANDS.items()
@@ -217,6 +219,9 @@ def _lost_interrupts(lost: list[threading.Timer]) -> Iterator[None]:
 
 def _interrupt() -> None:
     """Interrupt the main thread, also where it waits."""
+    import _thread
+    import signal
+
     if hasattr(signal, "pthread_kill"):
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
     else:
