@@ -22,7 +22,7 @@ def asked(monkeypatch):
     monkeypatch.setattr(first_use, "available_cores", lambda: 2)
     monkeypatch.setattr(first_use.Notes, "say_kept", lambda self, part: False)
     monkeypatch.setattr(first_use, "_compiled", set())
-    monkeypatch.setattr(warmup, "have_compiled", lambda areas: found.append(set(areas)))
+    monkeypatch.setattr(warmup, "have_compiled", lambda areas, n_jobs: found.append(set(areas)))
     return found
 
 
@@ -34,9 +34,9 @@ def test_parts_and_rankers_are_there():
 
 
 def test_each_part_is_asked_about_once(asked):
-    first_use.compile_for(["mcrank"], held_out=False)
-    first_use.compile_for(["mcrank", "regression"], held_out=True)
-    first_use.compile_for(["ordinal"], held_out=True)
+    first_use.compile_for(["mcrank"], None, held_out=False)
+    first_use.compile_for(["mcrank", "regression"], None, held_out=True)
+    first_use.compile_for(["ordinal"], None, held_out=True)
     assert asked == [{"bins", "trees", "roots"}, {"measuring", "scoring"}]
 
 
@@ -51,13 +51,18 @@ def test_each_part_is_asked_about_once(asked):
 )
 def test_nothing_is_done_where_it_would_not_help(asked, monkeypatch, name, value):
     monkeypatch.setattr(first_use, name, value)
-    first_use.compile_for(["mcrank"], held_out=True)
+    first_use.compile_for(["mcrank"], None, held_out=True)
+    assert asked == []
+
+
+def test_one_thread_asked_for_is_one_core(asked):
+    first_use.compile_for(["mcrank"], 1, held_out=True)
     assert asked == []
 
 
 def test_nothing_is_done_where_all_is_on_disk(asked, monkeypatch):
     monkeypatch.setattr(first_use.Notes, "say_kept", lambda self, part: True)
-    first_use.compile_for(["mcrank"], held_out=True)
+    first_use.compile_for(["mcrank"], None, held_out=True)
     assert asked == []
 
 
@@ -65,13 +70,13 @@ def test_nothing_is_done_where_all_is_on_disk(asked, monkeypatch):
     "error", [OSError("no semaphores"), ImportError("no _multiprocessing"), BrokenProcessPool()]
 )
 def test_where_no_process_can_be_had_training_goes_on(asked, monkeypatch, error):
-    def fail(areas):
+    def fail(areas, n_jobs):
         asked.append(set(areas))
         raise error
 
     monkeypatch.setattr(warmup, "have_compiled", fail)
     for _ in range(2):
-        first_use.compile_for(["mcrank"], held_out=False)
+        first_use.compile_for(["mcrank"], None, held_out=False)
     assert asked == [{"bins", "trees", "roots"}]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import importlib
+import time
 
 import numpy as np
 import pandas as pd
@@ -345,6 +346,15 @@ def test_numbers_as_people_write_them_are_no_categories_unasked(tmp_path, monkey
     assert mcrank.read(path, categorical=["price"]).categories == {0: tuple(sorted(filter(None, texts)))}
 
 
-def test_texts_with_digits_are_categories(tmp_path):
+def test_texts_with_digits_are_categories():
     frame = {"qid": [1, 1], "label": [0, 1], "size": ["10-20", "20-30"], "made": ["3.11.7", "10 %x"]}
     assert set(mcrank.read(pd.DataFrame(frame)).categories) == {0, 1}
+
+
+@pytest.mark.parametrize("part", ["1", "1,", " ", "1 000", "$"])
+def test_long_texts_are_looked_at_in_no_time(part):
+    """Where what may be repeated meets itself, a pattern takes the square of the length, or hours."""
+    frame = {"qid": [1, 1], "label": [0, 1], "note": [part * 200_000 + "x", "y"]}
+    began = time.monotonic()
+    assert set(mcrank.read(pd.DataFrame(frame)).categories) == {0}
+    assert time.monotonic() - began < 10

@@ -94,7 +94,7 @@ def command(
     settings = _settings(data, rounds, learning_rate)
     if not as_json:
         echo(f"artificial data: {settings['data']}\nboosting: {settings['boosting']}\n")
-    compile_for(CONTENDERS.values(), held_out=True)
+    compile_for(CONTENDERS.values(), n_jobs, held_out=True)
     for name in CONTENDERS.values():  # one round each, so that the seconds below are without compilation
         ranker_class(name)(**options | jobs | {"n_estimators": 1}).fit(data.train, valid=data.valid).predict(
             data.valid

@@ -7,7 +7,6 @@ nothing else may take.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures.process import BrokenProcessPool
 from threading import Timer
 
 from mcrank.cli.progress import say_compiling
@@ -25,19 +24,21 @@ _PARTS = {
     "ordinal": _BOOSTED | {"roots"},
     "lambdamart": _BOOSTED | {"pairs"},
 }
-# To find all on disk takes two where nothing has noted that it is there; nobody needs to be told of that.
+# To find all on disk takes two seconds where nobody has noted that it is there; of that nothing is told.
 _QUIET_SECONDS = 3.0
 _compiled: set[str] = set()  # parts that this process need not ask about again
 
 
-def compile_for(rankers: Iterable[str], *, held_out: bool) -> None:
+def compile_for(rankers: Iterable[str], n_jobs: int | None, *, held_out: bool) -> None:
     """Have on disk what training these rankers takes; with rows held out measuring and scoring, too.
 
-    Where nothing can be kept, or no process started, nothing is done: then kernels are compiled where they
-    are met.
+    Where one core is all that may be used, nothing can be kept, or no process started, nothing is done: then
+    kernels are compiled where they are met.
     """
     parts: set[str] = set().union(*(_PARTS.get(ranker, frozenset()) for ranker in rankers))
-    if not parts or available_cores() < 2 or writable() is None:
+    cores = available_cores()
+    workers = cores if n_jobs is None or n_jobs < 1 else min(n_jobs, cores)
+    if not parts or workers < 2:
         return
     parts |= {"measuring", "scoring"} if held_out else set()
     parts -= _compiled
@@ -45,8 +46,10 @@ def compile_for(rankers: Iterable[str], *, held_out: bool) -> None:
         return
     _compiled.update(parts)
     known = Notes(now)
-    if all(known.say_kept(part) for part in parts):
+    if all(known.say_kept(part) for part in parts) or writable() is None:
         return
+    from concurrent.futures.process import BrokenProcessPool
+
     from mcrank.cli.areas import AREAS
     from mcrank.cli.warmup import have_compiled
 
@@ -54,7 +57,7 @@ def compile_for(rankers: Iterable[str], *, held_out: bool) -> None:
     told.daemon = True
     told.start()
     try:
-        have_compiled({name: area for name, area in AREAS.items() if name in parts})
+        have_compiled({name: area for name, area in AREAS.items() if name in parts}, workers)
     except (OSError, ImportError, BrokenProcessPool):  # no semaphores, say, or no memory for a process more
         return
     finally:

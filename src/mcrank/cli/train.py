@@ -125,7 +125,7 @@ def command(
     }
     begin["init_model"] = None if init_model is None else local_file(init_model)
     if "cluster" not in place:
-        compile_for([ranker], held_out=valid is not None or folds is not None)
+        compile_for([ranker], n_jobs, held_out=valid is not None or folds is not None)
     start = time.perf_counter()
     with TrainingProgress(ranker) as rounds:
         trained = untrained.fit(

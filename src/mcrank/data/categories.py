@@ -28,7 +28,7 @@ _FEW = 100  # categories that any feature may have without looking like ids
 _EXACT = 1 << 24  # whole numbers below it are exact in float32
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
 # Numbers as people write them: 2,5 and 1'000.50 and 10 % and $3.
-_BY_HAND = re.compile(r"\s*[$€£]?\s*[+-]?\s*(\d{1,3}([ ,.'’]\d{3})+([.,]\d+)?|\d*[.,]?\d+)\s*[%$€£]?\s*")
+_BY_HAND = re.compile(r"[$€£]? ?[+-]? ?(\d{1,3}([ ,.'’]\d{3})+([.,]\d+)?|\d+([.,]\d+)?|[.,]\d+) ?[%$€£]?")
 _NONE = frozenset([""])
 
 
@@ -57,7 +57,10 @@ def is_category(column: Column, nulls: Collection[str] = _NONE) -> bool:
     if not values or any(not issubclass(kind, str) for kind in set(map(type, values))):
         return False
     told = set(values).difference(nulls)
-    return not (any(map(_looks_like_number, told)) or (told and all(map(_BY_HAND.fullmatch, told))))
+    return not (
+        any(map(_looks_like_number, told))
+        or (told and all(_BY_HAND.fullmatch(text.strip()) for text in told))
+    )
 
 
 def _looks_like_number(text: str) -> bool:
