@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import types
+from numba import int64, njit, types, uint64
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from mcrank.kernels.memory import BYTE, LONG, load_at, place_of
+from mcrank.kernels.memory import BYTE, LONG, float_to_bits, load_at, place_of
 from mcrank.kernels.vectors import constants, splat
 
 KEY_LANES = 8
@@ -117,3 +117,16 @@ largest_of: Any = _largest_of
 first_largest: Any = _first_largest
 take_first: Any = _take_first
 count_before: Any = _count_before
+
+
+@njit(inline="always")
+def ordered_bits(value):  # type: ignore[no-untyped-def]
+    """A float as an integer that is larger where the float is: vectors can tell the largest; -0.0 is 0.0."""
+    bits = float_to_bits(value + 0.0)
+    return bits ^ ((bits >> int64(63)) & int64(2**63 - 1))
+
+
+@njit(inline="always")
+def whole_vectors(n):  # type: ignore[no-untyped-def]
+    """Keys of whole vectors, for ``n`` of them."""
+    return (n + uint64(KEY_LANES - 1)) // uint64(KEY_LANES) * uint64(KEY_LANES)

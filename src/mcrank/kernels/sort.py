@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mcrank.arrays import FloatArray, RowArray
+from mcrank.arrays import FloatArray, IntArray, RowArray
 from mcrank.kernels.declare import step
+from mcrank.kernels.largest import KEY_LANES
 
 
 class SortSpace(NamedTuple):
@@ -19,12 +20,14 @@ class SortSpace(NamedTuple):
     row_a: RowArray
     row_b: RowArray
     place: npt.NDArray[np.uint32]
+    bits: IntArray  # with room for whole vectors
 
     @classmethod
     def allocate(cls, longest: int) -> SortSpace:
         """Return scratch for queries of up to ``longest`` rows."""
         keys, rows = np.empty((2, longest)), np.empty((2, longest), dtype=np.int32)
-        return cls(keys[0], keys[1], rows[0], rows[1], np.empty(longest, dtype=np.uint32))
+        bits = np.empty(-(-longest // KEY_LANES) * KEY_LANES, dtype=np.int64)
+        return cls(keys[0], keys[1], rows[0], rows[1], np.empty(longest, dtype=np.uint32), bits)
 
 
 @step()

@@ -11,14 +11,23 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import int64, njit, uint64
+from numba import njit, uint64
 
 from mcrank.arrays import FloatArray, IntArray, RowArray
 from mcrank.kernels import step
 from mcrank.kernels.exp import exp_negative
 from mcrank.kernels.lambda_block import LAMBDA_LANES
-from mcrank.kernels.largest import KEY_LANES, LOWEST, count_before, first_largest, largest_of, take_first
-from mcrank.kernels.memory import aligned, float_to_bits
+from mcrank.kernels.largest import (
+    KEY_LANES,
+    LOWEST,
+    count_before,
+    first_largest,
+    largest_of,
+    ordered_bits,
+    take_first,
+    whole_vectors,
+)
+from mcrank.kernels.memory import aligned
 from mcrank.kernels.sort import merge_rows
 
 _LANES = 16  # partial sums of a sum in fixed order: enough for any vector unit
@@ -96,9 +105,7 @@ def first_ranks(score, base, depth, space):  # type: ignore[no-untyped-def]
         merge_rows(score, base, np.int64(0), np.int64(n), space, order)
         return
     for i in range(n):
-        # The order of floats as integers, which vectors can tell the largest of; -0.0 is 0.0.
-        bits = float_to_bits(score[uint64(base[i]) if len(base) > 0 else i] + 0.0)
-        keys[i] = bits ^ ((bits >> int64(63)) & int64(2**63 - 1))
+        keys[i] = ordered_bits(score[uint64(base[i]) if len(base) > 0 else i])
     for i in range(n, whole_vectors(n)):
         keys[i] = LOWEST
     if n <= uint64(_SHORT):
@@ -118,12 +125,6 @@ def first_ranks(score, base, depth, space):  # type: ignore[no-untyped-def]
         at = take_first(keys, b * uint64(KEY_LANES), highest[b])
         highest[b] = largest_of(keys, b * uint64(KEY_LANES))
         order[rank] = base[at] if len(base) > 0 else np.int32(at)
-
-
-@njit(inline="always")
-def whole_vectors(n):  # type: ignore[no-untyped-def]
-    """Keys of whole vectors, for ``n`` of them."""
-    return (n + uint64(KEY_LANES - 1)) // uint64(KEY_LANES) * uint64(KEY_LANES)
 
 
 @njit(inline="always")

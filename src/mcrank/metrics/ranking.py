@@ -11,9 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numba import uint64
 
 from mcrank.arrays import BoolArray, FloatArray, IntArray, RowArray
 from mcrank.kernels import kernel, step
+from mcrank.kernels.largest import LOWEST, count_before, ordered_bits, whole_vectors
 from mcrank.kernels.memory import aligned
 from mcrank.kernels.sort import SortSpace, insert_rows, merge_rows, sort_columns
 from mcrank.metrics.layout import Layout, LevelArray
@@ -24,6 +26,7 @@ _PER_RANK = 8  # rows for each wanted rank up to which that is quicker than pick
 _LANES = 64  # so many at a time
 _CROWD = 32  # about so many rows in one bucket: merge sort instead
 _BUCKETS = 1 << 23  # of a short query: a bucket and a row's place, one byte, make a positive 32-bit number
+_COUNTED = 32  # rows up to which counting who stands above is quicker than inserting them
 _FALLEN = 16  # one row in so many below its successor: merge sort instead
 FILE_ORDER = np.empty(0, dtype=np.int32)
 
@@ -180,11 +183,11 @@ def rank_top(scores, base, starts, ends, depth, space, bucket, order):  # type: 
     """Find the first ``depth`` rows of each query, equal scores in base order.
 
     Counting rows in buckets of score tells which buckets the first ranks come from; only their rows are
-    compared with each other.
+    compared with each other. A few are compared with all the others, on vectors; more are inserted.
     """
     # IN: scores, base (empty: file order), starts, ends, depth
     # OUT: space, bucket (scratch), order (rows of the first ranks)
-    key, place = space.key_a, space.place
+    key, keys, place, found = space.key_a, space.bits, space.place, space.row_a
     one = np.uint32(1)
     for q in range(starts.shape[0]):
         s = starts[q]
@@ -199,26 +202,39 @@ def rank_top(scores, base, starts, ends, depth, space, bucket, order):  # type: 
             while reached < depth:
                 last += one
                 reached += bucket[last]
-        kept = 0
+        # Written without asking, and kept by moving on: which rows stay cannot be foreseen.
+        kept = uint64(0)
         for i in range(n):
-            at = base[s + i] - s if base.shape[0] > 0 else i
-            if place[at] > last:
-                continue
-            value = score[at]
-            if kept == depth:
+            at = base[s + i] - s if base.shape[0] > 0 else np.int32(i)
+            found[kept] = at
+            kept += uint64(place[at] <= last)
+        if kept <= uint64(_COUNTED):
+            for k in range(kept):
+                keys[k] = ordered_bits(score[found[k]])
+            for k in range(kept, whole_vectors(kept)):
+                keys[k] = LOWEST
+            for k in range(kept):
+                above = count_before(keys, k, kept)
+                if above < uint64(depth):
+                    ranked[above] = np.int32(s) + found[k]
+            continue
+        held = 0
+        for k in range(kept):
+            value = score[found[k]]
+            if held == depth:
                 if value <= key[depth - 1]:
                     continue
                 j = depth - 1
             else:
-                j = kept
-                kept += 1
-            # Written out, here and in `losses.pairs`: a step of its own takes twice as long on short lists.
+                j = held
+                held += 1
+            # Written out: a step of its own takes twice as long on short lists.
             while j > 0 and key[j - 1] < value:
                 key[j] = key[j - 1]
                 ranked[j] = ranked[j - 1]
                 j -= 1
             key[j] = value
-            ranked[j] = np.int32(s + at)
+            ranked[j] = np.int32(s) + found[k]
 
 
 @kernel()
