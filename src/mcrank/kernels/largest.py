@@ -122,7 +122,9 @@ count_before: Any = _count_before
 @njit(inline="always")
 def ordered_bits(value):  # type: ignore[no-untyped-def]
     """A float as an integer that is larger where the float is: vectors can tell the largest; -0.0 is 0.0."""
-    bits = float_to_bits(value + 0.0)
+    bits = float_to_bits(value)
+    # By its bits: adding 0.0 is nothing to a kernel that need not tell zeros apart.
+    bits = int64(0) if bits == int64(LOWEST) else bits
     return bits ^ ((bits >> int64(63)) & int64(2**63 - 1))
 
 
