@@ -40,6 +40,21 @@ def test_rank_is_a_stable_sort(kind, data):
             assert order[start : min(stop, start + depth)].tolist() == expected[:depth]
 
 
+@pytest.mark.parametrize("n", [9, 33, 400])
+@pytest.mark.parametrize("depth", [1, 10, 40])
+def test_first_ranks_tell_no_zeros_apart_and_keep_infinities(n, depth):
+    """Rows of equal score, too many to be compared with each other and few enough for it."""
+    layout = layout_of([n, n, n])
+    zeros = np.where(np.arange(n) % 3 == 0, -0.0, 0.0)
+    ends = np.where(np.arange(n) % 2 == 0, -np.inf, np.inf)
+    few = np.where(np.arange(n) % (n // 3) == 0, 1.0, -1.0)
+    scores = np.concatenate([zeros, ends, few])
+    order = rank(layout, scores, depth).order
+    for start, stop in zip(layout.starts, layout.stops, strict=True):
+        expected = [start + i for i in stable_order(scores[start:stop].tolist())]
+        assert order[start : min(stop, start + depth)].tolist() == expected[:depth]
+
+
 @pytest.mark.parametrize("longest", [254, 255, 256, 700])
 @pytest.mark.parametrize("decimals", [0, 1, 2, 12])
 def test_rank_of_queries_about_the_size_a_byte_can_count(longest, decimals):
