@@ -35,3 +35,30 @@ def test_an_error_names_the_file_and_leaves_no_part(tmp_path):
     with pytest.raises(ZeroDivisionError), written_whole(tmp_path / "model"):
         raise ZeroDivisionError
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_stays_one_and_what_it_leads_to_is_written(tmp_path):
+    (tmp_path / "kept").mkdir()
+    file, link, dangling = tmp_path / "kept" / "model", tmp_path / "current", tmp_path / "next"
+    file.write_bytes(b"before")
+    link.symlink_to(file)
+    dangling.symlink_to("kept/new")
+    write(link)
+    write(dangling)
+    assert link.is_symlink()
+    assert dangling.is_symlink()
+    assert file.read_bytes() == (tmp_path / "kept" / "new").read_bytes() == b"all of it"
+    link.unlink()
+    link.symlink_to(tmp_path / "kept")
+    with pytest.raises(OSError, match=r"not a regular file: .*current"):  # as the caller named it
+        write(link)
+
+
+def test_who_may_read_a_file_stays_as_it_was(tmp_path):
+    secret, public = tmp_path / "secret", tmp_path / "public"
+    for path, mode in ((secret, 0o600), (public, 0o664)):
+        write(path, b"first")
+        path.chmod(mode)
+        write(path)
+        assert path.stat().st_mode & 0o777 == mode
+        assert path.read_bytes() == b"all of it"

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import secrets
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,8 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
     `OSError`, also from the caller's block, names ``path`` and not the file under way. A kill leaves
     ``.name.xxxxxxxx.part`` behind, and under ``path`` what was there; writing ``path`` an hour later or more
-    removes it.
+    removes it. A link stays one, and what it leads to is written; who may read a file that is written again
+    stays as it was.
 
     Examples
     --------
@@ -32,20 +34,24 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     >>> path.read_bytes(), [other.name for other in path.parent.iterdir()]
     (b'all of it', ['a.txt'])
     """
-    target = Path(path)
-    if target.exists() and not target.is_file():
-        raise OSError(None, "it exists and is not a regular file", str(target))
+    target = Path(os.path.realpath(path))
+    there = target.exists()
+    if there and not target.is_file():
+        raise OSError(None, "it exists and is not a regular file", str(path))
     start = f".{target.name[:50]}."  # a long name has no room for more
     part = target.with_name(f"{start}{secrets.token_hex(4)}.part")
     try:
         _remove_abandoned(target.parent, start)
         with open(part, "xb") as file:
+            if there:
+                with contextlib.suppress(OSError):  # of a file that is somebody else's
+                    shutil.copymode(target, part)
             yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, target)
     except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), str(target)) from None
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
     finally:
         part.unlink(missing_ok=True)
 

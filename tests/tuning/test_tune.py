@@ -253,6 +253,43 @@ def test_the_search_of_scikit_learn():
     assert fitted.score(X, y, qid) == fitted.best_estimator_.score(DATA)
 
 
+def test_the_search_of_scikit_learn_takes_the_words_of_fit():
+    starts = np.flatnonzero(np.r_[True, DATA.qid[1:] != DATA.qid[:-1]])
+    group = np.diff(np.r_[starts, len(DATA.qid)])
+    weight = 1.0 + np.arange(len(DATA.y)) % 3
+    once = np.arange(len(group)) % 2 + 1.0
+    given = mcrank.Dataset(DATA.X, DATA.y, DATA.qid, weight=weight, query_weight=once)
+
+    def found(*args, **words):
+        search = mcrank.TuneSearchCV(
+            mcrank.RegressionRanker(n_estimators=10, num_leaves=4),
+            {"l2": [0.0, 5.0]},
+            n_iter=2,
+            cv=2,
+            n_jobs=1,
+        )
+        return search.fit(*args, **words)
+
+    expected = found(given)
+    for words in ({"weight": weight, "group": group}, {"sample_weight": weight, "groups": DATA.qid}):
+        other = found(DATA.X, DATA.y, query_weight=once, **words)
+        assert other.predict(DATA.X).tolist() == expected.predict(DATA.X).tolist()
+        assert other.best_score_ == expected.best_score_
+        scored = other.score(DATA.X, DATA.y, group=group, query_weight=once)
+        assert scored == expected.score(given)
+    plain = found(DATA)
+    assert plain.predict(DATA.X).tolist() != expected.predict(DATA.X).tolist()
+    assert plain.best_score_ != expected.best_score_
+
+
+def test_the_search_of_scikit_learn_keeps_what_its_ranker_says_of_the_data():
+    codes = np.random.default_rng(0).integers(0, 5, len(DATA.y))
+    X = np.c_[DATA.X[:, :2], codes]
+    ranker = mcrank.RegressionRanker(n_estimators=5, num_leaves=4, categorical=[2], one_query=True)
+    search = mcrank.TuneSearchCV(ranker, {"l2": [0.0, 5.0]}, n_iter=2, cv=2, n_jobs=1)
+    assert search.fit(X, DATA.y, qid=DATA.qid).best_estimator_.categories_.keys() == {2}
+
+
 def test_scikit_learns_own_search_takes_a_ranker():
     search = GridSearchCV(
         mcrank.RegressionRanker(n_estimators=5, n_jobs=1), {"num_leaves": [3, 6]}, cv=GroupKFold(2)

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 
 from mcrank.arrays import FloatArray
 from mcrank.data.dataset import Dataset
+from mcrank.data.scan import Scan
 from mcrank.rankers.base import Ranker
 from mcrank.rankers.estimator import not_fitted
 from mcrank.rankers.inputs import Given, as_dataset
@@ -89,17 +90,27 @@ class TuneSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(
         self,
-        X: Dataset | npt.ArrayLike,
+        X: Dataset | Scan | npt.ArrayLike,
         y: npt.ArrayLike | None = None,
         *,
         qid: npt.ArrayLike | None = None,
-        groups: npt.ArrayLike | None = None,
+        weight: npt.ArrayLike | None = None,
+        query_weight: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+        groups: npt.ArrayLike | None = None,
         callback: Callable[[Any], Any] | None = None,
     ) -> Self:
         """Search, and fit the ranker with the options found on all of the data; words as in `Ranker.fit`."""
-        given = Given(y, qid, sample_weight=sample_weight, groups=groups)
-        data = as_dataset(X, given, "TuneSearchCV.fit")
+        given = Given(y, qid, weight, query_weight, sample_weight, group, groups)
+        own = self.estimator.get_params()
+        data = as_dataset(
+            X,
+            given,
+            "TuneSearchCV.fit",
+            one_query=own.get("one_query", False),
+            categorical=own.get("categorical"),
+        )
         ranker = tune(
             data,
             self.estimator,
@@ -148,7 +159,23 @@ class TuneSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return self._fitted().predict(X)
 
     def score(
-        self, X: Dataset | npt.ArrayLike, y: npt.ArrayLike | None = None, qid: npt.ArrayLike | None = None
+        self,
+        X: Dataset | Scan | npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
+        qid: npt.ArrayLike | None = None,
+        *,
+        query_weight: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+        groups: npt.ArrayLike | None = None,
     ) -> float:
-        """Return the mean of the ranker's own measure on ``X``."""
-        return self._fitted().score(X, y, qid)
+        """Return the mean of the ranker's own measure on ``X``; words as in `Ranker.score`."""
+        return self._fitted().score(
+            X,
+            y,
+            qid,
+            query_weight=query_weight,
+            sample_weight=sample_weight,
+            group=group,
+            groups=groups,
+        )
