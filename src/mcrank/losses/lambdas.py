@@ -269,7 +269,9 @@ def fill_lambdas(
     queries whose scores lie far apart, the general one. Who needs one compiles only that.
     """
     if measure.falling:
-        queries = fill_discounted(measure, scores, queries, sigma, norm, space, slopes, curves)
+        far = np.empty(len(queries), dtype=np.int64)
+        given = (float(sigma), bool(norm))
+        queries = far[: fill_discounted(measure, scores, queries, given, space, slopes, curves, far)]
     if len(queries):
         fill_general(measure, scores, queries, sigma, norm, space, slopes, curves)
 
