@@ -48,13 +48,15 @@ def test_roots_made_together_for_any_number_of_classes(n_classes):
 
 
 @pytest.mark.parametrize("n_classes", [3, 6])
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("split", ["mse", "newton"])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_roots_made_together_or_apart(loss, split, n_classes, monkeypatch):
+def test_roots_made_together_or_apart(loss, split, weighted, n_classes, monkeypatch):
     data, classes = noisy(1, 300, 5, n_classes)
-    together = boost(data, LOSSES[loss](classes, n_classes), options(split=split))
+    weights = np.random.default_rng(0).random(300) if weighted else None
+    together = boost(data, LOSSES[loss](classes, n_classes, weights), options(split=split))
     monkeypatch.setattr("mcrank.boosting.boost.SharedRoots", lambda *_: None)
-    apart = boost(data, LOSSES[loss](classes, n_classes), options(split=split))
+    apart = boost(data, LOSSES[loss](classes, n_classes, weights), options(split=split))
     for name, array in together.forest.to_arrays().items():
         assert np.array_equal(array, apart.forest.to_arrays()[name]), name
 

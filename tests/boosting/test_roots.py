@@ -7,7 +7,7 @@ import pytest
 
 from mcrank.boosting.packing import Packing
 from mcrank.boosting.roots import SharedRoots
-from mcrank.losses.quantize import GRADIENT_BITS, Gradients
+from mcrank.losses.quantize import GRADIENT_BITS, LANE_BITS, Gradients
 from tests.boosting.growing import plot
 from tests.reference.histogram import packed
 from tests.reference.packing import narrow
@@ -18,10 +18,10 @@ def everything(task, items):
         task(item)
 
 
-def check(roots, packing, columns, q, features):
+def check(roots, packing, columns, q, features, weights=None):
     for k in range(len(q)):
-        values, lane = q[k], None
-        if packing.second:
+        values, lane = q[k], weights
+        if packing.bits:
             values, lane = narrow(q[k], GRADIENT_BITS, packing.bits)
         hist = np.full(features * 256 * packing.lanes + 9, 77, dtype=np.int64)
         assert roots.copy(k, hist[None]) == 1
@@ -31,26 +31,27 @@ def check(roots, packing, columns, q, features):
             assert np.array_equal(part, wanted)
 
 
-@pytest.mark.parametrize("derived", [False, True])
+@pytest.mark.parametrize("second", ["none", "derived", "weights"])
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize(
     ("features", "outputs"),
     [(1, 2), (3, 3), (7, 4), *(pytest.param(*n, marks=pytest.mark.slow) for n in ((5, 5), (10, 6), (4, 9)))],
 )
-def test_roots_equal_plain_sums(features, outputs, parts, derived):
+def test_roots_equal_plain_sums(features, outputs, parts, second):
     rows = 700
     stream = np.random.default_rng(features)
     p = plot(stream.integers(0, 40, (rows, features)), np.zeros(rows))
     one = 1 << GRADIENT_BITS
+    given = {"weights": stream.integers(0, 1 << LANE_BITS, rows)} if second == "weights" else {}
     for balanced, many in ((False, False), (True, False), (True, True)):
-        packing = Packing.of(10**9 if many else rows, derived=derived)
-        roots = SharedRoots(p.binned.columns, packing, outputs, balanced)
+        packing = Packing.of(10**9 if many else rows, derived=second == "derived", given=bool(given))
+        roots = SharedRoots(p.binned.columns, packing, outputs, balanced, **given)
         for _ in range(2):  # nothing stays behind from the round before
             q = stream.integers(-one // outputs, one // outputs, (outputs, rows)).astype(np.int32)
             if balanced:
                 q[-1] = -q[:-1].sum(axis=0)
             roots.fill(Gradients(q), parts, everything)
-            check(roots, packing, p.binned.columns, q, features)
+            check(roots, packing, p.binned.columns, q, features, **given)
 
 
 @pytest.mark.slow

@@ -223,8 +223,11 @@ class Booster:
         passes = pays(self.binned, data.n_rows, loss.trees_per_round, options.memory)
         trees = loss.trees_per_round
         shared = None
-        if not (passes or sequential or given or self.bins.wide) and trees - loss.balanced > 1:
-            self.roots = shared = SharedRoots(self.binned.columns, packing, trees, loss.balanced)
+        # Weights of rows are the same in every round and for every tree; curvatures are not.
+        changes = given and (self.gradients.lane_is_curvature or len(self.gradients.weights) > 1)
+        if not (passes or sequential or changes or self.bins.wide) and trees - loss.balanced > 1:
+            weights = self.gradients.weights_of(0)
+            self.roots = shared = SharedRoots(self.binned.columns, packing, trees, loss.balanced, weights)
         if passes:
             self.rows = DiskRows(self.binned, self.rules, self.gradients, trees)
         elif sums.size > 1 or options.together:
@@ -239,7 +242,7 @@ class Booster:
         self.grower = TreeGrower(self.binned, self.rules, data.n_rows, trees, options.n_jobs)
         # Where threads share no tree, they would wait for a pass that one of them makes.
         together = self.grower.sharing > 1 or options.n_jobs == 1
-        if shared is not None and self._unlimited and options.colsample >= 1 and together:
+        if shared is not None and self._unlimited and options.colsample >= 1 and together and not given:
             shared.count_children(self.binned, self.rules)
         if self.sampling.leaves.rule is LeafRule.MEAN and options.subsample >= 1 and not options.dart:
             self.roots = CarriedRoot.of(self.binned, self.rules, data.n_rows)

@@ -19,16 +19,20 @@ from mcrank.kernels import kernel, step
 from mcrank.kernels.memory import aligned
 from mcrank.losses.quantize import Gradients, Run
 
+NO_WEIGHTS: IntArray = np.empty(0, dtype=np.int64)
+
 
 class RootArrays(NamedTuple):
     """What root histograms are summed from and into.
 
-    ``counts`` are the rows of every bin of every feature, or 0; ``sums`` room for the sums of outputs under
-    way, and ``plan`` says when it is full where five outputs share it.
+    ``counts`` are the rows of every bin of every feature, or 0, and ``masses`` what they weigh (empty without
+    weights); ``sums`` room for the sums of outputs under way, and ``plan`` says when it is full where five
+    outputs share it.
     """
 
     columns: npt.NDArray[np.uint8]
     counts: IntArray
+    masses: IntArray
     sums: IntArray
     plan: Plan
     hists: IntArray
@@ -42,28 +46,37 @@ class SharedRoots:
     columns : uint8[features, rows]
         Bins of the rows.
     packing : Packing
-        How gradients are packed; a second lane must be a derived one.
+        How gradients are packed; a second lane must be a derived one, or weights.
     outputs : int
         Outputs of the loss.
     balanced : bool
         Whether a row's rounded gradients sum to zero: then, with one lane, the last output's sums are minus
         the others'.
+    weights : int64[rows], optional
+        A second lane that never changes.
 
     Their smaller children may be counted with them: `count_children`.
     """
 
     def __init__(
-        self, columns: npt.NDArray[np.uint8], packing: Packing, outputs: int, balanced: bool
+        self,
+        columns: npt.NDArray[np.uint8],
+        packing: Packing,
+        outputs: int,
+        balanced: bool,
+        weights: IntArray = NO_WEIGHTS,
     ) -> None:
         self._packing = packing
-        self._balanced = balanced and not packing.second
+        self._balanced = balanced and packing.bits == 0
         counts = np.empty((len(columns), 256), dtype=np.int64)
         root_counts(columns, counts)  # which never change
-        five = bool(packing.second) and outputs % WORDS == OUTPUTS % WORDS
+        masses = np.zeros((len(columns) if len(weights) else 0, 256), dtype=np.int64)
+        root_masses(columns, weights, masses)
+        five = packing.bits > 0 and outputs % WORDS == OUTPUTS % WORDS
         self.plan = Plan.of(columns, counts, MOST if five else columns.shape[1])
         self._children: FirstChildren | None = None
         self._columns, self._outputs = columns, outputs
-        self._parts = [self._part(counts)]
+        self._parts = [self._part(counts, masses)]
 
     def count_children(self, binned: BinnedArrays, rules: Rules) -> None:
         """Count the smaller children of the roots, too, where that pays: of trees without limits that may
@@ -71,12 +84,13 @@ class SharedRoots:
         """
         self._children = FirstChildren.of(binned, rules, self._outputs, self._parts[0].counts)
 
-    def _part(self, counts: IntArray) -> RootArrays:
+    def _part(self, counts: IntArray, masses: IntArray) -> RootArrays:
         """Room for the sums of some rows."""
         features, lanes = len(self._columns), self._packing.lanes
         return RootArrays(
             self._columns,
             counts,
+            masses,
             aligned(features, WORDS * 256),
             self.plan,
             aligned(self._outputs, features * 256 * lanes),
@@ -88,7 +102,8 @@ class SharedRoots:
         chunks = max(1, -(-rows // CHUNK))
         parts = min(parts, chunks)
         while len(self._parts) < parts:  # rows of bins are counted once
-            self._parts.append(self._part(np.zeros_like(self._parts[0].counts)))
+            known = self._parts[0]
+            self._parts.append(self._part(np.zeros_like(known.counts), np.zeros_like(known.masses)))
 
         def fill_part(part: int) -> None:
             first, last = (CHUNK * (chunks * number // parts) for number in (part, part + 1))
@@ -123,16 +138,28 @@ def root_counts(columns, counts):  # type: ignore[no-untyped-def]
             counts[f, uint64(column[i])] += 1
 
 
+@kernel("void(uint8[:, ::1], int64[::1], int64[:, ::1])")
+def root_masses(columns, weights, masses):  # type: ignore[no-untyped-def]
+    """What the rows in every bin of every feature weigh."""
+    # IN: columns, weights  OUT: masses
+    masses[:] = 0
+    for f in range(masses.shape[0]):
+        column = columns[f]
+        for i in range(uint64(columns.shape[1])):
+            masses[f, uint64(column[i])] += weights[i]
+
+
 @kernel(allocates=True)
 def root_histograms(arrays, span, q, packing, balanced):  # type: ignore[no-untyped-def]
     """Root histograms of all outputs: what rows ``span[0]`` up to ``span[1]`` add to them.
 
-    Every output's tree starts from the same rows, so four of their sums share one vector add and the counts
-    need none: they never change. With a derived second lane one 64-bit word holds both lanes, gradient in the
-    upper half, for as many rows as fit; and of five outputs that are left, four words hold them all.
+    Every output's tree starts from the same rows, so four of their sums share one vector add and counts and
+    weights need none: they never change. With a derived second lane one 64-bit word holds both lanes,
+    gradient in the upper half, for as many rows as fit; and of five outputs that are left, four words hold
+    them all.
     """
-    # IN: columns, counts and plan of arrays, span, q, packing, balanced  OUT: the other arrays
-    counts, sums, hists = arrays.counts, arrays.sums, arrays.hists
+    # IN: columns, counts, masses and plan of arrays, span, q, packing, balanced  OUT: the other arrays
+    counts, masses, sums, hists = arrays.counts, arrays.masses, arrays.sums, arrays.hists
     features = arrays.columns.shape[0]
     outputs = q.shape[0] - (1 if balanced else 0)
     start, end = span
@@ -140,7 +167,7 @@ def root_histograms(arrays, span, q, packing, balanced):  # type: ignore[no-unty
     step = max(end - start, int64(1)) if packing.bits == 0 else int64(1) << int64(30 - packing.bits)
     output = int64(0)  # typed: Numba would compile again for a literal's own type
     while output < outputs:
-        if packing.second and outputs - output == OUTPUTS:
+        if packing.bits > 0 and outputs - output == OUTPUTS:
             five_roots(arrays, span, q[output:outputs], packing, hists[output:outputs])
             break
         n = min(outputs - output, int64(WORDS))
@@ -155,8 +182,10 @@ def root_histograms(arrays, span, q, packing, balanced):  # type: ignore[no-unty
                         at = (256 * f + b) * lanes
                         # Rows that share a counter are there once; else the shift and this are nothing.
                         rows_there = counts[f, b] if packing.count_bits > 0 else 0
-                        if not packing.second:
+                        if packing.bits == 0:
                             hist[at] = (word << packing.count_bits) + rows_there
+                            if packing.second:
+                                hist[at + 1] = masses[f, b]
                         elif low == start:
                             hist[at] = ((word >> 32) << packing.count_bits) + rows_there
                             hist[at + 1] = word & 0xFFFFFFFF
@@ -176,6 +205,8 @@ def root_histograms(arrays, span, q, packing, balanced):  # type: ignore[no-unty
                 for k in range(outputs):
                     total -= hists[k, at]
                 hists[outputs, at] = total + rows_there
+                if packing.second:
+                    hists[outputs, at + 1] = masses[f, b]
                 if packing.count_bits == 0:
                     hists[outputs, at + lanes - 1] = counts[f, b]
 

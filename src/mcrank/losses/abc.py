@@ -21,10 +21,11 @@ from numba import int32, types
 
 from mcrank.arrays import FloatArray, RowArray
 from mcrank.kernels import kernel
-from mcrank.kernels.exp import exp_negative
+from mcrank.kernels.exp import ROUND, exp_negative
+from mcrank.kernels.memory import float_to_bits
 from mcrank.losses.base import Loss
 from mcrank.losses.classes import SMALLEST_SHARE
-from mcrank.losses.multiclass import softmax_powers
+from mcrank.losses.multiclass import CHUNK, fill_powers
 from mcrank.losses.quantize import GRADIENT_BITS, LANE_BITS, READ_ONLY, ROWS_PER_TASK, Gradients, Run, starts
 from mcrank.sums import ALONE, Sums, exact_sum, exact_sums_by
 
@@ -43,18 +44,29 @@ def base_residuals(scores, classes, weight, base, rows, unit, q, curvature):  # 
     """``q = rint(w r / unit)`` and ``w h`` of every class but the base, for ``rows`` (from, to)."""
     # IN: scores, classes, weight (empty: all 1), base, rows, unit  OUT: q, curvature (K - 1 rows)
     n_classes = scores.shape[0]
-    p = np.empty(n_classes)
-    for i in range(rows[0], rows[1]):
-        total = softmax_powers(scores, i, p)
-        w = weight[i] if weight.shape[0] > 0 else 1.0
-        at_base = p[base] / total
-        base_residual = (1.0 if classes[i] == base else 0.0) - at_base
+    powers = np.empty((n_classes, CHUNK))
+    top, total, mass = np.empty((3, CHUNK))
+    mass[:] = 1.0
+    for low in range(rows[0], rows[1], CHUNK):
+        n = min(CHUNK, rows[1] - low)
+        own = classes[low : low + n]
+        fill_powers(scores, low, n, top, powers, total)
+        if weight.shape[0] > 0:
+            given = weight[low : low + n]
+            for i in range(n):
+                mass[i] = given[i]
+        at_base = powers[base]
+        for i in range(n):
+            at_base[i] /= total[i]
         for j in range(n_classes - 1):
             k = j + (j >= base)
-            here = p[k] / total
-            residual = (1.0 if classes[i] == k else 0.0) - here
-            q[j, i] = int32(np.rint(w * (residual - base_residual) / unit))
-            curvature[j, i] = w * (here * (1 - here) + at_base * (1 - at_base) + 2 * here * at_base)
+            power, out, curve = powers[k], q[j, low : low + n], curvature[j, low : low + n]
+            for i in range(n):
+                here, there = power[i] / total[i], at_base[i]
+                residual = (1.0 if own[i] == k else 0.0) - here
+                base_residual = (1.0 if own[i] == base else 0.0) - there
+                out[i] = int32(float_to_bits(mass[i] * (residual - base_residual) / unit + ROUND))
+                curve[i] = mass[i] * (here * (1 - here) + there * (1 - there) + 2 * here * there)
 
 
 _LOSSES = types.void(

@@ -10,15 +10,36 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import int32
+from numba import int32, njit
 
 from mcrank.arrays import RowArray
-from mcrank.kernels import kernel, step
+from mcrank.kernels import kernel
 from mcrank.kernels.exp import ROUND, exp_negative
 from mcrank.kernels.memory import float_to_bits
 from mcrank.losses.classes import PLAIN, SMALLEST_SHARE, WEIGHTED, ClassLoss
 
-_CHUNK = 512  # rows worked on together: K x 512 floats stay in L1
+CHUNK = 512  # rows worked on together: K x 512 floats stay in L1
+
+
+@njit(inline="always")
+def fill_powers(scores, low, n, top, powers, total):  # type: ignore[no-untyped-def]
+    """Exponentials of the scores of ``n`` rows from ``low`` on, a row's largest being 1, and their sums."""
+    # IN: scores, low, n  OUT: top (scratch), powers by class, total
+    first = scores[0, low : low + n]
+    for i in range(n):
+        top[i] = first[i]
+        total[i] = 0.0
+    for k in range(1, len(powers)):
+        score = scores[k, low : low + n]
+        for i in range(n):
+            top[i] = max(top[i], score[i])
+    for k in range(len(powers)):
+        score = scores[k, low : low + n]
+        power = powers[k]
+        for i in range(n):
+            power[i] = exp_negative(score[i] - top[i])
+        for i in range(n):
+            total[i] += power[i]
 
 
 @kernel(PLAIN, error_model="numpy", allocates=True)
@@ -28,31 +49,16 @@ def softmax_residuals(scores, classes, start, end, scale, q):  # type: ignore[no
     """
     # IN: scores, classes, start, end, scale  OUT: q
     n_classes = scores.shape[0]
-    powers = np.empty((n_classes, _CHUNK))
-    top = np.empty(_CHUNK)
-    total = np.empty(_CHUNK)
-    balance = np.empty(_CHUNK, np.int32)
-    for low in range(start, end, _CHUNK):
-        n = min(_CHUNK, end - low)
+    powers = np.empty((n_classes, CHUNK))
+    top, total = np.empty((2, CHUNK))
+    balance = np.empty(CHUNK, np.int32)
+    for low in range(start, end, CHUNK):
+        n = min(CHUNK, end - low)
         own = classes[low : low + n]
-        first = scores[0, low : low + n]
-        for i in range(n):
-            top[i] = first[i]
-            total[i] = 0.0
-            balance[i] = 0
-        for k in range(1, n_classes):
-            score = scores[k, low : low + n]
-            for i in range(n):
-                top[i] = max(top[i], score[i])
-        for k in range(n_classes):
-            score = scores[k, low : low + n]
-            power = powers[k]
-            for i in range(n):
-                power[i] = exp_negative(score[i] - top[i])
-            for i in range(n):
-                total[i] += power[i]
+        fill_powers(scores, low, n, top, powers, total)
         for i in range(n):
             total[i] = scale / total[i]
+            balance[i] = 0
         for k in range(n_classes - 1):
             power = powers[k]
             out = q[k, low : low + n]
@@ -66,38 +72,35 @@ def softmax_residuals(scores, classes, start, end, scale, q):  # type: ignore[no
             out[i] = -balance[i]
 
 
-@step()
-def softmax_powers(scores, i, powers):  # type: ignore[no-untyped-def]
-    """Exponentials of the scores of row ``i``, the largest being 1; returns their sum."""
-    # IN: scores, i  OUT: powers by class
-    top = scores[0, i]
-    for k in range(1, len(powers)):
-        top = max(top, scores[k, i])
-    total = 0.0
-    for k in range(len(powers)):
-        powers[k] = exp_negative(scores[k, i] - top)
-        total += powers[k]
-    return total
-
-
 @kernel(WEIGHTED, error_model="numpy", allocates=True)
 def weighted_softmax_residuals(scores, classes, weight, start, end, unit, q, curvature):  # type: ignore[no-untyped-def]
     """The same with row weights, and the curvatures w p (1 - p)."""
     # IN: scores, classes, weight, start, end, unit  OUT: q, curvature
     n_classes = scores.shape[0]
-    powers = np.empty(n_classes)
-    for i in range(start, end):
-        total = softmax_powers(scores, i, powers)
-        balance = int32(0)
+    powers = np.empty((n_classes, CHUNK))
+    top, total = np.empty((2, CHUNK))
+    balance = np.empty(CHUNK, np.int32)
+    for low in range(start, end, CHUNK):
+        n = min(CHUNK, end - low)
+        own, mass = classes[low : low + n], weight[low : low + n]
+        fill_powers(scores, low, n, top, powers, total)
+        for i in range(n):
+            balance[i] = 0
         for k in range(n_classes):
-            p = powers[k] / total
-            curvature[k, i] = weight[i] * p * (1 - p)
-            target = 1.0 if classes[i] == k else 0.0
-            if k < n_classes - 1:
-                q[k, i] = int32(np.rint(weight[i] * (target - p) / unit))
-                balance += q[k, i]
-            else:
-                q[k, i] = -balance
+            power, curve, out = powers[k], curvature[k, low : low + n], q[k, low : low + n]
+            for i in range(n):
+                power[i] /= total[i]
+                curve[i] = mass[i] * power[i] * (1 - power[i])
+            if k == n_classes - 1:
+                break
+            for i in range(n):
+                target = 1.0 if own[i] == k else 0.0
+                rounded = int32(float_to_bits(mass[i] * (target - power[i]) / unit + ROUND))
+                out[i] = rounded
+                balance[i] += rounded
+        out = q[n_classes - 1, low : low + n]
+        for i in range(n):
+            out[i] = -balance[i]
 
 
 class MulticlassLoss(ClassLoss):

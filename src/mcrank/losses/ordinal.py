@@ -36,13 +36,15 @@ def logistic_residuals(scores, classes, start, end, scale, q):  # type: ignore[n
 def weighted_logistic_residuals(scores, classes, weight, start, end, unit, q, curvature):  # type: ignore[no-untyped-def]
     """The same with row weights, and the curvatures w p (1 - p)."""
     # IN: scores, classes, weight, start, end, unit  OUT: q, curvature
+    own, mass = classes[start:end], weight[start:end]
     for k in range(scores.shape[0]):
-        for i in range(start, end):
-            small = exp_negative(-abs(scores[k, i]))
-            p = (1.0 if scores[k, i] >= 0 else small) / (1.0 + small)
-            curvature[k, i] = weight[i] * p * (1 - p)
-            target = 1.0 if classes[i] > k else 0.0
-            q[k, i] = int32(np.rint(weight[i] * (target - p) / unit))
+        score, curve, out = scores[k, start:end], curvature[k, start:end], q[k, start:end]
+        for i in range(len(own)):
+            small = exp_negative(-abs(score[i]))
+            p = (1.0 if score[i] >= 0 else small) / (1.0 + small)
+            curve[i] = mass[i] * p * (1 - p)
+            target = 1.0 if own[i] > k else 0.0
+            out[i] = int32(float_to_bits(mass[i] * (target - p) / unit + ROUND))
 
 
 class OrdinalLoss(ClassLoss):
