@@ -26,6 +26,8 @@ SEED ?= 0
 CODE := src tests benchmarks tools
 # Tests that need more than the extra `dev`: a browser, the libraries whose models are imported, what builds the site, Dask, the service.
 ELSEWHERE := --ignore tests/browser --ignore tests/imports --ignore tests/docs --ignore tests/cluster --ignore tests/serve
+# What hangs on other libraries; trees are the same whatever their version (tests/boosting).
+OLDEST_TESTS := $(addprefix tests/,cli data doctor experiments kernels losses metrics models report scorers serve tuning) tests/test_*.py
 BENCHMARKS ?= train rankers predict scaling read evaluate
 # Byte code is written for the modules that are used, when they are: compiling all of it takes longer than installing.
 LOCK := requirements/lock.txt
@@ -33,7 +35,7 @@ INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow-test export-test serve-test browser-test scale-test docs docs-test release fuzz mutants check format coverage bench hooks lock clean
+.PHONY: help demo test slow-test export-test serve-test browser-test scale-test oldest-test docs docs-test release fuzz mutants check format coverage bench hooks lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -89,6 +91,11 @@ release: $(EXTRAS_HOOKS) ## Build wheel and sdist, install the wheel in a clean 
 scale-test: $(EXTRAS_DASK) ## Train on a cluster of processes here, kill and stop some of them, and compare model files
 	$(BIN)/python -m pytest tests/cluster
 
+oldest-test: $(VENV)-older/oldest/.installed ## Run the tests with the lowest version of everything that mcrank says it works with
+	@test ! -e $< || { $(VENV)-older/oldest/bin/python -m mcrank --quiet warmup && \
+		$(VENV)-older/oldest/bin/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow and not consumer" \
+			-W "ignore::DeprecationWarning" -W "ignore::PendingDeprecationWarning" $(OLDEST_TESTS); }
+
 fuzz: $(EXTRAS_DEV) ## Feed damaged and odd files to every reader: MINUTES=10 each, TARGET="model cache" for some
 	$(BIN)/python -m tests.fuzz $(TARGET) --minutes $(MINUTES) --seed $(SEED) --jobs $(WORKERS)
 
@@ -114,6 +121,9 @@ hooks: $(EXTRAS_HOOKS) ## Check every commit before it is made
 lock: $(EXTRAS_HOOKS) ## Pin everything that development and CI install, anew
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --upgrade --no-emit-index-url \
 		--no-annotate --no-header pyproject.toml --output-file $(LOCK)
+	$(BIN)/uv pip compile --quiet --python-version 3.11 --resolution lowest-direct --no-emit-index-url \
+		--no-annotate --no-header --extra tables --extra zstd --extra plots --extra onnx --extra tune --extra serve \
+		pyproject.toml requirements/oldest.in --output-file requirements/oldest.txt
 
 bench: $(EXTRAS_BENCH) ## Measure mcrank beside its peers (long; wants an idle machine)
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
@@ -163,6 +173,11 @@ $(EXTRAS_EXPORT): pyproject.toml $(LOCK) | $(BIN)/python
 $(VENV)-older/%/.installed: requirements/%.txt
 	@command -v python3.11 >/dev/null || { echo "no python3.11: the oldest consumers are not tried"; exit 0; }; \
 	python3.11 -m venv $(@D) && $(@D)/bin/python -m pip --disable-pip-version-check --quiet install --requirement $< && touch $@
+
+$(VENV)-older/oldest/.installed: requirements/oldest.txt pyproject.toml
+	@command -v python3.11 >/dev/null || { echo "no python3.11: the lowest versions are not tried"; exit 0; }; \
+	python3.11 -m venv $(@D) && $(@D)/bin/python -m pip --disable-pip-version-check --quiet install \
+		--requirement $< && $(@D)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --editable . && touch $@
 
 $(EXTRAS_BENCH): pyproject.toml $(LOCK) | $(BIN)/python
 	$(INSTALL) ".[bench]"

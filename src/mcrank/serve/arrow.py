@@ -18,8 +18,10 @@ from mcrank.serve.problems import BAD, UNSUPPORTED, Problem
 _RECORD_BATCH, _DICTIONARY_BATCH = 3, 2
 
 
-def read_stream(body: bytes, where: str, check: Callable[[int, int], None]) -> Any:
-    """Return the table of an Arrow stream; ``check`` is told rows and columns before they cost memory."""
+def read_stream(body: bytes, where: str, check: Callable[[int, int], None]) -> tuple[Any, list[str]]:
+    """Return the table of an Arrow stream, and the names of its columns; ``check`` is told rows and columns
+    before they cost memory.
+    """
     try:
         import pyarrow as pa
     except ImportError:
@@ -40,7 +42,7 @@ def read_stream(body: bytes, where: str, check: Callable[[int, int], None]) -> A
                 check(rows, len(reader.schema))
                 table = reader.read_all()
             table.validate(full=True)
-            return table
+            return table, table.column_names  # which older libraries decode only now
     except DataError as error:
         raise Problem(BAD, str(error)) from None
 

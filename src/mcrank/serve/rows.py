@@ -273,10 +273,9 @@ def from_npy(body: bytes, wanted: Wanted) -> Rows:
 
 def from_arrow(body: bytes, wanted: Wanted) -> Rows:
     """Return the rows of an Arrow stream, columns by name."""
-    table = read_stream(body, wanted.where, wanted.check)
+    table, names = read_stream(body, wanted.where, wanted.check)
     if table.num_rows == 0:
         return wanted.none
-    names = table.column_names
     if len(set(names)) < len(names):
         raise Problem(BAD, f"{wanted.where} has two columns of one name; names must differ.")
     _check_names(tuple(names), wanted)
