@@ -96,11 +96,13 @@ WORDS = ["null", "undefined", "NaN", "nan", "None", "True", "False"]  # of a mis
 
 @pytest.fixture(scope="module")
 def words():
-    """A ranker of features that are called, and whose categories are called, as languages call other things."""
+    """A ranker whose categories, and one feature, are called as languages call other things."""
     stream = np.random.default_rng(8)
     told = np.array([*WORDS, None], dtype=object)[stream.integers(0, len(WORDS) + 1, 600)]
     worth = dict(zip([*WORDS, None], stream.permutation(8), strict=True))
-    found = pd.DataFrame({"__proto__": pd.Categorical(told), "sure": pd.Categorical(stream.random(600) < 0.5)})
+    found = pd.DataFrame(
+        {"__proto__": pd.Categorical(told), "sure": pd.Categorical(stream.random(600) < 0.5)}
+    )
     grades = np.array([worth[one] for one in told]) + found["sure"].astype(float)
     ranker = mcrank.RegressionRanker(n_estimators=30, min_samples_leaf=10, min_data_per_group=5, n_jobs=1)
     return ranker.fit(found, grades, qid=np.repeat(range(30), 20)), found
@@ -124,8 +126,8 @@ def test_truth_values_are_categories_by_their_names(name, words, tmp_path):
     if name == "python":
         found = runpy.run_path(str(path))["scores"](rows)
     else:
-        code = f'import {{ scores }} from "./model.mjs"; console.log(JSON.stringify(scores({json.dumps(rows)})));'
-        (tmp_path / "run.mjs").write_text(code)
+        code = f"console.log(JSON.stringify(scores({json.dumps(rows)})));"
+        (tmp_path / "run.mjs").write_text(f'import {{ scores }} from "./model.mjs";\n{code}')
         found = json.loads(subprocess.check_output(["node", tmp_path / "run.mjs"]))
     assert np.array_equal(found, ranker.predict(table))
 
