@@ -32,6 +32,7 @@ MODELS = {
     "mcrank": mcrank.McRank(**FEW).fit(DATA),
     "ordinal": mcrank.OrdinalMcRank(**FEW).fit(DATA),
 }
+pytestmark = pytest.mark.filterwarnings("ignore:categories of feature .* are texts")
 TAKES = ["lightgbm", "xgboost", "c", "python", "javascript", "sql", "onnx"]
 
 
