@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -68,7 +70,7 @@ def test_scores_whose_logs_are_added_up_share_their_rise_as_the_logs_do():
     # One output has one slope, which all features share.
     slope = (scores - found.baseline) / (raw.scores - raw.baseline)
     np.testing.assert_allclose(found.values, slope[:, None] * raw.values, rtol=1e-9, atol=1e-12)
-    for a, b in zip(rows[:-1], rows[1:], strict=True):
+    for a, b in itertools.pairwise(rows):
         why = ranker.explain_pair(a, b)
         assert sum(why.contributions.values()) == pytest.approx(why.difference, abs=1e-12)
     assert not any(ranker.explain_pair(rows[0], rows[0]).contributions.values())
