@@ -259,8 +259,8 @@ class TreeRanker(ForestRanker):
         if model.head_.kind != "identity":
             are = "logs of them" if model.head_.kind == "exp" else "probabilities of grades"
             raise OptionError(
-                f"init_model of {type(self).__name__}.fit is of the kind {type(model).__name__}, whose outputs "
-                f"are no scores but {are}."
+                f"init_model of {type(self).__name__}.fit is of the kind {type(model).__name__}, whose "
+                f"outputs are no scores but {are}."
             )
         return model.head_
 
