@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -52,6 +54,26 @@ def test_linear_contributions_are_weights_times_distances_from_the_training_mean
 def test_a_missing_value_adds_nothing_to_a_linear_score():
     values = fitted("ranksvm").contributions(TEST).values
     assert (np.abs(values[np.isnan(TEST.X)]) < 1e-12).all()
+
+
+def test_scores_whose_logs_are_added_up_share_their_rise_as_the_logs_do():
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    ranker = mcrank.from_sklearn(
+        HistGradientBoostingRegressor(loss="poisson", max_iter=8).fit(TRAIN.X, TRAIN.y)
+    )
+    assert ranker.head_.kind == "exp"
+    rows = TEST.X[:60]
+    scores = ranker.predict(rows)
+    found, raw = ranker.contributions(rows), ranker.contributions(rows, output="raw")
+    assert found.baseline == pytest.approx(np.exp(raw.baseline))
+    # One output has one slope, which all features share.
+    slope = (scores - found.baseline) / (raw.scores - raw.baseline)
+    np.testing.assert_allclose(found.values, slope[:, None] * raw.values, rtol=1e-9, atol=1e-12)
+    for a, b in itertools.pairwise(rows):
+        why = ranker.explain_pair(a, b)
+        assert sum(why.contributions.values()) == pytest.approx(why.difference, abs=1e-12)
+    assert not any(ranker.explain_pair(rows[0], rows[0]).contributions.values())
 
 
 def test_raw_contributions_to_several_outputs():

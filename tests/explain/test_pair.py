@@ -173,6 +173,14 @@ def test_ties_and_missing_values_are_named():
     assert any("missing against 0)" in text or "(0 against missing" in text for text in texts)
 
 
+def test_numbers_that_differ_are_told_apart():
+    scorer = mcrank.BestFeature().fit([[5.0], [4.0]], [1, 0], qid=[1, 1])
+    why = scorer.explain_pair([0.40001], [0.4])
+    assert "(score 0.40001 against 0.4): f1 (0.40001 against 0.4) adds" in why.sentence()
+    assert "(score 1e+30 against -1e+30)" in scorer.explain_pair([1e30], [-1e30]).sentence()
+    assert "(score 1234.3 against 1234.2)" in scorer.explain_pair([1234.3], [1234.2]).sentence()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["mcrank", "lambdamart", "ranksvm", "ranknet", "blend"])
 def test_the_value_a_sentence_says_swaps_the_pair_and_is_hardly_further(name):

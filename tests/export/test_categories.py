@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import runpy
+import subprocess
 
 import numpy as np
 import pandas as pd
@@ -30,6 +32,7 @@ MODELS = {
     "mcrank": mcrank.McRank(**FEW).fit(DATA),
     "ordinal": mcrank.OrdinalMcRank(**FEW).fit(DATA),
 }
+pytestmark = pytest.mark.filterwarnings("ignore:categories of feature .* are texts")
 TAKES = ["lightgbm", "xgboost", "c", "python", "javascript", "sql", "onnx"]
 
 
@@ -81,14 +84,53 @@ def test_thresholds_on_codes_score_the_same(kind):
 def test_python_takes_names(tmp_path):
     ranker = MODELS["mcrank"]
     (path,) = ranker.export(tmp_path / "model.py", to="python")
-    import runpy
-
     model = runpy.run_path(str(path))
     rows = TABLE.astype(object).where(TABLE.notna(), None).to_dict("records")
     assert np.allclose(model["scores"](rows), ranker.predict(TABLE), rtol=1e-14)
     odd = {"shop": "nobody", "price": 0.5, "town": 99}
     assert model["score"](odd) == model["score"]({"price": 0.5})
     assert model["score"](odd | {"town": 2.0}) == model["score"](odd | {"town": "2"})
+
+
+WORDS = ["null", "undefined", "NaN", "nan", "None", "True", "False"]  # of a missing value, or of none
+
+
+@pytest.fixture(scope="module")
+def words():
+    """A ranker whose categories, and one feature, are called as languages call other things."""
+    stream = np.random.default_rng(8)
+    told = np.array([*WORDS, None], dtype=object)[stream.integers(0, len(WORDS) + 1, 600)]
+    worth = dict(zip([*WORDS, None], stream.permutation(8), strict=True))
+    found = pd.DataFrame(
+        {"__proto__": pd.Categorical(told), "sure": pd.Categorical(stream.random(600) < 0.5)}
+    )
+    grades = np.array([worth[one] for one in told]) + found["sure"].astype(float)
+    ranker = mcrank.RegressionRanker(n_estimators=30, min_samples_leaf=10, min_data_per_group=5, n_jobs=1)
+    return ranker.fit(found, grades, qid=np.repeat(range(30), 20)), found
+
+
+@pytest.mark.parametrize("name", ["python", "sql", pytest.param("javascript", marks=pytest.mark.consumer)])
+def test_a_category_called_null_is_not_a_missing_value(name, words, tmp_path):
+    ranker, table = words
+    assert len(np.unique(ranker.predict(table))) > len(WORDS)
+    (path,) = ranker.export(tmp_path / f"model{target_class(name).suffixes[0]}", to=name)
+    data = mcrank.Dataset(table, np.zeros(600), np.repeat(range(30), 20))
+    assert ranker.verify(path, name, data).holds
+
+
+@pytest.mark.parametrize("name", ["python", pytest.param("javascript", marks=pytest.mark.consumer)])
+def test_truth_values_are_categories_by_their_names(name, words, tmp_path):
+    ranker, table = words
+    path = tmp_path / f"model{target_class(name).suffixes[0]}"
+    ranker.export(path, to=name)
+    rows = [[None if one != one else one, bool(sure)] for one, sure in table.itertuples(index=False)]
+    if name == "python":
+        found = runpy.run_path(str(path))["scores"](rows)
+    else:
+        code = f"console.log(JSON.stringify(scores({json.dumps(rows)})));"
+        (tmp_path / "run.mjs").write_text(f'import {{ scores }} from "./model.mjs";\n{code}')
+        found = json.loads(subprocess.check_output(["node", tmp_path / "run.mjs"]))
+    assert np.array_equal(found, ranker.predict(table))
 
 
 @pytest.mark.consumer

@@ -7,11 +7,14 @@ import dataclasses
 import numpy as np
 import pytest
 
+import mcrank
 from mcrank.errors import OptionError
 from mcrank.export.certificate import certify
 from mcrank.export.hard_rows import hard_rows
 from mcrank.export.registry import TARGETS, target_class
 from mcrank.export.write import export
+from mcrank.models.imports.outcome import linear_scorer
+from mcrank.scorers.heads import Head
 from tests.export import bed
 
 QUIET = [
@@ -49,8 +52,6 @@ def test_every_export_holds_its_certificate(tmp_path, to, name):
 def test_an_imported_model_goes_out_as_any_other(tmp_path, objective):
     import lightgbm
 
-    import mcrank
-
     data = bed.data(20)
     grades = np.minimum(data.y, 1) if objective == "binary" else data.y
     settings = {"objective": objective, "num_leaves": 5, "verbose": -1, "num_threads": 1}
@@ -66,6 +67,31 @@ def test_an_imported_model_goes_out_as_any_other(tmp_path, objective):
         found, seen = target.consume(model, path, target.seen(X, model)), target.seen(X, model)
         want = model.scores(seen)
         assert (np.abs(found.scores - want) <= 1e-13 * np.maximum(1.0, np.abs(want))).all()
+
+
+@pytest.mark.parametrize("head", [Head("exp"), Head("cumulative", np.array([0.0, 2.5]))], ids=["exp", "odds"])
+@pytest.mark.parametrize("to", TARGETS)
+def test_a_linear_model_of_logs_or_of_two_classes_holds_its_certificate(tmp_path, to, head):
+    given, target = bed.data(10), target_class(to)()
+    scorer = linear_scorer([0.5, -2.0, 1e-3, 0.0, 7.0, 0.1, 3.0, 0.25], -0.5, "here")
+    model = bed.exportable(scorer, head)
+    try:
+        target.check(model)
+    except OptionError:
+        return
+    data = mcrank.Dataset(given.X, given.y, given.qid)
+    export(model, target, place(target, tmp_path))
+    found = certify(model, target, place(target, tmp_path), data, n_hard=500)
+    assert found.holds, (found.data, found.hard)
+    assert not found.swaps.swapped
+
+
+@pytest.mark.parametrize("to", ["elasticsearch", "opensearch"])
+def test_a_linear_model_whose_grades_are_worth_the_same_is_refused(to):
+    head = Head("cumulative", np.array([0.0, 1.0]))
+    model = bed.exportable(linear_scorer([0.5, 1.0], 0.0, "here"), head)
+    with pytest.raises(OptionError, match="every grade is worth the same"):
+        target_class(to)().check(dataclasses.replace(model, values=np.zeros(2)))
 
 
 def hostile_model():

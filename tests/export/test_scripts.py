@@ -121,7 +121,8 @@ def test_javascript_takes_rows_by_name_and_answers_what_it_cannot_take(tmp_path)
         tmp_path,
         """const row = {"bm25": 0.1, "page rank": 2, "tiny": undefined, "quo\\"te": null};
         const told = [];
-        for (const bad of [[1], {"bm52": 1}, new Array(8).fill(1e39)]) {
+        const odd = ["n/a", " ", [5], {}].map((text) => ({"bm25": text}));
+        for (const bad of [[1], {"bm52": 1}, new Array(8).fill(1e39), ...odd]) {
           try { model.score(bad); } catch (error) { told.push(error.message); }
         }
         try { model.probabilities(row); } catch (error) { told.push(error.message); }
@@ -135,6 +136,10 @@ def test_javascript_takes_rows_by_name_and_answers_what_it_cannot_take(tmp_path)
         "the row has 1 numbers",
         "the row has bm52, which is no feature of the model.",
         "the row has a number beyond float32 (3.4e38).",
+        'the row has "n/a" for bm25, which is no number.',
+        'the row has " " for bm25, which is no number.',
+        "the row has [5] for bm25, which is no number.",
+        "the row has {} for bm25, which is no number.",
         "this model has no grades, and so no probabilities.",
     ]
 

@@ -11,7 +11,7 @@ from mcrank.errors import ModelFileError
 from mcrank.export.registry import target_class
 from mcrank.export.target import ConsumerMissing
 
-pytestmark = pytest.mark.consumer
+pytestmark = [pytest.mark.consumer, pytest.mark.filterwarnings("ignore:categories of feature")]
 STREAM = np.random.default_rng(7)
 ROWS = 900
 SHOPS = np.array(["north", "south", "it's", 'a "b"', "über", "x y", "7"], dtype=object)
@@ -170,6 +170,36 @@ def test_a_lightgbm_model_with_names_comes_back(tmp_path):
     back = mcrank.from_lightgbm(path)
     assert back.categories_ == ours.categories_
     np.testing.assert_array_equal(back.predict(table), ours.predict(table))
+
+
+def test_a_model_comes_back_though_no_tree_asks_for_one_of_its_categories(tmp_path):
+    table = frame().assign(same=pd.Categorical(["one"] * ROWS))
+    data = mcrank.Dataset(table, GRADES, np.arange(ROWS) // 30)
+    ours = mcrank.LambdaMART(n_estimators=5, num_leaves=8, min_data_per_group=10, n_jobs=1).fit(data)
+    assert "same" in [ours.feature_names_[f] for f in ours.categories_]
+    with pytest.warns(UserWarning, match="categories of feature 'town' are texts in the file"):
+        (path,) = ours.export(tmp_path / "m.txt", to="lightgbm")
+    again = mcrank.from_lightgbm(path)
+    assert again.categories_ == ours.categories_
+    np.testing.assert_array_equal(again.predict(table), ours.predict(table))
+    lightgbm = pytest.importorskip("lightgbm")
+    texts = table.assign(town=table["town"].astype(str).astype("category"))
+    np.testing.assert_array_equal(lightgbm.Booster(model_file=path).predict(texts), ours.predict(table))
+
+
+def test_the_empty_text_as_a_category_is_refused():
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    lightgbm = pytest.importorskip("lightgbm")
+    names = np.array(["", *SHOPS[1:]], dtype=object)
+    table = frame(categories=names)[["price", "shop"]]
+    target = np.where(CODES == 0, 5.0, GRADES)
+    told = "feature [01] has the empty text among its categories"
+    with pytest.raises(ModelFileError, match=told):
+        mcrank.from_lightgbm(by_lightgbm("one against all", lightgbm.Dataset(table, target)))
+    made = HistGradientBoostingRegressor(max_iter=3, categorical_features="from_dtype")
+    with pytest.raises(ModelFileError, match=told):
+        mcrank.from_sklearn(made.fit(table, target))
 
 
 @pytest.mark.parametrize("classes", [False, True])

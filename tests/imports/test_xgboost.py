@@ -10,7 +10,7 @@ import pytest
 import xgboost
 
 import mcrank
-from mcrank.errors import ModelFileError
+from mcrank.errors import ModelFileError, OptionError
 from mcrank.export.hard_rows import hard_rows
 from tests.imports.rows import GROUP, target_of, training_data
 
@@ -102,6 +102,16 @@ def test_estimators_of_scikit_learn_form_and_early_stopping(tmp_path):
     for ranker in (mcrank.from_xgboost(model), mcrank.from_xgboost(tmp_path / "m.ubj")):
         assert ranker.n_rounds_ == model.best_iteration + 1
         assert np.abs(ranker.predict(frame[["e", "d", "c", "b", "a"]]) - model.predict(frame)).max() < 1e-5
+
+
+def test_an_estimator_that_takes_a_number_for_missing_is_refused():
+    zeros = np.where(np.isnan(X), 0, X)
+    model = xgboost.XGBRegressor(n_estimators=3, missing=0.0, n_jobs=1).fit(zeros, Y)
+    with pytest.raises(OptionError, match=r"takes 0\.0 for a missing value .* put NaN in its place"):
+        mcrank.from_xgboost(model)
+    expected = model.predict(zeros)
+    ranker = mcrank.from_xgboost(model.set_params(missing=np.nan))
+    assert np.allclose(ranker.predict(np.where(zeros == 0, np.nan, zeros)), expected, rtol=1e-5)
 
 
 def test_what_is_not_exact_is_refused_with_its_reason():

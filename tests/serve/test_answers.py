@@ -7,8 +7,10 @@ import io
 import numpy as np
 import pytest
 
+import mcrank
 from mcrank.serve.rows import ARROW, NPY
 from tests.serve.conftest import NAMES
+from tests.serve.service import Client
 
 
 def by_name(X):
@@ -27,6 +29,20 @@ def test_scores_are_those_of_predict(client, made, name):
     assert found.status == 200
     assert found.json["scores"] == made.rankers[name].predict(made.X).tolist()
     assert found.json["model"] == name
+
+
+def test_the_rows_of_a_request_are_one_query_to_a_blend_that_standardises_by_query(made, tmp_path):
+    members = [mcrank.BestFeature(), mcrank.RegressionRanker(n_estimators=3, num_leaves=4, n_jobs=1)]
+    blend = mcrank.Blend(members=members, method="equal", standard="query").fit(made.test)
+    blend.save(tmp_path / "blend.mcrank")
+    client = Client(tmp_path / "blend.mcrank")
+    for X in (made.X, made.X[:7], made.X[:1]):
+        one = mcrank.Dataset(X, np.zeros(len(X)), np.zeros(len(X), dtype=int))
+        found = client.post("/score", {"rows": X.astype(float).tolist()})
+        assert (found.status, found.json["scores"]) == (200, blend.predict(one).tolist())
+    why = client.post("/explain", {"rows": made.X[:7].astype(float).tolist()}).json
+    scores = client.post("/score", {"rows": made.X[:7].astype(float).tolist()}).json["scores"]
+    assert why["scores"] == pytest.approx(scores[:2], abs=1e-12)
 
 
 def test_every_form_of_rows_gives_the_same(client, made):

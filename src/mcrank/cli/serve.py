@@ -105,7 +105,7 @@ def command(
     names = tuple(name.lower() for name in hosts)
     if local and token is None:
         # A page of somebody else's could call this machine by a name of its own, and read the answers.
-        names += ("localhost", "127.0.0.1", "[::1]", host.lower())
+        names = tuple(dict.fromkeys((*names, "localhost", "127.0.0.1", "[::1]", host.lower())))
     settings = Settings(
         models=model_files(models),
         data=data,
@@ -122,8 +122,11 @@ def command(
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listener.getsockname()[1]}"
         keys = [model.key for model in settings.models]
-        if as_json:
-            print_json({"address": address, "models": keys, "pid": os.getpid()})
-        else:
-            say(f"serving {', '.join(keys)} at {address}")
-        serve(settings, listener)
+
+        def announce() -> None:
+            if as_json:
+                print_json({"address": address, "models": keys, "pid": os.getpid()})
+            else:
+                say(f"serving {', '.join(keys)} at {address}")
+
+        serve(settings, listener, announce)

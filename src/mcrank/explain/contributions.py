@@ -122,7 +122,7 @@ def score_contributions(scorer: Scorer, head: Head, X: FeatureArray, setting: Se
     raw outputs of the baseline and of the row.
     """
     raw = scorer.raw(X, setting.n_jobs, setting.offsets)
-    if head.values is None:
+    if head.kind == "identity":
         explained = raw_contributions(scorer, X, setting)
     else:
         start = _raw_baseline(scorer, setting)

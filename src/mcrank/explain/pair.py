@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,7 +20,9 @@ from mcrank.scorers.heads import Head
 from mcrank.texts import printable
 
 Value = float | str  # a number, or the name of a category
+V = TypeVar("V", float, Value)
 _NAMED = 3  # features a sentence names
+_MOST_DIGITS = 17  # no two numbers agree in more
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +94,7 @@ from 3 to 0.99.
             return f"{text}. What features add and take away cancels out: {self._reasons(1.0)}."
         sign = 1.0 if self.difference > 0.0 else -1.0
         above, below = (a, b) if sign > 0 else (b, a)
-        high, low = (_number(score) for score in sorted(self.scores, reverse=True))
+        high, low = _apart(max(self.scores), min(self.scores), _number)
         gap = _number(abs(self.difference))
         if self.unit == "grades":
             by = f"{gap} grade{'' if gap == '1' else 's'} ({high} against {low})"
@@ -117,7 +119,8 @@ from 3 to 0.99.
 
     def _values(self, name: str, sign: float) -> str:
         ours, theirs = self.values[name] if sign > 0 else self.values[name][::-1]
-        return f"{printable(name)} ({_short(ours)} against {_short(theirs)})"
+        mine, other = _apart(ours, theirs, _short)
+        return f"{printable(name)} ({mine} against {other})"
 
     def _swap(self, above: str, below: str) -> str:
         change = self.smallest_change
@@ -184,12 +187,18 @@ def value_text(value: Value) -> str:
     return "missing" if math.isnan(value) else str(np.float32(value))
 
 
-def _number(value: float) -> str:
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+def _number(value: float, more: int = 0) -> str:
+    return f"{value:.{more}f}" if 1000 <= abs(value) < 1e15 else f"{value:.{3 + more}g}"
 
 
-def _short(value: Value) -> str:
-    return value_text(value) if isinstance(value, str) or math.isnan(value) else f"{value:.4g}"
+def _short(value: Value, more: int = 0) -> str:
+    return value_text(value) if isinstance(value, str) or math.isnan(value) else f"{value:.{4 + more}g}"
+
+
+def _apart(a: V, b: V, write: Callable[[V, int], str]) -> tuple[str, str]:
+    """Two values in few digits, or in as many more as tell them apart."""
+    texts = [(write(a, more), write(b, more)) for more in range(_MOST_DIGITS)]
+    return next((both for both in texts if both[0] != both[1]), texts[0])
 
 
 def _listed(texts: list[str]) -> str:

@@ -19,6 +19,7 @@ from mcrank.arrays import FeatureArray, IntArray
 from mcrank.export.nested import (
     DISTIL,
     add_leaves,
+    behind,
     depths,
     linear_parts,
     linear_trouble,
@@ -41,7 +42,9 @@ class Elasticsearch(Target):
     name: ClassVar[str] = "elasticsearch"
     scorers: ClassVar[tuple[str, ...]] = ("forest", "linear")
     heads: ClassVar[tuple[str, ...]] = ("identity", "exp", "cumulative")
-    exactness: ClassVar[str] = "1e-6 of the score (sums in float)"
+    exactness: ClassVar[str] = (
+        "1e-6 of the score (sums in float); of linear models of two grades log-odds, whose order is the same"
+    )
     learned: ClassVar[bool] = True
     missing: ClassVar[str] = (
         "trees: a feature whose query does not match goes where NaN went in training; linear rankers: it is 0"
@@ -59,12 +62,12 @@ class Elasticsearch(Target):
 
     def refuses(self, model: Exportable) -> str | None:
         """Return why this model cannot go there."""
+        if model.values is not None and not np.diff(model.values).any():
+            return "every grade is worth the same"
         if isinstance(model.scorer, Linear):
             if self.nonnegative:
                 return "scores of a linear ranker have no lower bound"
             return linear_trouble(model.scorer, model.feature_names)
-        if model.values is not None and not np.diff(model.values).any():
-            return "every grade is worth the same"
         return too_deep(model.forest)
 
     def warns(self, model: Exportable) -> Iterable[str]:
@@ -150,8 +153,9 @@ class Elasticsearch(Target):
             score = _linear_twin if stored[name]["type"] == "model/linear" else _trees_twin
             total += np.float32(weight) * score(stored[name]["definition"], columns, X)
         scores = total.astype(np.float64) + self._dropped(model)
-        if model.head.kind == "exp":  # the plug-in ranks by its logarithm
-            scores = model.head.rank(scores[None])
+        # The plug-in ranks by the logarithm of a score, and by log-odds where they are a linear map.
+        if model.head.kind == "exp" or isinstance(model.scorer, Linear):
+            scores = behind(model, scores[None])
         return Consumed(scores, self.consumer, twin=True)
 
     def _dropped(self, model: Exportable) -> float:
@@ -175,8 +179,8 @@ class OpenSearch(Elasticsearch):
 
 
 def _weights(model: Exportable) -> list[float]:
-    """What each model counts in the sum: the worth of one grade more."""
-    if model.values is None:
+    """What each model counts in the sum: the worth of one grade more. A linear one knows no grades."""
+    if model.values is None or isinstance(model.scorer, Linear):
         return [1.0]
     steps: list[float] = np.diff(model.values).tolist()
     return steps

@@ -66,10 +66,19 @@ function floats(row) {
   }
   const x = new Float32Array(FEATURES.length);
   for (let f = 0; f < x.length; f++) {
-    let v = list ? row[f] : Object.hasOwn(row, FEATURES[f]) ? row[FEATURES[f]] : null;
-    if (CODES[f] !== undefined) v = CODES[f].get(String(v)) ?? null;
-    x[f] = v === null || v === undefined ? NaN : v;
-    if (Math.abs(x[f]) === Infinity) throw new Error("the row has a number beyond float32 (3.4e38).");
+    const v = list ? row[f] : Object.hasOwn(row, FEATURES[f]) ? row[FEATURES[f]] : null;
+    if (v === null || v === undefined || v !== v) {
+      x[f] = NaN;
+    } else if (CODES[f] !== undefined) {
+      x[f] = CODES[f].get(v === true ? "True" : v === false ? "False" : String(v)) ?? NaN;
+    } else {
+      x[f] = v;
+      const blank = typeof v === "string" && v.trim() === ""; // to JavaScript that is 0, as is []
+      if (x[f] !== x[f] || blank || typeof v === "object") {
+        throw new Error(`the row has ${JSON.stringify(v)} for ${FEATURES[f]}, which is no number.`);
+      }
+      if (Math.abs(x[f]) === Infinity) throw new Error("the row has a number beyond float32 (3.4e38).");
+    }
   }
   return x;
 }
@@ -280,7 +289,7 @@ class JavaScript(Target):
             "BLEND": json.dumps(model.kind == "blend"),
             "EXPORTS": exports % _NAMES,
             "PARTS": "".join(_part(part_arrays(part)) for part in parts_of(model)),
-            "CATEGORIES": json.dumps(model.category_names, indent=2),
+            "CATEGORIES": _by_name(model.category_names),
             "FEATURES": json.dumps(model.feature_names, indent=2),
         }
         return filled(_CODE, words).encode("ascii")
@@ -302,6 +311,12 @@ class JavaScript(Target):
             out = np.fromfile(place / "out", dtype="<f8").reshape(len(X), -1)
         version = subprocess.run([node, "--version"], check=True, capture_output=True, text=True).stdout
         return Consumed(out[:, 0], f"Node {version.strip().removeprefix('v')}", out[:, 1:].T)
+
+
+def _by_name(lists: dict[str, list[str]]) -> str:
+    """An object of lists. Keys in brackets are keys, whatever they are: __proto__ alone would be none."""
+    lines = [f"  [{json.dumps(name)}]: {json.dumps(values)},\n" for name, values in lists.items()]
+    return "{\n" + "".join(lines) + "}" if lines else "{}"
 
 
 def _part(arrays: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -24,6 +25,7 @@ _NAN, _LEFT = 8, 2
 _CATEGORIES = 1  # bit 0: a set of categories
 # Blanks end a name; the others would break the JSON that LightGBM dumps.
 _NOT_IN_NAMES = r"""[\s",:\[\]{}\\]"""
+_NO_TEXT = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?|True|False", re.ASCII)  # what a frame hardly has as a text
 _ZERO = 1e-35  # LightGBM takes values up to this size for 0
 
 
@@ -39,7 +41,7 @@ class LightGBM(Target):
     missing: ClassVar[str] = "as here: NaN takes the side it took in training"
 
     def warns(self, model: Exportable) -> Iterator[str]:
-        """Thresholds that LightGBM cannot tell from 0."""
+        """Thresholds that LightGBM cannot tell from 0, and categories that are texts here alone."""
         size = np.abs(model.forest.threshold[model.forest.category_set < 0])
         near = int(((size > 0) & (size <= _ZERO)).sum())
         if near:
@@ -47,6 +49,13 @@ class LightGBM(Target):
                 f"{near} thresholds are within 1e-35 of 0, and LightGBM takes such values for 0: rows there "
                 "may fall on the other side (treelite and lleaves do not do this)."
             )
+        for name, known in model.category_names.items():
+            if known and all(map(_NO_TEXT.fullmatch, known)):
+                yield (
+                    f"categories of feature {name!r} are texts in the file, such as {known[0]!r}; where a "
+                    "pandas frame has numbers or truth values there, LightGBM takes all of them for missing: "
+                    "make them texts."
+                )
 
     def seen(self, X: FeatureArray, model: Exportable) -> FeatureArray:
         """Return rows with 0 for what LightGBM takes for 0."""
@@ -130,7 +139,7 @@ def _ranges(forest: Forest, model: Exportable) -> Iterator[str]:
     """
     low, high = np.full(forest.n_features, np.inf), np.full(forest.n_features, -np.inf)
     inner = forest.feature >= 0
-    of_sets = set(forest.feature[forest.category_set >= 0].tolist())
+    of_sets = set(forest.feature[forest.category_set >= 0].tolist()) | set(model.categories)
     np.minimum.at(low, forest.feature[inner], forest.threshold[inner])
     np.maximum.at(high, forest.feature[inner], forest.threshold[inner])
     for f, (least, most) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):

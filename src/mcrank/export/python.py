@@ -77,7 +77,9 @@ def _floats(row):
     x = [_math.nan if v is None else v for v in row]
     for column, codes in _CODES.items():
         v = x[column]
-        if not isinstance(v, str):
+        if isinstance(v, bool):
+            v = str(v)
+        elif not isinstance(v, str):
             v = None if v != v else str(int(v)) if v == int(v) else repr(v)
         x[column] = codes.get(v, _math.nan)
     x = [float(v) for v in x]

@@ -245,7 +245,7 @@ class _Writer:
         kind, values = self.model.head.kind, self.model.values
         d = self.dialect
         if values is None:
-            score = d.exp("raw_0") if kind == "exp" else "raw_0"
+            score = d.exp_score("raw_0") if kind == "exp" else "raw_0"
             yield f"SELECT {self.key}, {score} AS score, {', '.join(raw)} FROM outputs;"
             return
         chances = [f"c{k}" for k in range(len(values))]

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from mcrank.scorers.heads import LARGEST_LOG
+
+_SMALLEST_LOG = -745.0  # of the least number above 0
+
 
 class Dialect(NamedTuple):
     """One engine's words.
@@ -73,6 +77,14 @@ class Dialect(NamedTuple):
     def exp(self, text: str) -> str:
         """Return the exponential, of what can have one: Postgres fails where it is 0 or infinite."""
         return f"EXP({self.greatest}({self.least}({text}, {self.number(709.0)}), {self.number(-700.0)}))"
+
+    def exp_score(self, text: str) -> str:
+        """Return the exponential of a log of a score: 0 where it is as good as 0, and cut off where it would
+        be infinite, as here.
+        """
+        highest, lowest = self.number(LARGEST_LOG), self.number(_SMALLEST_LOG)
+        power = f"EXP({self.least}({text}, {highest}))"
+        return f"CASE WHEN {text} < {lowest} THEN {self.number(0.0)} ELSE {power} END"
 
     def sigmoid(self, text: str) -> str:
         """Return 1 / (1 + exp(-x)), of small x without loss."""

@@ -257,9 +257,10 @@ class TreeRanker(ForestRanker):
     def _head_after(self, model: Stored, options: Options) -> Head:
         """Return the head of further trees on those of a model, or raise `OptionError`."""
         if model.head_.kind != "identity":
+            are = "logs of them" if model.head_.kind == "exp" else "probabilities of grades"
             raise OptionError(
-                f"init_model of {type(self).__name__}.fit is a {type(model).__name__}, whose outputs are "
-                "no scores but probabilities of grades."
+                f"init_model of {type(self).__name__}.fit is of the kind {type(model).__name__}, whose "
+                f"outputs are no scores but {are}."
             )
         return model.head_
 

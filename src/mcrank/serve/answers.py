@@ -58,7 +58,7 @@ def _scored(asked: Asked, model: Model, rows: Rows) -> tuple[FloatArray, FloatAr
         )
     if len(rows.values) == 0:
         return np.empty(0), np.empty((0, len(model.grades or ()))) if wants else None
-    raw = ranker.scorer_.raw(rows.values, 1)
+    raw = model.raw(rows.values)
     scores = ranker.head_.rank(raw) if values is None else ranker.head_.expected(raw, values)
     chances = ranker.head_.proba(raw) if wants else None
     return scores, None if chances is None else np.ascontiguousarray(chances.T)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mcrank.arrays import FeatureArray, FloatArray
 from mcrank.errors import DataError, McrankError, did_you_mean
 from mcrank.models.file import load
 from mcrank.rankers.registry import to_bytes
@@ -62,6 +63,10 @@ class Model:
         values = self.ranker.head_.values
         return None if values is None else values.tolist()
 
+    def raw(self, rows: FeatureArray) -> FloatArray:
+        """Return the raw outputs of the rows of a request."""
+        return _raw(self.ranker, rows)
+
     def facts(self) -> dict[str, Any]:
         """What /models tells."""
         return {
@@ -73,6 +78,11 @@ class Model:
             "grades": self.grades,
             "loaded": self.loaded,
         }
+
+
+def _raw(ranker: LoadedRanker, rows: FeatureArray) -> FloatArray:
+    """Raw outputs of rows that are one query, which a blend standardised by query has to know."""
+    return ranker.scorer_.raw(rows, 1, np.array([0, len(rows)]))
 
 
 def load_model(file: ModelFile, *, warm: bool) -> Model:
@@ -97,11 +107,11 @@ def warmed(ranker: LoadedRanker) -> float:
     seconds = 0.0
     for count in _WARM_ROWS:
         rows = np.linspace(-1, 1, count * ranker.n_features_in_, dtype=np.float32).reshape(count, -1)
-        raw = ranker.scorer_.raw(rows, 1)
+        raw = _raw(ranker, rows)
         ranker.head_.rank(raw)
         ranker.head_.proba(raw)
         start = time.perf_counter()
-        ranker.scorer_.raw(rows, 1)
+        _raw(ranker, rows)
         seconds = (time.perf_counter() - start) / count
     try:
         ranker.explain_pair(0, 1, query=rows[:2])

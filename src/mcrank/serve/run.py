@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -66,22 +66,31 @@ def build(settings: Settings) -> Service:
     return Service(settings)
 
 
-def serve(settings: Settings, listener: socket.socket) -> None:
-    """Answer requests at a socket until a signal says stop."""
+def serve(settings: Settings, listener: socket.socket, announce: Callable[[], None]) -> None:
+    """Answer requests at a socket until a signal says stop; ``announce`` is called when models and data are
+    loaded.
+    """
     if settings.workers == 1:
-        serve_alone(settings, listener)
+        service = build(settings)
+        announce()
+        run(service, listener)
         return
     with tempfile.TemporaryDirectory(prefix="mcrank-serve-") as folder:
         counters = Path(folder, "counters")
         # Checked here, where a mistake ends the command; every worker loads its own.
         routes = build(settings).routes
+        announce()
         Metrics.make_file(counters, len(routes), len(settings.models), settings.workers)
         Workers(replace(settings, counters=str(counters)), listener, serve_alone).serve()
 
 
 def serve_alone(settings: Settings, listener: socket.socket) -> None:
-    """Answer requests in this process."""
-    service = build(settings)
+    """Load the models, and answer requests in this process."""
+    run(build(settings), listener)
+
+
+def run(service: Service, listener: socket.socket) -> None:
+    """Answer requests until a signal says stop."""
     config = uvicorn.Config(
         service,
         http=LimitedProtocol,

@@ -72,15 +72,26 @@ def codes_of(trees: Iterable[LooseTree]) -> dict[int, IntArray]:
     return {feature: np.unique(np.concatenate(sets)) for feature, sets in found.items()}
 
 
-def placed(trees: Sequence[LooseTree], tables: Mapping[int, Named]) -> list[LooseTree]:
+def refuse_empty(names: Iterable[str], where: str) -> None:
+    """Raise `ModelFileError` where the empty text is among categories that a library tells from missing."""
+    if "" in names:
+        raise ModelFileError(
+            f"{where} has the empty text among its categories, which is a missing value in mcrank; call it "
+            "by another name and train again."
+        )
+
+
+def placed(trees: Sequence[LooseTree], tables: Mapping[int, Named], where: str) -> list[LooseTree]:
     """Return trees whose sets hold places among names in place of codes."""
-    return [_placed(tree, tables) if tree.sets else tree for tree in trees]
+    return [_placed(tree, tables, where) if tree.sets else tree for tree in trees]
 
 
-def _placed(tree: LooseTree, tables: Mapping[int, Named]) -> LooseTree:
+def _placed(tree: LooseTree, tables: Mapping[int, Named], where: str) -> LooseTree:
     numbers = np.array(tree.category_set)
     sets: list[IntArray] = []
     for node in np.flatnonzero(numbers >= 0).tolist():
-        sets.append(tables[int(tree.feature[node])].placed(tree.sets[numbers[node]]))
+        table = tables[feature := int(tree.feature[node])]
+        sets.append(table.placed(tree.sets[numbers[node]]))
+        refuse_empty([table.names[place] for place in sets[-1]], f"{where}: feature {feature}")
         numbers[node] = len(sets) - 1
     return tree._replace(category_set=numbers, sets=tuple(sets))

@@ -161,7 +161,7 @@ def read_lightgbm(content: bytes, where: str, wishes: Wishes, labels: Sequence[A
         factor /= rounds
     planted = [_tree(tree, number % outputs, factor) for number, tree in enumerate(trees)]
     tables = _categories(head, codes_of(planted), n_features, content)
-    forest = plant(placed(planted, tables), np.zeros(outputs), n_features, where)
+    forest = plant(placed(planted, tables, where), np.zeros(outputs), n_features, where)
     source = {
         "library": "lightgbm",
         "format": f"text {version}",
@@ -244,7 +244,8 @@ def _categories(
     if len(frame) != len(codes):
         raise ModelFileError(
             f"{head.where} was trained with a frame of {len(frame)} columns of categories, of which "
-            f"{len(codes)} can be told (the others are constant); leave those out and train again."
+            f"{len(codes)} can be told (the others are constant, or ordered); leave those out and train "
+            "again."
         )
     tables = {}
     for f, values in zip(sorted(codes), frame, strict=True):

@@ -9,7 +9,7 @@ import numpy as np
 
 from mcrank.arrays import Array
 from mcrank.errors import ModelFileError
-from mcrank.models.imports.categories import Named, named, placed
+from mcrank.models.imports.categories import Named, named, placed, refuse_empty
 from mcrank.models.imports.outcome import CLASSES, LOG, ODDS, SCORE, Grades, Outcome, Wishes, head_for
 from mcrank.models.imports.planting import LooseTree, floor32, plant
 from mcrank.rankers.imported import ImportedRanker
@@ -93,7 +93,7 @@ def _histogram_boosting(model: Any, wishes: Wishes) -> Outcome:
         for output, predictor in enumerate(predictors)
     ]
     base = np.asarray(model._baseline_prediction, dtype=np.float64).reshape(-1)
-    trees = placed(trees, tables)
+    trees = placed(trees, tables, _WHERE)
     forest = plant(trees, np.broadcast_to(base, (outputs,)), model.n_features_in_, _WHERE)
     loss = str(model.loss)
     link = LOG if loss in ("poisson", "gamma") else SCORE
@@ -117,6 +117,7 @@ def _encoded(model: Any) -> tuple[Array, dict[int, Named]]:
     for column, values in zip(columns.tolist(), encoder.categories_, strict=True):
         known = [value for value in np.asarray(values).tolist() if value is not None and value == value]
         tables[column] = named(np.arange(len(known)), known, f"{_WHERE}: feature {column}")
+        refuse_empty(tables[column].names, f"{_WHERE}: feature {column}")
     return np.concatenate([columns, np.setdiff1d(np.arange(count), columns)]), tables
 
 

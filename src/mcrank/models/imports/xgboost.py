@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mcrank.arrays import Array, IntArray
-from mcrank.errors import ModelFileError
+from mcrank.errors import ModelFileError, OptionError
 from mcrank.models.imports.outcome import (
     CLASSES,
     LOG,
@@ -59,7 +59,7 @@ def from_xgboost(
     -------
     ImportedRanker
         A fitted ranker. Features that hold categories take their codes, as XGBoost's arrays do. Leaves of
-        several numbers and linear models of classes are refused.
+        several numbers, linear models of classes, and objects with another ``missing`` than NaN are refused.
 
     Examples
     --------
@@ -76,6 +76,12 @@ def from_xgboost(
     booster = model.get_booster() if hasattr(model, "get_booster") else model
     if not hasattr(booster, "save_raw"):
         raise wrong_object(model, "from_xgboost", "a path, a Booster or an XGBModel")
+    missing = np.nan if booster is model else getattr(model, "missing", np.nan)
+    if missing is not None and missing == missing:
+        raise OptionError(
+            f"the XGBoost model takes {missing!r} for a missing value (missing=), and mcrank NaN alone; "
+            "put NaN in its place in your rows, and import it after model.set_params(missing=float('nan'))."
+        )
     best = None if booster is model else getattr(model, "best_iteration", None)
     part = read_json(bytes(booster.save_raw("json")), "the XGBoost model")
     return _outcome(part, wishes, None if best is None else best + 1).ranker(wishes, "the XGBoost model")
