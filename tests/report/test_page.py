@@ -100,7 +100,8 @@ def test_leaderboard_of_every_other_measure(inside, comparison):
 
 def test_the_definition_ends_before_what_the_queries_could_show(page):
     definition, shown = page.one("span", id="definition").text.split(". ", 1)
-    assert definition.endswith("empty query scores 0") and shown.startswith("These ")
+    assert definition.endswith("empty query scores 0")
+    assert shown.startswith("These ")
 
 
 def test_verdict_and_numbers(page, comparison):
