@@ -55,6 +55,47 @@ def test_wilcoxon_finds_it_in_four_of_five_cases():
         assert np.mean(found) == pytest.approx(0.8, abs=0.06)
 
 
+def judged_one_by_one(rng, shape):
+    """Differences of a measure that is 0 or 1, which half of the queries have."""
+    return rng.choice([-1.0, 0.0, 0.0, 1.0], size=shape)
+
+
+def won_more_often(rng, samples, delta):
+    """The samples with queries that were lost won, so many that the mean of all moves by ``delta``."""
+    lost = samples < 0
+    return np.where(
+        lost & (rng.random(samples.shape) < delta / 2 / lost.mean(axis=1, keepdims=True)), 1.0, samples
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [60, 200])
+def test_wilcoxon_finds_it_where_a_measure_has_few_values(n):
+    rng = np.random.default_rng(n)
+    samples = judged_one_by_one(rng, (400, n))
+    there = won_more_often(rng, samples, typical(samples[:100], test="wilcoxon"))
+    found = [scipy.stats.wilcoxon(sample[sample != 0]).pvalue < 0.05 for sample in there]
+    assert np.mean(found) == pytest.approx(0.8, abs=0.08)
+
+
+@pytest.mark.parametrize("n", [30, 200, 1000])
+def test_few_values_are_no_reason_to_see_everything(n):
+    rng = np.random.default_rng(n)
+    for judged in (
+        judged_one_by_one,
+        lambda rng, shape: 1 / rng.geometric(0.5, shape) - 1 / rng.geometric(0.5, shape),
+    ):
+        for sample in judged(rng, (5, n)):
+            nothing = np.zeros(n)
+            by_ranks = smallest_difference(sample, nothing, test="wilcoxon")
+            assert by_ranks == pytest.approx(smallest_difference(sample, nothing), rel=0.5)
+
+
+def test_queries_that_differ_by_the_same_are_spread_too():
+    sample = np.repeat([1.0, 0.0], [10, 30])
+    assert smallest_difference(sample, np.zeros(40), test="wilcoxon") > 0.05
+
+
 def test_randomization_has_the_power_of_the_t_test():
     samples = skewed(np.random.default_rng(2), (300, 80))
     there = moved(samples, typical(samples, test="randomization"))

@@ -61,6 +61,31 @@ def test_one_file_json_and_other_tools(cli, tmp_path):
     assert board[0]["mean"] >= board[1]["mean"]
 
 
+def test_scores_of_one_file_are_in_its_row_order(cli, tmp_path):
+    """However the file is cut into folds; and scores alone have a page and tables too."""
+    rng = np.random.default_rng(0)
+    rows = 120
+    qid = np.sort(rng.integers(0, 20, rows))[np.argsort(rng.random(rows))]  # queries in pieces
+    y = rng.integers(0, 3, rows) * (qid % 5 > 0)
+    lines = [f"{grade} qid:{query} 1:{row}\n" for row, (grade, query) in enumerate(zip(y, qid, strict=True))]
+    (tmp_path / "data.txt").write_text("".join(lines))
+    scores = rng.permutation(rows)
+    (tmp_path / "all.txt").write_text("".join(f"{score}\n" for score in scores))
+    (tmp_path / "left.txt").write_text("".join(f"{score}\n" for score in scores[qid % 5 > 0]))
+    data = str(tmp_path / "data.txt")
+    graded = mcrank.Grades(y, qid)
+    for drop, files in (((), ["all.txt"]), (("--drop-empty",), ["all.txt", "left.txt"])):
+        out = tmp_path / f"run{len(files)}"
+        entries = [f"tool-{name}={tmp_path}/{name}" for name in files]
+        code, printed, err = cli(data, *entries, *drop, "--json", "--out", str(out))
+        assert code == 0, err
+        values = mcrank.evaluate(scores, graded, "ndcg@10").by_query("ndcg@10")
+        expected = [value for query, value in values.items() if not drop or query % 5]
+        for line in json.loads(printed)["leaderboards"]["ndcg@10"]:
+            assert line["mean"] == pytest.approx(np.mean(expected), abs=1e-12)
+        assert (out / "tables" / "leaderboard.md").exists()
+
+
 def test_plan_and_exit_code_4(cli, tmp_path, files):
     plan = tmp_path / "plan.toml"
     plan.write_text(

@@ -189,7 +189,10 @@ def test_significance(files, capsys):
     code, out, err = run(capsys, "significance", files / "data.txt", *systems, "--rounds", 300, "--tukey")
     assert (code, err) == (0, "")
     assert "wins/ties/losses" in out
+    assert "95% interval" in out
     assert out.count("Tukey HSD") == 3
+    code, out, _ = run(capsys, "significance", files / "data.txt", *systems, "--level", 0.995)
+    assert "99.5% interval" in out
     code, out, _ = run(capsys, "significance", files / "data.txt", *systems, "--rounds", 300, "--json")
     found = json.loads(out)
     a, c = (found["systems"][f"{name}.txt"] for name in "ac")
@@ -199,6 +202,14 @@ def test_significance(files, capsys):
     assert c["wins"] + c["ties"] + c["losses"] == 25
     assert c["difference"] < 0
     assert c["p"] <= c["corrected_p"] < 0.05
+
+
+@pytest.mark.parametrize("command", ["significance", "rosetta"])
+def test_a_second_measure_is_not_the_last_word(command, files, capsys):
+    given = ["data.txt", "a.txt", *(["b.txt"] if command == "significance" else [])]
+    code, out, err = run(capsys, command, *(files / name for name in given), "-m", "map", "-m", "mrr")
+    assert (code, out) == (2, "")
+    assert "one at a time; got map and mrr" in err
 
 
 def test_significance_needs_two_systems(files, capsys):

@@ -261,6 +261,8 @@ def test_masked_complex_and_timed_values_are_refused():
         mcrank.evaluate(scores + 1j, data, "ndcg")
     with pytest.raises(DataError, match=r"scores must be real numbers, got datetime64\[D\]"):
         mcrank.evaluate(scores.astype("M8[D]"), data, "ndcg")
+    with pytest.raises(DataError, match=r"y of Grades has -1\.0 at row 1"):
+        mcrank.Grades([0, -1], [1, 1])
     with pytest.raises(DataError, match="y of Grades must be real numbers, got complex64"):
         mcrank.Grades(y.astype(np.complex64), qid)
     for ragged in ([[1.0], [1.0, 2.0], [3.0]], [1.0, [2.0], 3.0]):

@@ -145,3 +145,12 @@ def test_a_file_has_a_rule_for_everything_that_is_drawn():
             assert re.search(rf"\.{name}\b[^}}]*\{{", style), name
         assert "prefers-color-scheme: dark" in style
         ElementTree.fromstring(text)
+
+
+@pytest.mark.parametrize(("last", "leaders"), [(2.0, 2), (1.0, 0)])
+def test_a_line_that_ends_early_is_led_to_its_name_by_no_line(last, leaders):
+    """Names of lines that end at one point are moved apart; across the panel a leader would be a line too."""
+    lines = [Line(name, [0.0, last], [0.0, 1.0], number) for number, name in enumerate("abc")]
+    found = str(draw(Lines("t", "x", "y", lines, x_range=(0.0, 2.0)), "k"))
+    assert found.count('class="leader"') == leaders
+    assert found.count('class="end-label"') == 3

@@ -98,6 +98,12 @@ def test_leaderboard_of_every_other_measure(inside, comparison):
         assert found["verdict"] == comparison.verdict(measure)
 
 
+def test_the_definition_ends_before_what_the_queries_could_show(page):
+    definition, shown = page.one("span", id="definition").text.split(". ", 1)
+    assert definition.endswith("empty query scores 0")
+    assert shown.startswith("These ")
+
+
 def test_verdict_and_numbers(page, comparison):
     assert page.one("p", id="verdict").text == comparison.verdict()
     facts = {div.one("dt").text: div.one("dd").text for div in page.one("section", id="top").all("div")}

@@ -168,10 +168,17 @@ def model_option(metavar: str = "FILE") -> Callable[[Any], Any]:
 
 
 def measure_option(what: str) -> Callable[[Any], Any]:
-    """Give a command the option ``--measure``, one measure."""
+    """Give a command the option ``--measure``, one measure: a second one is an error, not the last word."""
     return click.option(
-        "-m", "--measure", type=MeasureName(), default="ndcg@10", show_default=True, help=what
-    )
+        "-m", "--measure", type=MeasureName(), default=["ndcg@10"], show_default=True, help=what,
+        multiple=True, callback=_only_one,
+    )  # fmt: skip
+
+
+def _only_one(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> str:
+    if len(given) > 1:
+        raise click.BadParameter(f"one at a time; got {' and '.join(given)}.")
+    return given[0]
 
 
 def rows_options(command: Callable[..., Any]) -> Callable[..., Any]:

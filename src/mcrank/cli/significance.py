@@ -113,7 +113,7 @@ def _as_dict(measure: str, test: str, queries: int, rows: Any, pairs: Any) -> di
 
 def _as_table(measure: str, test: str, queries: int, level: float, rows: Any) -> str:
     width = max(6, *(len(row.system) for row in rows))
-    interval = f"{level:.0%} interval"
+    interval = f"{100 * level:.6g}% interval"
     lines = [
         f"{measure} over {queries} queries; paired {test} test against {rows[0].system}; corrected "
         f"by Holm's rule over {'this 1 test' if len(rows) == 2 else f'these {len(rows) - 1} tests'}",

@@ -77,12 +77,12 @@ def check_count(values: Array, where: str, rows: int) -> None:
         raise DataError(f"{where} must have one value per row: {rows} rows, got shape {values.shape}.")
 
 
-def check_grades(y: npt.ArrayLike, rows: int) -> FloatArray:
+def check_grades(y: npt.ArrayLike, rows: int, where: str = "y of Dataset") -> FloatArray:
     """Return the grades as float64: one per row, finite, not negative."""
-    grades: FloatArray = np.array(check_numbers(y, "y of Dataset"), dtype=np.float64)
+    grades: FloatArray = np.array(check_numbers(y, where), dtype=np.float64)
     if grades.shape != (rows,):
-        raise DataError(f"y of Dataset must have one grade per row: {rows} rows, got shape {grades.shape}.")
-    _refuse_negative(grades, "y of Dataset", "row", "grades")
+        raise DataError(f"{where} must have one grade per row: {rows} rows, got shape {grades.shape}.")
+    _refuse_negative(grades, where, "row", "grades")
     return grades
 
 

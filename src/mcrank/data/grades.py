@@ -67,7 +67,7 @@ class Grades:
         self._y: FloatArray | None = None
         if small is None:
             # A copy: the caller may go on to change the array.
-            grades = np.array(given) if _are_grades(given) else check_grades(given, rows)
+            grades = np.array(given) if _are_grades(given) else check_grades(given, rows, "y of Grades")
             self._y = grades if order is None else grades[order]
         self.doc_ids = documents if documents is None or order is None else documents[order]
         self.query_weight = check_query_weights(query_weight, self.qids)

@@ -66,8 +66,9 @@ def compare(
     rankers : entry, sequence of entries, or mapping of title to entry
         An entry is the name of a ranker (``"lambdamart"``), with options and values to try
         (``"lambdamart:num_leaves=4|10,learning_rate=0.1"``), an unfitted ranker, an `Entry`, the path of a
-        saved model, or the path of a score file: one number per line, RankLib's, or a TREC run. ``{fold}`` in
-        a path stands for the name of a fold.
+        saved model, or the path of a score file: one number per line (in the row order of a single file or
+        `Dataset`; else the test rows of one fold after the other), RankLib's, or a TREC run. ``{fold}`` in a
+        path stands for the name of a fold.
     data : path, mapping, Dataset or folds
         A directory of folds as LETOR's, a file to be cut into folds by query, a mapping of ``train``,
         ``valid`` and ``test`` (paths or `Dataset`), a `Dataset`, or what `read_folds` and `kfold` return.
@@ -135,7 +136,7 @@ def compare(
         stage = Stage.of(source.names, kept)
         pooled = pool_rows(source.names, stage.tests)
         check_measures(names, pooled[0])
-        outcomes, systems, notes = _foreign(systems, stage, whole if drop_empty else None)
+        outcomes, systems, notes = _foreign(systems, stage, whole, drop_empty)
         plans = _plans(systems, stage, names[0], seed)
         _run(plans, source, kept, folder, cluster or jobs, callback)
         models: dict[SystemFold, bytes] = {}
@@ -206,22 +207,22 @@ class Candidate:
 
 
 def _foreign(
-    systems: Sequence[tuple[System, Entry]], stage: Stage, whole: Source | None
+    systems: Sequence[tuple[System, Entry]], stage: Stage, whole: Source, dropped: bool
 ) -> tuple[dict[SystemFold, Outcome], list[tuple[System, Entry]], list[str]]:
     """Read scores of other tools, and say in their systems how they were understood.
 
-    ``whole`` has the folds before queries were dropped from them.
+    ``whole`` has the folds before queries were dropped from them, if they were.
     """
     folds = [fold.name for fold in stage.facts]
     wholes: Any = None
-    if whole is not None and any(entry.scores is not None for _, entry in systems):
+    if dropped and any(entry.scores is not None for _, entry in systems):
         wholes = [whole.fold(number).test for number in range(len(folds))]
     outcomes: dict[SystemFold, Outcome] = {}
     notes: list[str] = []
     told = []
     for system, entry in systems:
         if entry.scores is not None:
-            foreign = read_foreign(entry.scores, folds, stage.tests, wholes)
+            foreign = read_foreign(entry.scores, folds, stage.tests, wholes, whole.uncut())
             outcomes |= {
                 (system.key, fold): Outcome(s) for fold, s in zip(folds, foreign.scores, strict=True)
             }

@@ -105,6 +105,15 @@ class Source:
     memory: tuple[Parts, ...] | Folds = ()
     description: Mapping[str, Any] = field(default_factory=dict)
     view: View = NO_VIEW
+    given: Dataset | None = None  # what was cut into the folds in memory
+
+    def uncut(self) -> Dataset | None:
+        """Return the data that were cut into these folds, in whose row order the caller thinks; None for
+        folds that were given as such.
+        """
+        if self.recipe is not None and self.recipe["form"] == "kfold":
+            return _whole_file(self.recipe["path"], _as_key(self.recipe["read"]))
+        return self.given
 
     def seen(self, *, drop_empty: bool = False, without_valid: bool = False) -> Source:
         """The same folds without empty queries, or without their validation parts."""
@@ -129,6 +138,7 @@ class Source:
                 _numbered(len(made)),
                 memory=made,
                 description={"form": "Dataset", "kfold": folds, "seed": seed},
+                given=data,
             )
         if isinstance(data, Mapping):
             return _of_mapping(data, options)
@@ -190,7 +200,12 @@ def _as_key(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
 
 @lru_cache(maxsize=1)
 def _cut(path: str, folds: int, seed: int, options: tuple[tuple[str, Any], ...]) -> Folds:
-    return kfold(read(path, **dict(options)), folds, seed=seed)
+    return kfold(_whole_file(path, options), folds, seed=seed)
+
+
+@lru_cache(maxsize=1)
+def _whole_file(path: str, options: tuple[tuple[str, Any], ...]) -> Dataset:
+    return read(path, **dict(options))
 
 
 def _read_options(options: Mapping[str, Any]) -> dict[str, Any]:

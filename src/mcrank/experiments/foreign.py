@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mcrank.arrays import BoolArray, FloatArray
+from mcrank.arrays import BoolArray, FloatArray, IntArray
 from mcrank.container import MODEL
 from mcrank.data.dataset import Dataset
 from mcrank.data.scores import read_scores
@@ -55,12 +55,17 @@ def fold_path(path: str, fold: str, number: int) -> str:
 
 
 def read_foreign(
-    path: str, folds: Sequence[str], tests: Sequence[Dataset], wholes: Sequence[Dataset] | None = None
+    path: str,
+    folds: Sequence[str],
+    tests: Sequence[Dataset],
+    wholes: Sequence[Dataset] | None = None,
+    cut: Dataset | None = None,
 ) -> Foreign:
     """Read the scores of all folds: a file for each where the path has ``{fold}`` or ``{n}``, else one.
 
     ``wholes`` are the test parts with the empty queries that were dropped from ``tests``; lines may be the
-    scores of their rows too.
+    scores of their rows too. Lines of one file are in the row order of ``cut``, the data that were cut into
+    the folds, or, without it, have one fold after the other.
     """
     wholes = tests if wholes is None else wholes
     paths = [fold_path(path, fold, number) for number, fold in enumerate(folds, start=1)]
@@ -69,7 +74,7 @@ def read_foreign(
         notes = [note for part in parts for note in part.notes]
         understood = f"{path}: {sniff(paths[0])}"
         return Foreign([part.scores[0] for part in parts], understood, notes)
-    return _read(path, tests, wholes)
+    return _read(path, tests, wholes, cut)
 
 
 def sniff(path: str) -> str:
@@ -93,10 +98,12 @@ def sniff(path: str) -> str:
     )
 
 
-def _read(path: str, tests: Sequence[Dataset], wholes: Sequence[Dataset]) -> Foreign:
+def _read(
+    path: str, tests: Sequence[Dataset], wholes: Sequence[Dataset], cut: Dataset | None = None
+) -> Foreign:
     form = sniff(path)
     if form == LINES:
-        return _read_lines(path, tests, wholes)
+        return _read_lines(path, tests, wholes, cut)
     given = _by_query(path, form)
     found, unknown = [], set(given)
     missing = 0
@@ -117,7 +124,9 @@ def _read(path: str, tests: Sequence[Dataset], wholes: Sequence[Dataset]) -> For
     return Foreign(found, f"{path}: {form}", notes)
 
 
-def _read_lines(path: str, tests: Sequence[Dataset], wholes: Sequence[Dataset]) -> Foreign:
+def _read_lines(
+    path: str, tests: Sequence[Dataset], wholes: Sequence[Dataset], cut: Dataset | None
+) -> Foreign:
     scores = read_scores(path)
     all_rows = len(scores) == sum(whole.n_rows for whole in wholes)
     owners = wholes if all_rows else tests
@@ -127,14 +136,30 @@ def _read_lines(path: str, tests: Sequence[Dataset], wholes: Sequence[Dataset]) 
     if not np.isfinite(scores).all():
         line = int(np.argmin(np.isfinite(scores))) + 1
         raise DataError(f"{path}, line {line}: the score must be finite, got {scores[line - 1]}.")
+    if cut is not None:
+        scores = scores[_lines_of(cut, owners)]
     parts = np.split(scores, np.cumsum(sizes)[:-1])
-    grouped = [owner.to_grouped(part) for owner, part in zip(owners, parts, strict=True)]
+    grouped = (
+        parts if cut is not None else [o.to_grouped(part) for o, part in zip(owners, parts, strict=True)]
+    )
     left_out = sum(owner.n_queries for owner in owners) - sum(test.n_queries for test in tests)
     if not left_out:
         return Foreign(grouped, f"{path}: {LINES}", [])
     kept = [part[_in_kept_queries(whole)] for part, whole in zip(grouped, wholes, strict=True)]
     note = f"{path} has scores of {left_out} queries without a relevant document; they were left out."
     return Foreign(kept, f"{path}: {LINES}", [note])
+
+
+def _lines_of(cut: Dataset, parts: Sequence[Dataset]) -> IntArray:
+    """Line of each row of the parts in a file that has their rows in the order the caller had them in."""
+    place = {query: number for number, query in enumerate(cut.qids.tolist())}
+    queries = [place[query] for part in parts for query in part.qids.tolist()]
+    rows = np.concatenate([np.arange(cut.offsets[q], cut.offsets[q + 1]) for q in queries])
+    if cut.source_rows is not None:
+        rows = cut.source_rows[rows]
+    lines = np.empty(len(rows), dtype=np.int64)
+    lines[np.argsort(rows)] = np.arange(len(rows))
+    return lines
 
 
 def _in_kept_queries(whole: Dataset) -> BoolArray:

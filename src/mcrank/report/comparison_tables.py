@@ -230,8 +230,9 @@ def position_table(comparison: Comparison) -> Table:
 def importance_table(comparison: Comparison) -> Table:
     """Share of importance of every feature that some system uses."""
     keys = list(comparison.importances)
-    shares = np.array([comparison.importances[key] for key in keys]).reshape(len(keys), -1)
-    used = np.flatnonzero(shares.any(axis=0)) if keys else np.empty(0, dtype=np.int64)
+    features = len(comparison.feature_names)  # said, as NumPy cannot tell where no system has importances
+    shares = np.array([comparison.importances[key] for key in keys]).reshape(len(keys), features)
+    used = np.flatnonzero(shares.any(axis=0))
     order = used[np.argsort(-shares[:, used].mean(axis=0), kind="stable")] if len(used) else used
     rows = [
         [Cell(comparison.feature_names[j], comparison.feature_names[j]),

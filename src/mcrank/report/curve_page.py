@@ -56,22 +56,22 @@ def _curve(found: LearningCurve) -> Section:
     wide = [point for point in found.points if point.rows == 1.0]
     deep = [point for point in found.points if point.rows < 1.0] + wide[-1:]
     lines = [
-        *_band("more queries, all rows", wide, 0),
-        *_band("all queries, more rows", sorted(deep, key=lambda p: p.rows), 2),
+        *_band("more queries", wide, 0),
+        *_band("more rows of each", sorted(deep, key=lambda p: p.rows), 2),
     ]
     if found.forecast is not None:
         ahead = found.forecast
         scale = wide[-1].n_rows / wide[-1].n_queries
         ends = [wide[-1].n_rows, ahead.queries * scale]
-        lines.append(Line("twice the queries, foretold", ends, [wide[-1].mean, ahead.mean], 5, dots=True))
-    panel = Lines("By judged rows", "judged rows", found.measure, lines, whole_x=True, end_labels=False)
+        lines.append(Line("foretold", ends, [wide[-1].mean, ahead.mean], 5, dots=True))
+    panel = Lines("By judged rows", "judged rows", found.measure, lines, whole_x=True)
     text = (
         "Both lines end at all of the data. To the left, one has fewer queries with all of their rows, the "
         "other all queries with fewer rows of each, drawn at random; at the same number of judged rows, the "
         f"higher one is the better way to spend judgments. Faint lines are 95% intervals. "
         f"{found.forecast_words}"
     )
-    return Section("curve", "Curve", text, [panel], [curve_table(found)])
+    return Section("curve", "Curve", text, [panel], [curve_table(found)], (620, 300))
 
 
 def _band(label: str, points: list[Point], colour: int) -> list[Line]:

@@ -82,7 +82,7 @@ def board_view(comparison: Comparison, measure: str, times: bool) -> dict[str, A
         "rows": rows,
         "times": times,
         "verdict": comparison.verdict(measure),
-        "definition": " ".join(
+        "definition": ". ".join(
             filter(None, [parse_measure(measure).definition, power(lines, comparison.n_queries)])
         ),
         "higher": parse_measure(measure).higher_is_better,

@@ -269,7 +269,9 @@ def _end_labels(lines: Sequence[Line], frame: Frame) -> list[str]:
     parts = []
     for place, (y, x, line) in zip(places, ends, strict=True):
         css = colour_class(line.colour)
-        leader = _rule(x + 4, y, frame.right + 17, place, "leader") if abs(place - y) > 2 else ""
+        # Across the panel, from a line that ends early, a leader would pass for a line itself.
+        led = abs(place - y) > 2 and x > frame.right - 1
+        leader = _rule(x + 4, y, frame.right + 17, place, "leader") if led else ""
         words = _label(frame.right + 20, place + 4, line.label, _END_LABEL, "end-label", bold=True)
         parts.append(f'<g class="{css}" data-series="{line.colour}">{leader}{words}</g>')
     return parts

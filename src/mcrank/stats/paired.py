@@ -57,7 +57,7 @@ class Test:
     queries: int
 
 
-def _largest(x: FloatArray, y: FloatArray) -> float:
+def largest(x: FloatArray, y: FloatArray) -> float:
     """Largest value of the two in size: what their rounding is measured by."""
     return max(float(np.abs(x).max(initial=0.0)), float(np.abs(y).max(initial=0.0)))
 
@@ -74,7 +74,7 @@ def without_rounding(x: FloatArray, y: FloatArray) -> FloatArray:
     >>> len(set(without_rounding(np.array([0.3, 0.2]), np.array([0.2, 0.1])).tolist()))
     1
     """
-    scale = _largest(x, y)
+    scale = largest(x, y)
     return np.asarray(np.round((x - y) / scale, _DIGITS)) if scale > 0.0 else x - y
 
 
@@ -140,7 +140,7 @@ def spread_of(x: FloatArray, y: FloatArray) -> float:
     0.0
     """
     found = differences(x, y)
-    if len(found) < 2 or np.ptp(found) <= _ROUNDING * np.abs(found).max() + _LAST_DIGITS * _largest(x, y):
+    if len(found) < 2 or np.ptp(found) <= _ROUNDING * np.abs(found).max() + _LAST_DIGITS * largest(x, y):
         return 0.0
     return float(found.std(ddof=1))
 

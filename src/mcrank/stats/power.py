@@ -14,7 +14,7 @@ import numpy as np
 
 from mcrank.arrays import FloatArray
 from mcrank.errors import DataError, OptionError
-from mcrank.stats.paired import check_alternative, check_share, differences, spread_of
+from mcrank.stats.paired import check_alternative, check_share, largest, spread_of, without_rounding
 
 POWER = 0.8
 LEVEL = 0.05
@@ -39,7 +39,8 @@ def smallest_difference(
         Values of both systems on the same queries: their differences say how queries spread.
     test : {"t", "randomization", "wilcoxon"}
         The test that is used. Randomization has the power of the t test for all but a handful of queries.
-        Wilcoxon's leaves out queries without a difference: those stay, and the others move.
+        Wilcoxon's leaves out queries without a difference: those stay, and the others move; by less than
+        the steps of a measure that has few values, they move as often as makes that the mean.
     alternative : {"two-sided", "greater", "less"}
         As in the test.
     power : float
@@ -77,16 +78,15 @@ def smallest_difference(
             f"x and y must be finite, got {float(x[at])!r} and {float(y[at])!r} at position {at}; leave out "
             "queries without a value."
         )
-    found = differences(x, y)
     spread = spread_of(x, y)
     if spread == 0.0:
         return None
     alpha = level / tests / (2.0 if check_alternative(alternative) == "two-sided" else 1.0)
     if test == "wilcoxon":
-        chance, scale = _signed_ranks(found, alpha)
-        shift = _where(chance, power)
+        chance, scale = _signed_ranks(without_rounding(x, y), alpha)
+        shift, scale = _where(chance, power), scale * largest(x, y)
     elif test in ("t", "randomization"):
-        shift, scale = _student_shift(len(found), alpha, power), spread / np.sqrt(len(found))
+        shift, scale = _student_shift(len(x), alpha, power), spread / np.sqrt(len(x))
     else:
         raise OptionError(f"test must be t or randomization or wilcoxon, got {test!r}.")
     return None if shift is None else float(scale * shift)
@@ -124,13 +124,17 @@ def _signed_ranks(found: FloatArray, alpha: float) -> tuple[Callable[[float], fl
 
     The mean and variance of the sum of ranks under a shift (Lehmann 1975, section 4.2), with the
     probabilities in them those of the observed differences around their centre: the middle of the means of
-    all pairs, which is what the test says is 0.
+    all pairs, which is what the test says is 0. Equal differences are spread first: moved all at once, they
+    would change the ranks by any shift, however small. What they have in common makes the sum of ranks vary
+    less, and the test, which knows, finds smaller differences.
     """
     from scipy.optimize import bisect
-    from scipy.stats import norm
+    from scipy.stats import norm, rankdata
 
-    moved = np.sort(found[found != 0.0])
+    apart = found[found != 0.0]
+    moved = _spread_ties(apart)
     m, share = len(moved), len(moved) / len(found)
+    tied = np.sqrt((rankdata(np.abs(apart)) ** 2).sum() / (m * (m + 1) * (2 * m + 1) / 6))
     centre = bisect(lambda c: _above(moved, 2 * c - moved).mean() - 0.5, moved[0] - 1.0, moved[-1] + 1.0)
     centred = moved - centre
     scale = max(float(centred.std()), 1e-300) / np.sqrt(m)
@@ -149,7 +153,21 @@ def _signed_ranks(found: FloatArray, alpha: float) -> tuple[Callable[[float], fl
         )
         return float(norm.sf((m * (m + 1) / 4 + bar - mean) / np.sqrt(max(variance, 1e-12))))
 
-    return chance, scale * share
+    return chance, scale * share * tied
+
+
+def _spread_ties(values: FloatArray) -> FloatArray:
+    """Return values in order, equal ones spread evenly between the middles to their neighbours."""
+    ordered = np.sort(values)
+    known, first, count = np.unique(ordered, return_index=True, return_counts=True)
+    ends = np.concatenate([known[:1], (known[1:] + known[:-1]) / 2, known[-1:]])
+    ends[0], ends[-1] = 2 * known[0] - ends[1], 2 * known[-1] - ends[-2]
+    if len(known) == 1:
+        ends = np.sort([0.0, 2 * known[0]])
+    group = np.repeat(np.arange(len(known)), count)
+    place = (np.arange(len(ordered)) - first[group] + 0.5) / count[group]
+    spread = ends[group] + place * (ends[group + 1] - ends[group])
+    return np.where(count[group] > 1, spread, ordered)
 
 
 def _above(ordered: FloatArray, bars: FloatArray) -> FloatArray:
