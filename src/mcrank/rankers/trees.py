@@ -371,6 +371,9 @@ class TreeRanker(ForestRanker):
         """Return what was trained elsewhere, with what was found when it was done."""
         return trained
 
+    def _agreed(self, data: Dataset, options: Options) -> Options:
+        return named(options, data, type(self).__name__)  # as a model file has them
+
     def _joined(self, twins: list[Self], *rest: Any) -> tuple[Trained, FloatArray]:
         joined = super()._joined(twins, *rest)
         self.bin_edges_, self.bin_offsets_ = all_edges([(t.bin_edges_, t.bin_offsets_) for t in twins])
