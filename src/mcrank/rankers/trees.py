@@ -200,6 +200,10 @@ class TreeRanker(ForestRanker):
             options |= named(options, data, name)  # numbers are those of columns as they were given
         return Beginning(name, model, again, init_score, valid_init_score)
 
+    @classmethod
+    def _settled(cls, given: Options) -> set[str]:
+        return {"subsample"} if given.get("goss") else set()
+
     def _check_cluster(self, options: Options) -> None:
         self._check_together(options)
 
