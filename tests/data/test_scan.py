@@ -158,3 +158,13 @@ def test_a_damaged_file_is_one_error(parquet):
     path.write_bytes(content)
     with pytest.raises(mcrank.DataError, match=r"0\.parquet"):
         mcrank.scan(path).read()
+
+
+def test_columns_to_ignore_are_ignored_by_a_ranker_too(parquet):
+    plan = mcrank.scan(parquet / "0.parquet", ignore=["w"])
+    ranker = mcrank.RegressionRanker(n_estimators=2, n_jobs=1)
+    one = ranker.fit(plan, valid=plan).predict(plan)
+    data = plan.read()
+    assert data.feature_names == ("b", "a")
+    np.testing.assert_array_equal(ranker.fit(data, valid=data).predict(data), one)
+    assert ranker.score(plan) == ranker.score(data)

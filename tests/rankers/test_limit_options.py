@@ -90,6 +90,24 @@ def test_files_have_the_names_of_features():
     assert to_bytes(again.fit(frame[["c", "b", "3", "age", "price"]], data.y, qid=qid)) != to_bytes(found)
 
 
+@pytest.mark.parametrize("kind", ["OrdinalMcRank", "LambdaMART"])
+def test_a_cross_fitted_model_has_the_names_too(kind):
+    pandas = pytest.importorskip("pandas")
+    data = noisy(200, features=5, missing=0.0)
+    frame = pandas.DataFrame(data.X, columns=list("abcde"))
+    qid = np.repeat(data.qids, data.sizes)
+    told = {"monotone": {0: 1}, "interaction": [[0, 1]], "feature_weights": [1, 1, 0.5, 1, 1]}
+    first = getattr(mcrank, kind)(n_estimators=2, **told).fit(frame, data.y, qid=qid, folds=2)
+    again = from_bytes(to_bytes(first))
+    assert (again.monotone, again.interaction) == ({"a": 1}, [["a", "b"]])
+    assert again.feature_weights == {"c": 0.5}
+    # Numbers are those of the columns as they were given; the model is gone on from by their names.
+    turned = {"monotone": {4: 1}, "interaction": [[4, 3]], "feature_weights": {2: 0.5}}
+    further = getattr(mcrank, kind)(n_estimators=2, **turned)
+    further.fit(frame[list("edcba")], data.y, qid=qid, folds=2, init_model=again)
+    assert further.options_["monotone"] == {"a": 1}
+
+
 def test_defaults_are_not_mentioned():
     found = mcrank.McRank(n_estimators=1).fit(noisy(50)).options_
     assert not {"l1", "l2", "monotone", "max_depth", "extra_trees", "colsample_node"} & set(found)

@@ -49,3 +49,14 @@ def test_the_order_of_queries_does_not_matter(kind, options, weighted):
     one = to_bytes(ranker.fit(train, valid=valid))
     assert to_bytes(ranker.fit(moved[0], valid=moved[1])) == one
     assert ranker.n_rounds_ == SMALL["n_estimators"]
+
+
+@pytest.mark.parametrize("kind", ["McRank", "OrdinalMcRank"])
+def test_zeros_of_both_signs_are_one_grade(kind):
+    data = made(False, 20, 4)
+    signed = np.where((data.y == 0) & (np.arange(data.n_rows) % 2 == 0), -0.0, data.y)
+    qid = np.repeat(data.qids, data.sizes)
+    ranker = getattr(mcrank, kind)(**SMALL)
+    one = to_bytes(ranker.fit(data))
+    assert to_bytes(ranker.fit(data.X, signed, qid=qid)) == one
+    assert to_bytes(ranker.fit(data.X, data.y * np.where(data.y == 0, -1.0, 1.0), qid=qid)) == one

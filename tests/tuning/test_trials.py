@@ -94,6 +94,27 @@ def test_smoothing_keeps_constants_and_the_mean():
     assert smoothed(curve)[20] == pytest.approx(curve[15:26].mean())
 
 
+@pytest.mark.parametrize("rounds", [1, 2, 3, 4, 5, 6, 7, 12])
+def test_a_curve_that_rises_is_best_at_its_end_however_short_it_is(rounds):
+    curve = np.linspace(0.3, 0.6, rounds)
+    assert smoothed(curve).argmax() == rounds - 1
+    np.testing.assert_allclose(smoothed(np.full(rounds, 0.4)), 0.4)
+
+
+def test_a_short_training_is_not_cut_to_one_round():
+    space = space_of("regression", {"n_estimators": 4, "num_leaves": 6, "learning_rate": 0.3}, {})
+    trial = Trials(DATA, space, 2, 0, 1).run(0, space.start)
+    assert trial.rounds == int(smoothed(np.array(trial.curve)).argmax()) + 1
+    assert trial.value > np.mean(trial.curve)
+
+
+def test_goss_leaves_subsample_no_choice():
+    space = space_of("lambdamart", {"goss": True}, {})
+    assert "subsample" not in space.ranges
+    assert "subsample" in space_of("lambdamart", {"goss": False}, {}).ranges
+    assert "subsample" in space_of("lambdamart", {"goss": True}, {"subsample": (0.5, 0.9)}).ranges
+
+
 def test_values_are_those_of_evaluate():
     scores = np.random.default_rng(1).random(DATA.n_rows)
     expected = mcrank.evaluate(scores, DATA, ["ndcg@10"]).by_query("ndcg@10", counted=True)

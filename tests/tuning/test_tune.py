@@ -12,8 +12,11 @@ import time
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import mcrank
 from mcrank.cli.main import main
@@ -288,6 +291,34 @@ def test_the_search_of_scikit_learn_keeps_what_its_ranker_says_of_the_data():
     ranker = mcrank.RegressionRanker(n_estimators=5, num_leaves=4, categorical=[2], one_query=True)
     search = mcrank.TuneSearchCV(ranker, {"l2": [0.0, 5.0]}, n_iter=2, cv=2, n_jobs=1)
     assert search.fit(X, DATA.y, qid=DATA.qid).best_estimator_.categories_.keys() == {2}
+
+
+def test_the_search_of_scikit_learn_is_routed_to_as_a_ranker_is():
+    ranker = mcrank.McRank(n_estimators=3, num_leaves=4, n_jobs=1)
+    search = mcrank.TuneSearchCV(ranker, {"l2": [0.0, 5.0]}, n_iter=2, cv=2, n_jobs=1)
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipe = make_pipeline(FunctionTransformer(), search)
+        told = {"qid": DATA.qid, "groups": DATA.qid}
+        scores = cross_val_score(pipe, DATA.X, DATA.y, cv=GroupKFold(2), params=told, error_score="raise")
+    assert np.isfinite(scores).all()
+
+
+def test_the_search_of_scikit_learn_has_what_its_ranker_has():
+    pandas = pytest.importorskip("pandas")
+    names = [f"x{f}" for f in range(DATA.X.shape[1])]
+    frame = pandas.DataFrame(DATA.X, columns=names)
+    graded = mcrank.TuneSearchCV(mcrank.McRank(n_estimators=3), {"l2": [0.0, 5.0]}, n_iter=2, cv=2, n_jobs=1)
+    assert not hasattr(graded, "classes_")
+    assert not hasattr(graded, "n_features_in_")
+    graded.fit(frame, DATA.y, qid=DATA.qid)
+    assert graded.feature_names_in_.tolist() == names
+    assert graded.n_features_in_ == len(names)
+    assert graded.classes_.tolist() == np.unique(DATA.y).tolist()
+    expected = graded.best_estimator_.predict_proba(frame)
+    assert graded.predict_proba(frame).tolist() == expected.tolist()
+    assert not hasattr(graded.fit(DATA.X, DATA.y, qid=DATA.qid), "feature_names_in_")
+    plain = mcrank.TuneSearchCV(mcrank.RegressionRanker())
+    assert not hasattr(plain, "predict_proba")
 
 
 def test_scikit_learns_own_search_takes_a_ranker():

@@ -83,6 +83,7 @@ def check_grades(y: npt.ArrayLike, rows: int, where: str = "y of Dataset") -> Fl
     if grades.shape != (rows,):
         raise DataError(f"{where} must have one grade per row: {rows} rows, got shape {grades.shape}.")
     _refuse_negative(grades, where, "row", "grades")
+    grades += 0.0  # -0 is 0 too: which of the two comes first is a matter of the order of rows
     return grades
 
 

@@ -129,7 +129,10 @@ class Scan:
 
     def choosing(self, features: Sequence[str]) -> Scan:
         """Return the same plan for some features of its tables, in this order; LETOR text has no names."""
-        return self if self.form is None else replace(self, columns=replace(self.columns, features=features))
+        if self.form is None:
+            return self
+        # What is chosen by name needs no columns told that are none of it.
+        return replace(self, columns=replace(self.columns, features=features, ignore=None))
 
     def read(self, n_jobs: int | None = None) -> Dataset:
         """Read all of it into memory.

@@ -277,6 +277,11 @@ class Ranker(Scoring):
                 )
         return None
 
+    @classmethod
+    def _settled(cls, given: Options) -> set[str]:
+        """Return the options that those given leave no choice of: a search leaves them as they are."""
+        return set()
+
     def _check_cluster(self, options: Options) -> None:
         """Raise `OptionError` where it cannot be trained on a cluster."""
         raise OptionError(

@@ -20,6 +20,11 @@ from mcrank.errors import NotFittedError
 
 _BASE = "sklearn.base"
 
+# Asked of scikit-learn's routing without being told to: query ids and weights of rows are always meant for
+# the ranker. Groups are meant for the splitter, which may hold together more than a query.
+FIT_WORDS = {"qid": True, "weight": True, "sample_weight": True, "query_weight": True, "groups": False}
+SCORE_WORDS = {"qid": True, "sample_weight": True, "query_weight": True, "groups": False}
+
 
 class _Plain:
     """Stands where `BaseEstimator` will stand."""
@@ -36,21 +41,8 @@ class Estimator(_Plain):
     True
     """
 
-    # Asked for without being told to: query ids and weights of rows are always meant for the ranker. Groups
-    # are meant for the splitter, which may hold together more than a query.
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {
-        "qid": True,
-        "weight": True,
-        "sample_weight": True,
-        "query_weight": True,
-        "groups": False,
-    }
-    __metadata_request__score: ClassVar[dict[str, bool]] = {
-        "qid": True,
-        "sample_weight": True,
-        "query_weight": True,
-        "groups": False,
-    }
+    __metadata_request__fit: ClassVar[dict[str, bool]] = FIT_WORDS
+    __metadata_request__score: ClassVar[dict[str, bool]] = SCORE_WORDS
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_in_")

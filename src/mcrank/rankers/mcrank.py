@@ -206,7 +206,7 @@ class GradeRanker(TreeRanker, GradedRanker):
         return trained._replace(scorer=scorer, head=head)
 
     def _agreed(self, data: Dataset, options: Options) -> Options:
-        return {"grades": np.unique(data.y)}
+        return super()._agreed(data, options) | {"grades": np.unique(data.y)}
 
     def _joined(
         self,

@@ -200,6 +200,10 @@ class TreeRanker(ForestRanker):
             options |= named(options, data, name)  # numbers are those of columns as they were given
         return Beginning(name, model, again, init_score, valid_init_score)
 
+    @classmethod
+    def _settled(cls, given: Options) -> set[str]:
+        return {"subsample"} if given.get("goss") else set()
+
     def _check_cluster(self, options: Options) -> None:
         self._check_together(options)
 
@@ -371,6 +375,9 @@ class TreeRanker(ForestRanker):
     def _finished(self, trained: Trained, found: dict[str, Any] | None) -> Trained:
         """Return what was trained elsewhere, with what was found when it was done."""
         return trained
+
+    def _agreed(self, data: Dataset, options: Options) -> Options:
+        return named(options, data, type(self).__name__)  # as a model file has them
 
     def _joined(self, twins: list[Self], *rest: Any) -> tuple[Trained, FloatArray]:
         joined = super()._joined(twins, *rest)

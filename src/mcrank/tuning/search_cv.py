@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.utils.metaestimators import available_if
 
 from mcrank.arrays import FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.data.scan import Scan
 from mcrank.rankers.base import Ranker
-from mcrank.rankers.estimator import not_fitted
+from mcrank.rankers.estimator import FIT_WORDS, SCORE_WORDS, not_fitted
 from mcrank.rankers.inputs import Given, as_dataset
 from mcrank.tuning.tune import tune
 
@@ -58,6 +59,8 @@ class TuneSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         ``params``, ``mean_test_score``, ``rank_test_score``, ``rounds`` and ``state`` of every trial.
     tuning_ : mcrank.tuning.result.Tuning
         All that was found.
+    classes_, n_features_in_, feature_names_in_
+        Those of the ranker found, where it has them.
 
     Examples
     --------
@@ -66,6 +69,9 @@ class TuneSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     >>> search.get_params()["n_iter"]
     10
     """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = FIT_WORDS
+    __metadata_request__score: ClassVar[dict[str, bool]] = SCORE_WORDS
 
     def __init__(
         self,
@@ -145,8 +151,22 @@ class TuneSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             "rounds": np.array([t.rounds for t in found.trials]),
             "state": np.array([t.state for t in found.trials]),
         }
-        self.n_features_in_ = ranker.n_features_in_
         return self
+
+    @property
+    def n_features_in_(self) -> int:
+        """Features of the data."""
+        return self._fitted().n_features_in_
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """Names of the features that were given, if they were."""
+        return self._fitted().feature_names_in_
+
+    @property
+    def classes_(self) -> Any:
+        """Grades, ascending, of a ranker with probabilities."""
+        return self._fitted().classes_  # type: ignore[attr-defined]
 
     def _fitted(self) -> Ranker:
         if not hasattr(self, "best_estimator_"):
@@ -157,6 +177,12 @@ class TuneSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Dataset | npt.ArrayLike) -> FloatArray:
         """Return one score per row, by the ranker found."""
         return self._fitted().predict(X)
+
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
+    def predict_proba(self, X: Dataset | npt.ArrayLike) -> FloatArray:
+        """Return the probability of each grade, by the ranker found, if it is one with probabilities."""
+        found: FloatArray = self._fitted().predict_proba(X)  # type: ignore[attr-defined]
+        return found
 
     def score(
         self,

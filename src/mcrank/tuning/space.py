@@ -52,7 +52,8 @@ class Space(NamedTuple):
 def space_of(
     ranker: str | type[Ranker] | Ranker, options: Mapping[str, Any], ranges: Mapping[str, Any]
 ) -> Space:
-    """Return what is varied of a ranker: every option with a declared range that nobody set, and ``ranges``.
+    """Return what is varied of a ranker: ``ranges``, and every option with a declared range that nobody set
+    and that those set leave a choice of.
 
     Parameters
     ----------
@@ -76,13 +77,14 @@ def space_of(
     kind._reject_unknown(dict(ranges))
     measure_of(kind(**given).checked_options())  # wrong values are found before hours are spent
     found: dict[str, Range] = {}
+    settled = kind._settled(given)
     for option in declared.values():
         search, where = option.search, f"the range of {option.name} of {name}"
         if option.name in ranges:
             if option.scope != "model" or search is ROUNDS:
                 raise OptionError(f"{where} cannot be searched: {_why(option.scope, search)}")
             search = given_range(ranges[option.name], search, option.from_text, where)
-        elif option.name in given:
+        elif option.name in given or option.name in settled:
             continue
         if search is None or isinstance(search, Rounds):
             continue

@@ -67,16 +67,21 @@ class Trial:
 def smoothed(curve: FloatArray) -> FloatArray:
     """Return the mean of each round and its neighbours, up to five on each side.
 
+    Fewer of a curve so short that every round would have all the others as its neighbours.
+
     Examples
     --------
     >>> import numpy as np
     >>> from mcrank.tuning.trial import smoothed
     >>> smoothed(np.array([0.1] * 6 + [0.7])).round(2).tolist()
     [0.1, 0.19, 0.19, 0.19, 0.19, 0.19, 0.2]
+    >>> smoothed(np.array([0.1, 0.2, 0.3])).round(2).tolist()
+    [0.15, 0.2, 0.25]
     """
     n = len(curve)
+    reach = _REACH if n > _REACH + 1 else (n - 1) // 2
     sums = np.r_[0.0, np.cumsum(curve)]
-    first, last = np.maximum(np.arange(n) - _REACH, 0), np.minimum(np.arange(n) + _REACH + 1, n)
+    first, last = np.maximum(np.arange(n) - reach, 0), np.minimum(np.arange(n) + reach + 1, n)
     return np.asarray((sums[last] - sums[first]) / (last - first))
 
 
