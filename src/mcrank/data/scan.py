@@ -186,10 +186,13 @@ class Scan:
         return np.concatenate(y), runs, np.concatenate(sizes)
 
     def to_score(self, width: int, n_jobs: int | None = None) -> Iterator[Dataset]:
-        """Yield rows to be scored as data sets of at least so many features, a query for each run."""
+        """Yield rows to be scored as data sets, a query for each run; of LETOR text, whose rows may leave out
+        features, they are at least so wide.
+        """
         names = () if self.form is None else self.names(width)
         for batch in self.batches(n_jobs, purpose="score"):
-            X = self.widened(batch.X, max(width, batch.X.shape[1]))
+            # A table has the columns it has: fewer than the model wants is an error of the caller's.
+            X = batch.X if names else self.widened(batch.X, max(width, batch.X.shape[1]))
             values: dict[str, Any] = {
                 "y": batch.y,
                 "offsets": np.append(batch.run_rows, len(X)),
