@@ -54,8 +54,8 @@ def command(
 ) -> None:
     """Measure SCORES against the grades of DATA.
 
-    DATA is LETOR text, a table or a cache with SCORES one number per line or a model; or TREC qrels with
-    SCORES a run. One of them may be -, standard input.
+    DATA is LETOR text or a table with SCORES one number per line or a model; or TREC qrels with SCORES a
+    run. One of them may be -, standard input.
     """
     from mcrank.metrics.measure import parse_measure
 

@@ -35,7 +35,7 @@ def command(
 ) -> None:
     """Show the ranking of DATA by SCORES in the dialect of every tool, and why the numbers differ.
 
-    DATA is LETOR text, a table or a cache with SCORES one number per line or a model; or TREC qrels with
+    DATA is LETOR text or a table with SCORES one number per line or a model; or TREC qrels with
     SCORES a run. One of them may be -, standard input.
     """
     from mcrank.metrics.measure import parse_measure
