@@ -45,7 +45,7 @@ def command(
     from mcrank.cli.files import read_grades, read_scores_for, with_line
     from mcrank.metrics.rosetta import rosetta
 
-    file, grades = read_grades(data, n_jobs)
+    file, grades = read_grades(data, True, n_jobs)
     values = read_scores_for(scores, grades, file)
     options: dict[str, Any] = {"complete": complete, "judged_only": judged_only, "n_jobs": n_jobs or -1}
     table = with_line(file, partial(rosetta, values, grades, wanted, value=value, **options))
