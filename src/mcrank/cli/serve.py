@@ -122,8 +122,11 @@ def command(
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listener.getsockname()[1]}"
         keys = [model.key for model in settings.models]
-        if as_json:
-            print_json({"address": address, "models": keys, "pid": os.getpid()})
-        else:
-            say(f"serving {', '.join(keys)} at {address}")
-        serve(settings, listener)
+
+        def tell() -> None:
+            if as_json:
+                print_json({"address": address, "models": keys, "pid": os.getpid()})
+            else:
+                say(f"serving {', '.join(keys)} at {address}")
+
+        serve(settings, listener, tell)  # what cannot be loaded is an error, and nothing is said to be served

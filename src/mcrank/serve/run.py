@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -66,22 +66,28 @@ def build(settings: Settings) -> Service:
     return Service(settings)
 
 
-def serve(settings: Settings, listener: socket.socket) -> None:
-    """Answer requests at a socket until a signal says stop."""
+def serve(settings: Settings, listener: socket.socket, ready: Callable[[], None]) -> None:
+    """Answer requests at a socket until a signal says stop; ``ready`` is called when the models are loaded."""
     if settings.workers == 1:
-        serve_alone(settings, listener)
+        service = build(settings)
+        ready()
+        _answer(service, listener)
         return
     with tempfile.TemporaryDirectory(prefix="mcrank-serve-") as folder:
         counters = Path(folder, "counters")
         # Checked here, where a mistake ends the command; every worker loads its own.
         routes = build(settings).routes
         Metrics.make_file(counters, len(routes), len(settings.models), settings.workers)
+        ready()
         Workers(replace(settings, counters=str(counters)), listener, serve_alone).serve()
 
 
 def serve_alone(settings: Settings, listener: socket.socket) -> None:
-    """Answer requests in this process."""
-    service = build(settings)
+    """Answer requests in this process, one of several."""
+    _answer(build(settings), listener)
+
+
+def _answer(service: Service, listener: socket.socket) -> None:
     config = uvicorn.Config(
         service,
         http=LimitedProtocol,
