@@ -156,7 +156,9 @@ def test_a_cache_is_no_data_of_its_own(path, tmp_path):
     same(mcrank.read(pattern, cache=True), mcrank.read(pattern, cache=True))
     assert beside(path).exists()
     assert mcrank.scan(pattern).read().n_rows == 3
-    with pytest.raises(mcrank.DataError, match=r"data\.txt\.mcrank-cache holds the cache of a data file; give"):
+    with pytest.raises(
+        mcrank.DataError, match=r"data\.txt\.mcrank-cache holds the cache of a data file; give"
+    ):
         mcrank.read(beside(path))
     model = tmp_path / "model"
     mcrank.BestFeature().fit(mcrank.read(path)).save(model)

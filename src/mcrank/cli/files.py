@@ -35,7 +35,7 @@ def read_grades(
     """Read a data file: TREC qrels when its first line looks like a judgment, else anything `read` takes.
 
     Grades and query ids alone are kept, and ids of ``documents`` where what is measured goes by them; other
-    columns of a table are not looked at. Returned with the file itself, which is a copy where a pipe was given.
+    columns of a table are not looked at. Returned with the file itself, a copy where a pipe was given.
     """
     file = local_file(path, table=True)
     if looks_like_preferences(file):

@@ -17,7 +17,6 @@ from mcrank.data.tables import as_features, column_of
 from mcrank.errors import DataError
 from mcrank.texts import check_texts
 
-
 # What may be done about grades below 0 and missing ones.
 UNJUDGED = " (unjudged='zero' or 'drop' reads negative grades as unjudged)"
 
@@ -91,8 +90,8 @@ def check_grades(y: npt.ArrayLike, rows: int) -> FloatArray:
 
 
 def refuse_negative(values: FloatArray, where: str, place: str, what: str, hint: str = "") -> None:
-    """Raise `DataError` for grades or weights that are negative, infinite or missing; ``hint`` says what to do
-    about those that are not infinite.
+    """Raise `DataError` for grades or weights that are negative, infinite or missing; ``hint`` says what to
+    do about those that are not infinite.
     """
     bad = ~(np.isfinite(values) & (values >= 0))
     if bad.any():

@@ -67,7 +67,7 @@ def build(settings: Settings) -> Service:
 
 
 def serve(settings: Settings, listener: socket.socket, ready: Callable[[], None]) -> None:
-    """Answer requests at a socket until a signal says stop; ``ready`` is called when the models are loaded."""
+    """Answer requests at a socket until a signal says stop; call ``ready`` when the models are loaded."""
     if settings.workers == 1:
         service = build(settings)
         ready()
