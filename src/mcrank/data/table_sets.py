@@ -184,7 +184,9 @@ def read_table_grades(files: Sequence[Path], columns: Columns) -> Grades:
     Grades(2 rows, 1 queries)
     """
     roles = _Roles([open_table(path, columns.texts) for path in files], columns, "error", is_text(files[0]))
-    return Grades(roles.numbers("grade"), roles.ids("qid"), roles.ids("doc_id"))
+    y: Any = roles.numbers("grade")
+    qid: Any = roles.ids("qid")
+    return Grades(y, qid, roles.ids("doc_id"))
 
 
 def _dataset(parts: list[Table], columns: Columns, unjudged: str, *, as_written: bool) -> Dataset:

@@ -116,7 +116,9 @@ class Evaluation:
 class Scores(Protocol):
     """What gives rows their scores: a fitted ranker."""
 
-    def graded_scores(self, X: Any, *, cluster: Any = None) -> tuple[FloatArray, Any]:
+    def graded_scores(
+        self, X: Any, *, cluster: Any = None, documents: bool = False
+    ) -> tuple[FloatArray, Any]:
         """Return the score of every row of data with grades, and the grades."""
 
 
