@@ -37,6 +37,17 @@ def test_an_error_names_the_file_and_leaves_no_part(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_error_is_of_the_file_even_where_its_part_cannot_be_removed(tmp_path, monkeypatch):
+    def read_only(*args, **options):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("mcrank.atomic.open", read_only, raising=False)
+    monkeypatch.setattr("mcrank.atomic.Path.unlink", read_only)
+    with pytest.raises(OSError, match="Read-only") as told:
+        write(tmp_path / "model")
+    assert told.value.filename == str(tmp_path / "model")
+
+
 def test_a_link_stays_one_and_what_it_leads_to_is_written(tmp_path):
     (tmp_path / "kept").mkdir()
     file, link, dangling = tmp_path / "kept" / "model", tmp_path / "current", tmp_path / "next"

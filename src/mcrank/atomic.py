@@ -53,7 +53,10 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from None
     finally:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(
+            OSError
+        ):  # of a folder that takes nothing away either: the error is the first
+            part.unlink(missing_ok=True)
 
 
 def _remove_abandoned(folder: Path, start: str) -> None:

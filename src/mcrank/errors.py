@@ -137,7 +137,8 @@ _MOST_LISTED = 20
 def did_you_mean(
     name: str, known: Iterable[str], otherwise: str, *, written: Callable[[str], str] = str
 ) -> str:
-    """Return the end of a message about an unknown name: the nearest of the known ones, or what there is.
+    """Return the end of a message about an unknown name: the nearest of the known ones, capitals or not, or
+    what there is.
 
     Parameters
     ----------
@@ -155,6 +156,8 @@ def did_you_mean(
     >>> from mcrank.errors import did_you_mean
     >>> did_you_mean("ndgc", ["ndcg", "map"], "measures:")
     'did you mean ndcg?'
+    >>> did_you_mean("LambdaMART", ["lambdamart", "mcrank"], "rankers:")
+    'did you mean lambdamart?'
     >>> did_you_mean("x", ["ndcg", "map"], "measures:")
     'measures: ndcg, map.'
     """
@@ -162,6 +165,9 @@ def did_you_mean(
 
     names = list(known)
     near = difflib.get_close_matches(name, names, n=1)
+    if not near:
+        lower = {known.lower(): known for known in reversed(names)}
+        near = [lower[one] for one in difflib.get_close_matches(name.lower(), lower, n=1)]
     if near:
         return f"did you mean {written(near[0])}?"
     more = ", ..." if len(names) > _MOST_LISTED else ""

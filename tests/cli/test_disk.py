@@ -83,6 +83,20 @@ def test_rows_to_score_need_no_grades_and_may_leave_out_features(files, tmp_path
         ranker.predict(mcrank.scan(path))
 
 
+def test_a_table_to_score_leaves_out_no_features(files, tmp_path, mcrank_cli):
+    """Where columns go by position, a table with fewer of them is an error, in batches as in memory."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = tmp_path / "narrow.parquet"
+    pq.write_table(pa.table({"qid": [1, 1], "label": [1, 0], "a": [0.5, 0.1], "b": [0.1, 0.2]}), table)
+    ranker = mcrank.load(files / "model.mcrank")
+    for rows in (mcrank.read(table), mcrank.scan(table)):
+        with pytest.raises(mcrank.DataError, match=r"X has 2 features, but .* is expecting 5"):
+            ranker.predict(rows)
+    code, out, err = mcrank_cli("predict", "model.mcrank", str(table))
+    assert (code, out) == (3, "")
+    assert "X has 2 features" in err
+
+
 def test_a_blend_that_standardizes_by_query_sees_whole_queries(files, monkeypatch):
     from mcrank.data import sources
 

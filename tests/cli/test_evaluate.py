@@ -219,3 +219,59 @@ def test_significance_needs_two_systems(files, capsys):
     code, _, err = run(capsys, "significance", files / "data.txt", files / "a.txt", files / "a.txt")
     assert code == 3
     assert "named twice" in err
+
+
+def test_ties_by_document_id_are_those_of_python_whatever_the_file(mcrank_cli, tmp_path):
+    """Document ids are read where a measure goes by them: comments of LETOR text, columns of tables."""
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    docs, grades = ["b", "a", "c", "a", "c", "b"], [0, 2, 1, 0, 1, 2]
+    rows = enumerate(zip(grades, docs, strict=True))
+    lines = [f"{g} qid:{7 + i // 3} 1:{i} #docid = {d}" for i, (g, d) in rows]
+    (tmp_path / "d.txt").write_text("\n".join(lines) + "\n")
+    frame = pandas.DataFrame({"qid": [7] * 3 + [8] * 3, "grade": grades, "docno": docs, "f1": range(6)})
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    frame.to_parquet(tmp_path / "d.parquet", index=False)
+    frame.to_feather(tmp_path / "d.feather")
+    (tmp_path / "scores").write_text("1\n" * 6)
+    wanted = mcrank.evaluate([1.0] * 6, mcrank.read(tmp_path / "d.txt"), "ndcg@2[trec]").mean
+    by_file = mcrank.evaluate([1.0] * 6, mcrank.read(tmp_path / "d.txt"), "ndcg@2[trec;ties=file]").mean
+    assert list(wanted.values()) != list(by_file.values())
+    (tmp_path / "worse").write_text("0\n1\n" * 3)
+    for name in ("d.txt", "d.csv", "d.parquet", "d.feather"):
+        code, out, err = mcrank_cli("evaluate", name, "scores", "-m", "ndcg@2[trec]", "--json")
+        assert (code, err) == (0, "")
+        assert json.loads(out)["mean"] == wanted
+        out = mcrank_cli("rosetta", name, "scores", "-m", "ndcg@2", "--json")[1]
+        assert json.loads(out)["dialects"]["trec"]["value"] == wanted["ndcg@2[trec]"]
+        out = mcrank_cli("significance", name, "scores", "worse", "-m", "ndcg@2[trec]", "--json")[1]
+        assert json.loads(out)["systems"]["scores"]["mean"] == wanted["ndcg@2[trec]"]
+        if name == "d.csv":
+            continue
+        plan, data = mcrank.scan(tmp_path / name), mcrank.read(tmp_path / name)
+        model = mcrank.BestFeature().fit(data)
+        for scores in ([1.0] * 6, model):
+            in_batches = mcrank.evaluate(scores, plan, "ndcg@2[trec]").mean
+            assert in_batches == mcrank.evaluate(scores, data, "ndcg@2[trec]").mean
+
+
+def test_rosetta_takes_a_document_that_stands_twice_and_says_so(mcrank_cli, files):
+    (files / "twice.txt").write_text("1 qid:1 1:1 # same\n0 qid:1 1:2 # same\n")
+    (files / "scores").write_text("1\n2\n")
+    code, out, err = mcrank_cli("rosetta", "twice.txt", "scores", "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)["dialects"]
+    assert "a document that stands twice in a query, taken as two here" in found["trec;ids=any"]["reason"]
+    assert found["trec;ids=any"]["value"] == found["standard"]["value"]
+    code, _, err = mcrank_cli("evaluate", "twice.txt", "scores", "-m", "ndcg@10[trec]")
+    assert code == 3
+    assert "document 'same' stands twice in one query" in err
+
+
+def test_grades_are_all_that_is_looked_at_in_a_table_of_text(mcrank_cli, tmp_path):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "d.csv").write_text(",query_id,label,price,note\n0,1,2,cheap,3\n1,1,0,7,none\n")
+    (tmp_path / "scores").write_text("1\n2\n")
+    code, out, err = mcrank_cli("evaluate", str(tmp_path / "d.csv"), str(tmp_path / "scores"), "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["mean"]["ndcg@10"] == pytest.approx(0.6309, abs=1e-4)

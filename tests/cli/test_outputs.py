@@ -101,3 +101,26 @@ def test_a_comparison_does_not_delete_a_model_that_it_is_given(tmp_path, mcrank_
     code, _, err = mcrank_cli(*line, f"old={given}", "--out", str(tmp_path / "second"))
     assert code == 0, err
     assert given.exists()
+
+
+@pytest.mark.parametrize("line", ["train rows --n-estimators 2", "predict model rows", "bin rows"])
+def test_a_link_to_nowhere_is_refused_before_the_work(line, place, mcrank_cli, monkeypatch):
+    (place / "far").symlink_to("no/such/folder/file")
+    monkeypatch.chdir(place)
+    code, printed, err = mcrank_cli(*line.split(), "--out", "far")
+    assert (code, printed) == (2, "")
+    assert f"the folder {str(place / 'no/such/folder')!r} does not exist" in err
+
+
+@pytest.mark.parametrize("line", ["train rows --n-estimators 2", "predict model rows", "bin rows"])
+def test_a_result_that_cannot_be_written_is_one_code_everywhere(line, place, mcrank_cli, monkeypatch):
+    def full(number):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.chdir(place)
+    monkeypatch.setattr("mcrank.atomic.os.fsync", full)
+    code, printed, err = mcrank_cli(*line.split(), "--out", "new")
+    assert (code, printed) == (1, "")
+    assert "No space left on device" in err
+    assert err.count("error: ") == 1
+    assert not (place / "new").exists()

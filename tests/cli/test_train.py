@@ -75,6 +75,7 @@ def test_the_summary_has_the_validation_measure_of_the_best_round(mcrank_cli, tm
             2,
             "There is no ranker 'mcrnk'; did you mean mcrank?",
         ),
+        (["train.txt", "--out", "m", "--ranker", "GBRank"], 2, "did you mean gbrank?"),
         (["train.txt", "--out", "m", "--measure", "ndgc@10"], 2, "did you mean ndcg@10"),
         (["missing.txt", "--out", "m"], 3, "missing.txt"),
         (["model.mcrank", "--out", "m"], 3, "model.mcrank"),

@@ -148,3 +148,19 @@ def test_a_cached_load_needs_no_compiler(path):
     )
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_cache_is_no_data_of_its_own(path, tmp_path):
+    """A pattern that matches the source may match its cache too, which is then not read as rows."""
+    pattern = tmp_path / "data*"
+    same(mcrank.read(pattern, cache=True), mcrank.read(pattern, cache=True))
+    assert beside(path).exists()
+    assert mcrank.scan(pattern).read().n_rows == 3
+    with pytest.raises(
+        mcrank.DataError, match=r"data\.txt\.mcrank-cache holds the cache of a data file; give"
+    ):
+        mcrank.read(beside(path))
+    model = tmp_path / "model"
+    mcrank.BestFeature().fit(mcrank.read(path)).save(model)
+    with pytest.raises(mcrank.DataError, match="model holds a model, and no data"):
+        mcrank.read(model)

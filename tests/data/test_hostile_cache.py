@@ -284,7 +284,7 @@ def test_a_source_whose_name_leaves_no_room_for_a_suffix(tmp_path):
 
 
 def test_a_file_name_of_full_length_can_be_written(tmp_path):
-    path = tmp_path / ("n" * (255 - len(cache_module.SUFFIX) - 4) + ".txt")
+    path = tmp_path / ("n" * (255 - len(cache_module.CACHE_SUFFIX) - 4) + ".txt")
     path.write_text(TEXT)
     mcrank.read(path, cache=True)
     assert cache_module.cache_path([path]).exists()

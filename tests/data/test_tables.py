@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import importlib
+import math
 import time
 
 import numpy as np
@@ -199,6 +200,27 @@ def test_unjudged_rows():
     assert dropped.doc_ids.tolist() == ["a", "d"]
     with pytest.raises(mcrank.DataError, match="every row is unjudged"):
         mcrank.read({"qid": [1], "label": [-1], "x": [1.0]}, unjudged="drop")
+
+
+@pytest.mark.parametrize(
+    ("column", "bad", "words"),
+    [
+        ("grade", -1.0, "has -1.0 at row 1; grades must be finite and >= 0 (unjudged='zero' or 'drop' reads"),
+        ("grade", math.nan, "has nan at row 1; grades must be finite and >= 0 (unjudged="),
+        ("grade", math.inf, "has inf at row 1; grades must be finite and >= 0."),
+        ("w", -2.0, "has -2.0 at row 1; weights must be finite and >= 0."),
+    ],
+)
+def test_a_bad_grade_or_weight_names_its_column_and_file(tmp_path, column, bad, words):
+    frame = pd.DataFrame({"qid": [1, 1], "grade": [1.0, 0.0], "f": [0.5, 0.25], "w": [1.0, 2.0]})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.loc[1, column] = bad
+    frame.to_csv(tmp_path / "b.csv", index=False)
+    with pytest.raises(mcrank.DataError) as told:
+        mcrank.read(tmp_path / "?.csv", weight="w")
+    assert str(told.value).startswith(f"column {column!r} of {tmp_path / 'b.csv'} {words}")
+    with pytest.raises(mcrank.DataError, match=f"column {column!r} of the table has"):
+        mcrank.read(frame, weight="w")
 
 
 def test_sparse_matrices():

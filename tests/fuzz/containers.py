@@ -180,7 +180,7 @@ class CacheTarget(Target):
             "data.txt",
             self.texts[which].encode(),
             {"how": how, "which": which, "fix": random.random() < 0.85},
-            {"data.txt" + cache_module.SUFFIX: forged(random, content, self.caches[0], CACHE)},
+            {"data.txt" + cache_module.CACHE_SUFFIX: forged(random, content, self.caches[0], CACHE)},
         )
 
     def check(self, case: Case, path: Path) -> bool:

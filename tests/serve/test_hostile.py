@@ -28,7 +28,7 @@ BAD = {
     "nothing": (b"", 400, "is not JSON"),
     "NaN": (b'{"rows": [[NaN, 1, 2, 3]]}', 400, "is not JSON"),
     "infinity": (b'{"rows": [[1e999, 1, 2, 3]]}', 400, "is not JSON"),
-    "deep": (b'{"rows": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", 400, "depth"),  # in the words of orjson, which change
+    "deep": (b'{"rows": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", 400, "depth"),  # orjson's words
     "deep objects": (b'{"a":' * 50_000 + b"1" + b"}" * 50_000, 400, "is not JSON"),
     "half a character": (b'{"rows": [], "ids": ["\\ud800"]}', 400, "is not JSON"),
     "not UTF-8": (b'{"rows": [], "model": "\xff"}', 400, "is not JSON"),

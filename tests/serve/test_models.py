@@ -142,8 +142,11 @@ def test_a_model_or_data_that_cannot_be_used(made, capsys, tmp_path):
     assert "serving" not in told.out + told.err  # which nobody can ask
     other = tmp_path / "other.csv"
     other.write_text("qid,label,bm25\n1,0,2.5\n")
-    assert main(["serve", str(made.paths["web"]), "--data", str(other), "--port", "0"]) == 3
-    assert "has no column" in capsys.readouterr().err
+    for more in ([], ["--json"], ["--workers", "2"]):
+        assert main(["serve", str(made.paths["web"]), "--data", str(other), "--port", "0", *more]) == 3
+        told = capsys.readouterr()
+        assert "has no column" in told.err
+        assert (told.out, "serving" in told.err) == ("", False)  # nothing is served, nor was
     text = tmp_path / "wide.txt"
     text.write_text("".join(f"1 qid:1 {' '.join(f'{j}:1' for j in range(1, 6))}\n"))
     assert main(["serve", str(made.paths["plain"]), "--data", str(text), "--port", "0"]) == 3

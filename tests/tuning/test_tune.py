@@ -158,6 +158,22 @@ def test_another_study_is_not_gone_on_with(tmp_path):
         mcrank.tune(DATA, "regression", trials=2, out=tmp_path / "x", **SMALL)
 
 
+def test_functions_of_one_name_are_told_apart_by_what_they_do(tmp_path):
+    def search(loss, measure):
+        options = {"n_estimators": 2, "loss": loss, "measure": mcrank.CustomMeasure(measure, title="top")}
+        return mcrank.tune(DATA, "custom", trials=1, options=options, folds=2, out=tmp_path, n_jobs=1)
+
+    squared = [lambda s, g, o: (s - g, np.ones(len(s))) for _ in "ab"]
+    first = search(squared[0], lambda s, g: g[0])
+    assert search(squared[1], lambda s, g: g[0]).tuning_.best == first.tuning_.best
+    for loss, measure in (
+        (lambda s, g, o: (2.0 * (s - g), np.ones(len(s))), lambda s, g: g[0]),
+        (squared[0], lambda s, g: g[-1]),
+    ):
+        with pytest.raises(DataError, match="differs in functions"):
+            search(loss, measure)
+
+
 def test_studies_that_differ_in_the_middle_of_an_array_are_two(tmp_path):
     wide = mcrank.Dataset(np.tile(DATA.X, (1, 300)), DATA.y, DATA.qid)
     orders = np.zeros((2, wide.n_features), dtype=int)

@@ -54,8 +54,8 @@ def command(
 ) -> None:
     """Measure SCORES against the grades of DATA.
 
-    DATA is LETOR text, a table or a cache with SCORES one number per line or a model; or TREC qrels with
-    SCORES a run. One of them may be -, standard input.
+    DATA is LETOR text or a table with SCORES one number per line or a model; or TREC qrels with SCORES a
+    run. One of them may be -, standard input.
     """
     from mcrank.metrics.measure import parse_measure
 
@@ -85,7 +85,8 @@ def command(
     if place is not None:
         file, (values, grades) = data, model_scores(scores, data, n_jobs, place)
     else:
-        file, grades = read_grades(data, n_jobs) if found is None else (data, found.rows)
+        documents = any(measure.tells_documents for measure in wanted)
+        file, grades = read_grades(data, documents, n_jobs) if found is None else (data, found.rows)
         values = read_scores_for(scores, grades, file) if found is None else found.scores
     options: dict[str, Any] = {
         "band": band,
@@ -117,7 +118,7 @@ def print_alone(
 
     p = overlap_name(measure)
     if p is None:
-        file, grades = read_grades(data)
+        file, grades = read_grades(data, True)
         run = read_scores_for(scores, grades, file)
         if as_json:
             print_json(trec_values(grades, run, measure, per_query=per_query, **rows))

@@ -33,6 +33,8 @@ def code_of(error: BaseException) -> int:
     """
     if isinstance(error, OptionError):
         return USAGE
+    if isinstance(error.__cause__, OSError):
+        return FAILURE  # what could not be written: of a file that cannot be read no cause is kept
     if isinstance(error, (DataError, MeasureError, ModelFileError, FileNotFoundError, IsADirectoryError)):
         return BAD_INPUT
     return FAILURE

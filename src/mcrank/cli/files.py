@@ -16,8 +16,9 @@ from mcrank.cli.inputs import STANDARD, as_called, load_model, local_file
 from mcrank.data.dataset import Dataset
 from mcrank.data.grades import Grades
 from mcrank.data.scan import scan
-from mcrank.data.sources import open_text
+from mcrank.data.sources import find_files, open_text
 from mcrank.data.table_files import table_format
+from mcrank.data.table_sets import Columns, read_table_grades
 from mcrank.data.trec import PREFERENCES, Qrels, Run
 from mcrank.errors import DataError, McrankError, OptionError
 from mcrank.experiments.foreign import is_model
@@ -28,11 +29,13 @@ if TYPE_CHECKING:
     from mcrank.metrics.calibration import GradeCalibration
 
 
-def read_grades(path: str, n_jobs: int | None = None) -> tuple[str, Dataset | Grades | Qrels]:
+def read_grades(
+    path: str, documents: bool, n_jobs: int | None = None
+) -> tuple[str, Dataset | Grades | Qrels]:
     """Read a data file: TREC qrels when its first line looks like a judgment, else anything `read` takes.
 
-    Of LETOR text, Parquet and Arrow grades and query ids alone are kept. Returned with the file itself, which
-    is a copy where a pipe was given.
+    Grades and query ids alone are kept, and ids of ``documents`` where what is measured goes by them; other
+    columns of a table are not looked at. Returned with the file itself, a copy where a pipe was given.
     """
     file = local_file(path, table=True)
     if looks_like_preferences(file):
@@ -48,9 +51,10 @@ def read_grades(path: str, n_jobs: int | None = None) -> tuple[str, Dataset | Gr
             raise OptionError(f"{path} holds TREC judgments, which have no named columns.")
         return file, Qrels.read(file)
     if table_format(Path(file)) not in (None, "parquet", "arrow"):
-        return file, read_telling(file, n_jobs=n_jobs)
+        return file, read_table_grades(find_files(file), Columns(**chosen_columns("ignore", "weight")))
     with reading(as_called(file)) as progress:
-        return file, scan(file, **chosen_columns("ignore")).grades(n_jobs, progress)
+        plan = scan(file, **chosen_columns("ignore"))
+        return file, plan.grades(n_jobs, progress, documents=documents)
 
 
 def looks_like_qrels(path: str) -> bool:

@@ -38,7 +38,7 @@ def check_target(out: str, *, binary: bool = False) -> None:
                 "a model is not for a terminal to show; name a file, or pipe it on.", param_hint="--out"
             )
         return
-    target = Path(out)
+    target = Path(os.path.realpath(out)) if os.path.islink(out) else Path(out)  # a link stays one
     folder = target.parent
     if not folder.is_dir():
         raise click.BadParameter(f"the folder {str(folder)!r} does not exist.", param_hint="--out")
@@ -46,7 +46,7 @@ def check_target(out: str, *, binary: bool = False) -> None:
         raise click.BadParameter(f"{out!r} exists and is not a regular file.", param_hint="--out")
     if not os.access(folder, os.W_OK):
         raise click.BadParameter(f"the folder {str(folder)!r} cannot be written to.", param_hint="--out")
-    check_apart(target, files_read(), "--out")
+    check_apart(out, files_read(), "--out")
 
 
 def check_model_target(out: str, as_json: bool) -> None:

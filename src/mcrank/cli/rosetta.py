@@ -35,7 +35,7 @@ def command(
 ) -> None:
     """Show the ranking of DATA by SCORES in the dialect of every tool, and why the numbers differ.
 
-    DATA is LETOR text, a table or a cache with SCORES one number per line or a model; or TREC qrels with
+    DATA is LETOR text or a table with SCORES one number per line or a model; or TREC qrels with
     SCORES a run. One of them may be -, standard input.
     """
     from mcrank.metrics.measure import parse_measure
@@ -45,7 +45,7 @@ def command(
     from mcrank.cli.files import read_grades, read_scores_for, with_line
     from mcrank.metrics.rosetta import rosetta
 
-    file, grades = read_grades(data, n_jobs)
+    file, grades = read_grades(data, True, n_jobs)
     values = read_scores_for(scores, grades, file)
     options: dict[str, Any] = {"complete": complete, "judged_only": judged_only, "n_jobs": n_jobs or -1}
     table = with_line(file, partial(rosetta, values, grades, wanted, value=value, **options))

@@ -123,10 +123,10 @@ def command(
         address = f"http://{shown}:{listener.getsockname()[1]}"
         keys = [model.key for model in settings.models]
 
-        def announce() -> None:
+        def tell() -> None:
             if as_json:
                 print_json({"address": address, "models": keys, "pid": os.getpid()})
             else:
                 say(f"serving {', '.join(keys)} at {address}")
 
-        serve(settings, listener, announce)
+        serve(settings, listener, tell)  # what cannot be loaded is an error, and nothing is said to be served

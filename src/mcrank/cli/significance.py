@@ -65,7 +65,7 @@ def command(
     from mcrank.cli.files import read_grades, read_scores_for, system_names, with_line
     from mcrank.metrics.evaluate import evaluate
 
-    file, grades = read_grades(data, n_jobs)
+    file, grades = read_grades(data, wanted.tells_documents, n_jobs)
     values: dict[str, stats.Values] = {}
     for name, path in zip(system_names(systems), systems, strict=True):
         scores = read_scores_for(path, grades, file)

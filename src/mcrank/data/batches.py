@@ -13,7 +13,7 @@ from mcrank.data.ids import IdArray
 
 # Called with what is done and what there is in all: bytes of text, rows of tables.
 Progress = Callable[[int, int], None]
-Purpose = Literal["train", "score", "grade"]
+Purpose = Literal["train", "score", "grade", "documents"]
 
 
 class Piece(NamedTuple):
@@ -38,6 +38,8 @@ class Batch(NamedTuple):
         Rows with which a run of one query begins; the first is 0.
     run_ids : ndarray
         Query id of each run: texts as they are written where a file has nothing but text.
+    doc_ids : ndarray or None
+        Document id of each row, where they were asked for and there are any.
     """
 
     X: FeatureArray
@@ -45,6 +47,7 @@ class Batch(NamedTuple):
     weight: FloatArray | None
     run_rows: IntArray
     run_ids: IdArray
+    doc_ids: IdArray | None = None
 
 
 def between(pieces: Sequence[Piece], first: tuple[int, int], last: tuple[int, int]) -> list[Piece]:

@@ -30,13 +30,12 @@ from mcrank.data.categories import checked_names
 from mcrank.data.checks import check_features, check_grades, check_names, check_weights
 from mcrank.data.dataset import Dataset, restore
 from mcrank.data.ids import check_ids, id_kind, is_integer
-from mcrank.data.sources import replaced_file
+from mcrank.data.sources import CACHE_SUFFIX, replaced_file
 from mcrank.errors import DataError, McrankError, ModelFileError
 
 # Read it; read it and hash all of it; map its features.
 How = Literal[True, "verify", "map"]
 
-SUFFIX = ".mcrank-cache"
 FULL_HASH = 4 << 20
 
 _BLOCK = 1 << 16
@@ -64,10 +63,10 @@ class CacheNotKept(UserWarning):
 def cache_path(files: Sequence[Path]) -> Path:
     """Where the cache of these files lies: beside the first; several files are told apart by their names."""
     if len(files) == 1:
-        return files[0].with_name(files[0].name + SUFFIX)
+        return files[0].with_name(files[0].name + CACHE_SUFFIX)
     names = "\n".join(str(path.resolve()) for path in files)
     mark = hashlib.sha256(os.fsencode(names)).hexdigest()[:12]
-    return files[0].with_name(f"{files[0].name}+{mark}{SUFFIX}")
+    return files[0].with_name(f"{files[0].name}+{mark}{CACHE_SUFFIX}")
 
 
 def load_cache(files: Sequence[Path], options: dict[str, Any], how: How = True) -> Dataset | None:

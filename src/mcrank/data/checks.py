@@ -17,6 +17,9 @@ from mcrank.data.tables import as_features, column_of
 from mcrank.errors import DataError
 from mcrank.texts import check_texts
 
+# What may be done about grades below 0 and missing ones.
+UNJUDGED = " (unjudged='zero' or 'drop' reads negative grades as unjudged)"
+
 
 def refuse_unreal(values: Any, where: str) -> None:
     """Raise `DataError` for what would silently become another number: masked, complex, or a time."""
@@ -82,16 +85,21 @@ def check_grades(y: npt.ArrayLike, rows: int, where: str = "y of Dataset") -> Fl
     grades: FloatArray = np.array(check_numbers(y, where), dtype=np.float64)
     if grades.shape != (rows,):
         raise DataError(f"{where} must have one grade per row: {rows} rows, got shape {grades.shape}.")
-    _refuse_negative(grades, where, "row", "grades")
+    refuse_negative(grades, where, "row", "grades")
     grades += 0.0  # -0 is 0 too: which of the two comes first is a matter of the order of rows
     return grades
 
 
-def _refuse_negative(values: FloatArray, where: str, place: str, what: str) -> None:
+def refuse_negative(values: FloatArray, where: str, place: str, what: str, hint: str = "") -> None:
+    """Raise `DataError` for grades or weights that are negative, infinite or missing; ``hint`` says what to
+    do about those that are not infinite.
+    """
     bad = ~(np.isfinite(values) & (values >= 0))
     if bad.any():
         at = int(np.argmax(bad))
-        raise DataError(f"{where} has {float(values[at])!r} at {place} {at}; {what} must be finite and >= 0.")
+        value = float(values[at])
+        end = "" if np.isposinf(value) else hint
+        raise DataError(f"{where} has {value!r} at {place} {at}; {what} must be finite and >= 0{end}.")
 
 
 def check_weights(values: npt.ArrayLike, name: str, expected: int) -> FloatArray:
@@ -99,7 +107,7 @@ def check_weights(values: npt.ArrayLike, name: str, expected: int) -> FloatArray
     weights: FloatArray = np.array(check_numbers(values, f"{name} of Dataset"), dtype=np.float64)
     if weights.shape != (expected,):
         raise DataError(f"{name} of Dataset must have {expected} values, got shape {weights.shape}.")
-    _refuse_negative(weights, f"{name} of Dataset", "position", "weights")
+    refuse_negative(weights, f"{name} of Dataset", "position", "weights")
     if not weights.any():
         raise DataError(f"{name} of Dataset is zero everywhere; at least one weight must be positive.")
     return weights

@@ -18,7 +18,7 @@ import numpy as np
 from mcrank.arrays import Array, FloatArray, IntArray
 from mcrank.data.dataset import Dataset
 from mcrank.data.read import read
-from mcrank.data.sources import StrPath
+from mcrank.data.sources import CACHE_SUFFIX, StrPath
 from mcrank.errors import DataError, OptionError
 from mcrank.options import checked
 
@@ -134,7 +134,7 @@ def _parts(folder: Path) -> dict[str, Path]:
             for path in sorted(folder.iterdir())
             if path.is_file()
             and path.name.lower().split(".")[0] in names
-            and not path.name.endswith((".mcrank-cache", ".npz"))
+            and not path.name.endswith((CACHE_SUFFIX, ".npz"))
         ]
         if len(found) != 1:
             what = "no file" if not found else " and ".join(path.name for path in found)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from mcrank.arrays import Array, BoolArray, FeatureArray, FloatArray, IntArray, RowArray
 from mcrank.data import letor_kernels as kernels
+from mcrank.data.checks import UNJUDGED
 from mcrank.data.dataset import Dataset
 from mcrank.data.ids import ids_of_texts
 from mcrank.data.sources import Buffers, Chunk, read_chunks
@@ -285,7 +286,7 @@ def _bad_grades(chunk: Chunk, y: FloatArray, options: LetorOptions) -> list[_Pro
     row = int(np.argmax(bad))
     lines = chunk.text[: chunk.size].tobytes().split(b"\n")
     holding = [number for number, line in enumerate(lines) if line.split(b"#")[0].split()]
-    hint = "" if np.isposinf(y[row]) else " (unjudged='zero' or 'drop' reads negative grades as unjudged)"
+    hint = "" if np.isposinf(y[row]) else UNJUDGED
     return [(chunk.first_line + holding[row], f"grade {y[row]:g} must be finite and >= 0{hint}.")]
 
 

@@ -21,7 +21,11 @@ _LOOK_BACK = 1 << 16  # bytes before a cut in which the query before it is looke
 
 
 def letor_batches(
-    pieces: Sequence[Piece], options: LetorOptions, n_jobs: int, progress: Progress | None
+    pieces: Sequence[Piece],
+    options: LetorOptions,
+    n_jobs: int,
+    progress: Progress | None,
+    documents: bool = False,
 ) -> Iterator[Batch]:
     """Yield the rows of some pieces, a chunk of text at a time; parsed ahead by as many threads as there are.
 
@@ -46,6 +50,8 @@ def letor_batches(
             buffers.give(done.chunk.text)
             if progress is not None:
                 progress(min(consumed[0], total), total)
+            if documents and done.comments is not None:
+                batch = batch._replace(doc_ids=object_array(done.comments))
             yield batch
     if not any_rows:
         raise DataError(f"{pieces[0].path} has no rows: nothing but blank lines and comments.")

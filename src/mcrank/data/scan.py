@@ -10,6 +10,7 @@ import numpy as np
 
 from mcrank.arrays import FeatureArray, FloatArray, IntArray
 from mcrank.data.batches import Batch, Piece, Progress, Purpose
+from mcrank.data.checks import UNJUDGED
 from mcrank.data.dataset import Dataset, restore
 from mcrank.data.grades import Grades
 from mcrank.data.ids import IdArray, ids_of_texts, join_ids
@@ -76,16 +77,17 @@ class Scan:
             Threads that parse LETOR text; all cores by default.
         progress : callable, optional
             Called with what is done and what there is in all: bytes of text, rows of tables.
-        purpose : {"train", "score", "grade"}
+        purpose : {"train", "score", "grade", "documents"}
             What the rows are for. Of rows to be scored the grades are not looked at, and a table need not
-            have them; of rows to be graded alone the features of a table are not read.
+            have them; of rows to be graded alone the features of a table are not read, and the ids of
+            documents only where these are asked for too.
         """
         if self.form is None:
             from mcrank.data.letor_batches import letor_batches
 
             n_jobs = threads(n_jobs, [piece.path for piece in self.pieces])
             letor = replace(self.letor, unjudged="zero") if purpose == "score" else self.letor
-            found = letor_batches(self.pieces, letor, n_jobs, progress)
+            found = letor_batches(self.pieces, letor, n_jobs, progress, purpose == "documents")
         else:
             from mcrank.data.table_batches import table_batches
 
@@ -162,8 +164,11 @@ class Scan:
         qid = np.repeat(ids, np.diff(np.append(run_rows, len(y))))
         return Dataset(X, y, qid, weight, feature_names=names)
 
-    def grades(self, n_jobs: int | None = None, progress: Progress | None = None) -> Grades:
-        """Read grades and query ids alone: what `mcrank.evaluate` needs.
+    def grades(
+        self, n_jobs: int | None = None, progress: Progress | None = None, *, documents: bool = False
+    ) -> Grades:
+        """Read grades and query ids alone: what `mcrank.evaluate` needs; and the ids of ``documents``, where
+        ties or tools go by them.
 
         Examples
         --------
@@ -174,25 +179,42 @@ class Scan:
         >>> mcrank.scan(path).grades()
         Grades(2 rows, 1 queries)
         """
-        y, runs, sizes = self.graded_runs(n_jobs, progress)
-        return Grades(y, np.repeat(self.ids(runs), sizes), n_jobs=n_jobs)
+        docs: list[tuple[str, IdArray]] = []
+        kept = docs if documents else None
+        y, runs, sizes = self.graded_runs(n_jobs, progress, kept)
+        ids = np.repeat(self.ids(runs), sizes)
+        return Grades(y, ids, join_ids(docs, "document ids") if docs else None, n_jobs=n_jobs)
 
     def graded_runs(
-        self, n_jobs: int | None = None, progress: Progress | None = None
+        self,
+        n_jobs: int | None = None,
+        progress: Progress | None = None,
+        docs: list[tuple[str, IdArray]] | None = None,
     ) -> tuple[FloatArray, list[IdArray], IntArray]:
-        """Read grades, the query ids of the runs of each batch (see `ids`), and the rows of every run."""
-        y, runs, sizes = [], [], []
-        for batch in self.batches(n_jobs, progress, purpose="grade"):
+        """Read grades, the query ids of the runs of each batch (see `ids`), and the rows of every run; of
+        files with document ids also put these into ``docs``, with what messages call the files.
+        """
+        y, runs, sizes, named = [], [], [], False
+        for batch in self.batches(n_jobs, progress, purpose="grade" if docs is None else "documents"):
             y.append(batch.y)
             runs.append(batch.run_ids)
             sizes.append(np.diff(np.append(batch.run_rows, len(batch.y))))
+            if docs is not None:
+                named = named or batch.doc_ids is not None
+                nobody = np.full(len(batch.y), "", dtype=object)  # LETOR text without comments
+                docs.append((self.where, nobody if batch.doc_ids is None else batch.doc_ids))
+        if docs is not None and not named:
+            docs.clear()
         return np.concatenate(y), runs, np.concatenate(sizes)
 
     def to_score(self, width: int, n_jobs: int | None = None) -> Iterator[Dataset]:
-        """Yield rows to be scored as data sets of at least so many features, a query for each run."""
+        """Yield rows to be scored as data sets, a query for each run; of LETOR text, whose rows may leave out
+        features, they are at least so wide.
+        """
         names = () if self.form is None else self.names(width)
         for batch in self.batches(n_jobs, purpose="score"):
-            X = self.widened(batch.X, max(width, batch.X.shape[1]))
+            # A table has the columns it has: fewer than the model wants is an error of the caller's.
+            X = batch.X if names else self.widened(batch.X, max(width, batch.X.shape[1]))
             values: dict[str, Any] = {
                 "y": batch.y,
                 "offsets": np.append(batch.run_rows, len(X)),
@@ -304,11 +326,7 @@ def _judged(batch: Batch, unjudged: str, where: str) -> Batch:
     bad = ~(batch.y >= 0)
     if np.isposinf(batch.y).any() or (unjudged == "error" and bad.any()):
         row = int(np.argmax(bad | np.isposinf(batch.y)))
-        hint = (
-            ""
-            if np.isposinf(batch.y[row])
-            else " (unjudged='zero' or 'drop' reads negative grades as unjudged)"
-        )
+        hint = "" if np.isposinf(batch.y[row]) else UNJUDGED
         raise DataError(f"{where} has grade {batch.y[row]:g}; grades must be finite and >= 0{hint}.")
     if not bad.any():
         return batch
@@ -317,4 +335,5 @@ def _judged(batch: Batch, unjudged: str, where: str) -> Batch:
     runs = np.repeat(np.arange(len(batch.run_ids)), np.diff(np.append(batch.run_rows, len(batch.y))))[~bad]
     starts = np.flatnonzero(np.r_[True, runs[1:] != runs[:-1]][: len(runs)])
     weight = None if batch.weight is None else batch.weight[~bad]
-    return Batch(batch.X[~bad], batch.y[~bad], weight, starts, batch.run_ids[runs[starts]])
+    docs = None if batch.doc_ids is None else batch.doc_ids[~bad]
+    return Batch(batch.X[~bad], batch.y[~bad], weight, starts, batch.run_ids[runs[starts]], docs)

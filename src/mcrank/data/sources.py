@@ -23,7 +23,7 @@ import numpy as np
 
 from mcrank.arrays import ByteArray
 from mcrank.atomic import written_whole
-from mcrank.container import BINS
+from mcrank.container import BINS, CACHE, MODEL
 from mcrank.data.compressed import DECODING_ERRORS, SUFFIXES, open_bytes, zstandard_of
 from mcrank.errors import DataError
 
@@ -37,6 +37,16 @@ PADDING = 64
 
 # Some editors put it before UTF-8 text; to the kernels it would be part of the first grade.
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+# What a cache is called after its source; a pattern that matches the source may match it too.
+CACHE_SUFFIX = ".mcrank-cache"
+# Files of ours that are no data, by their first bytes: what they hold, and what to give instead.
+_NO_DATA = {
+    BINS.magic: "bins, to train on (mcrank.open_bins, mcrank train), and no values; give the files it was "
+    "made of",
+    CACHE.magic: "the cache of a data file; give that file, whose cache is then read",
+    MODEL.magic: "a model, and no data",
+}
 
 
 @dataclass
@@ -55,7 +65,7 @@ class Chunk:
 
 
 def find_files(source: Any, who: str = "read") -> list[Path]:
-    """Files named by a path, a glob pattern or a sequence of them; patterns give sorted names.
+    """Files named by a path, a glob pattern or a sequence of them; patterns give sorted names, and no caches.
 
     Examples
     --------
@@ -81,7 +91,8 @@ def find_files(source: Any, who: str = "read") -> list[Path]:
         if path.exists():
             files.append(path)
         elif glob.has_magic(str(one)):
-            found = sorted(Path(name) for name in glob.glob(str(one), recursive=True))
+            names = glob.glob(str(one), recursive=True)
+            found = sorted(Path(name) for name in names if not name.endswith(CACHE_SUFFIX))
             if not found:
                 raise DataError(f"{one} matches no file.")
             files.extend(found)
@@ -93,20 +104,17 @@ def find_files(source: Any, who: str = "read") -> list[Path]:
                 f"{path} is a directory; name its files, or load its folds with mcrank.read_folds or "
                 "a known set with mcrank.datasets."
             )
-        if _holds_bins(path):
-            raise DataError(
-                f"{path} holds bins, to train on (mcrank.open_bins, mcrank train), and no values; "
-                "give the files it was made of."
-            )
+        held = _NO_DATA.get(_first_bytes(path))
+        if held is not None:
+            raise DataError(f"{path} holds {held}.")
     return files
 
 
-def _holds_bins(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    with contextlib.suppress(OSError), open(path, "rb") as file:
-        return file.read(len(BINS.magic)) == BINS.magic
-    return False
+def _first_bytes(path: Path) -> bytes:
+    if path.is_file():
+        with contextlib.suppress(OSError), open(path, "rb") as file:
+            return file.read(len(BINS.magic))
+    return b""
 
 
 @contextlib.contextmanager
@@ -329,4 +337,4 @@ def replaced_file(path: StrPath, compress: bool = False) -> Iterator[Any]:
             if stream is not raw:
                 stream.close()
     except OSError as error:
-        raise DataError(f"{target} cannot be written: {error.strerror or error}.") from None
+        raise DataError(f"{target} cannot be written: {error.strerror or error}.") from error

@@ -139,8 +139,13 @@ def _heading(file: _File, columns: Columns, purpose: Purpose) -> Heading:
     table = file.heading()
     roles = roles_of(table, columns, optional=purpose == "score")
     taken = [place for place in roles.values() if place is not None]
-    features = [] if purpose == "grade" else chosen_features(table, columns, taken)
-    unread = {"train": ("doc_id",), "score": ("doc_id", "grade", "weight"), "grade": ("doc_id", "weight")}
+    features = [] if purpose in ("grade", "documents") else chosen_features(table, columns, taken)
+    unread = {
+        "train": ("doc_id",),
+        "score": ("doc_id", "grade", "weight"),
+        "grade": ("doc_id", "weight"),
+        "documents": ("weight",),
+    }
     return Heading(
         {
             role: None if place is None or role in unread[purpose] else table.shown[place]
@@ -201,14 +206,14 @@ def _parquet(file: _File, head: Heading, piece: Piece) -> Iterator[Batch]:
         named = [name for name in head.roles.values() if name is not None]
         found = [_roles(table, head, table.rows) for table in file.rows(named, low, high)] if named else []
         at = 0
-        for roles in found or [(None, None, np.arange(high - low))]:
+        for roles in found or [(None, None, np.arange(high - low), None)]:
             rows = len(roles[2])
             yield _batch(X[at : at + rows], *roles)
             at += rows
 
 
-def _roles(table: Table, head: Heading, rows: int) -> tuple[Any, Any, Any]:
-    """Grades, weights and query ids of a table; None for what is not there."""
+def _roles(table: Table, head: Heading, rows: int) -> tuple[Any, Any, Any, Any]:
+    """Grades, weights, query ids and document ids of a table; None for what is not there."""
 
     def numbers(role: str, hint: str) -> Any:
         name = head.roles[role]
@@ -217,17 +222,23 @@ def _roles(table: Table, head: Heading, rows: int) -> tuple[Any, Any, Any]:
         place = table.place(name)
         return to_numbers(table.column(place), table.title(place), hint).astype(np.float64)
 
-    qid = head.roles["qid"]
-    if qid is None:  # rows to be scored that have no queries: each is one of its own
-        ids = np.arange(rows)
-    else:
-        ids = column_ids(table.column(table.place(qid)), table.title(table.place(qid)))
-    return numbers("grade", "grades must be numbers"), numbers("weight", "weights must be numbers"), ids
+    def ids(role: str, blank: bool) -> Any:
+        name = head.roles[role]
+        if name is None:
+            return None
+        place = table.place(name)
+        return column_ids(table.column(place), table.title(place), blank=blank)
+
+    queries = ids("qid", False)
+    if queries is None:  # rows to be scored that have no queries: each is one of its own
+        queries = np.arange(rows)
+    grades, weights = numbers("grade", "grades must be numbers"), numbers("weight", "weights must be numbers")
+    return grades, weights, queries, ids("doc_id", True)
 
 
-def _batch(X: FeatureArray, y: Any, weight: Any, ids: Any) -> Batch:
+def _batch(X: FeatureArray, y: Any, weight: Any, ids: Any, doc_ids: Any) -> Batch:
     starts = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]])
-    return Batch(X, np.zeros(len(X)) if y is None else y, weight, starts, ids[starts])
+    return Batch(X, np.zeros(len(X)) if y is None else y, weight, starts, ids[starts], doc_ids)
 
 
 def rows_of(piece: Piece) -> int:

@@ -12,9 +12,10 @@ import numpy as np
 
 from mcrank.arrays import Array
 from mcrank.data.categories import Keys, feature_of, features_of, joined
-from mcrank.data.checks import check_count, check_numbers
+from mcrank.data.checks import UNJUDGED, check_count, check_numbers, refuse_negative
 from mcrank.data.columns import Column, object_array, to_numbers
 from mcrank.data.dataset import Dataset
+from mcrank.data.grades import Grades
 from mcrank.data.ids import IdArray, check_ids, column_ids, ids_of_texts, join_ids
 from mcrank.data.table_files import is_text, open_table
 from mcrank.data.tables import (
@@ -124,42 +125,73 @@ def roles_of(first: Table, columns: Columns, optional: bool = False) -> dict[str
     return {role: None if name is None else first.place(name) for role, name in roles.items()}
 
 
-def _dataset(parts: list[Table], columns: Columns, unjudged: str, *, as_written: bool) -> Dataset:
-    first = parts[0]
-    for part in parts[1:]:
-        if sorted(part.shown) != sorted(first.shown):
-            odd = sorted(set(part.shown) ^ set(first.shown))[0]
-            raise DataError(
-                f"{part.where} has other columns than {first.where} ({odd!r}); files of one set must agree."
-            )
-    roles = roles_of(first, columns)
-    taken = [place for place in roles.values() if place is not None]
-    chosen = chosen_features(first, columns, taken)
-    rows = sum(part.rows for part in parts)
+class _Roles:
+    """Ids, grades and weights of the rows of some tables with the same columns."""
 
-    def columns_of(role: str) -> list[tuple[str, Column]]:
-        place = roles[role]
+    def __init__(self, parts: list[Table], columns: Columns, unjudged: str, as_written: bool) -> None:
+        first = parts[0]
+        for part in parts[1:]:
+            if sorted(part.shown) != sorted(first.shown):
+                odd = sorted(set(part.shown) ^ set(first.shown))[0]
+                raise DataError(
+                    f"{part.where} has other columns than {first.where} ({odd!r}); files of one set must "
+                    "agree."
+                )
+        self._parts, self._columns, self._unjudged, self._as_written = parts, columns, unjudged, as_written
+        self._places = roles_of(first, columns)
+        self.taken = [place for place in self._places.values() if place is not None]
+
+    def _found(self, role: str) -> list[tuple[str, Column]]:
+        place, first = self._places[role], self._parts[0]
         if place is None:
             return []
-        places = [part.place(first.shown[place]) for part in parts]
-        return [(part.title(j), part.column(j)) for part, j in zip(parts, places, strict=True)]
+        places = [part.place(first.shown[place]) for part in self._parts]
+        return [(part.title(j), part.column(j)) for part, j in zip(self._parts, places, strict=True)]
 
-    def ids(role: str) -> IdArray | None:
-        given = getattr(columns, role)
+    def ids(self, role: str) -> IdArray | None:
+        """Return the ids of a role; None where there are none."""
+        given, rows = getattr(self._columns, role), sum(part.rows for part in self._parts)
         what, blank = ("qid", False) if role == "qid" else ("doc_ids", True)
-        if roles[role] is None:
+        if self._places[role] is None:
             return None if given is None else check_ids(given, f"{what} of Dataset", rows, blank=blank)
-        return _ids(columns_of(role), as_written, blank)
+        return _ids(self._found(role), self._as_written, blank)
 
-    def numbers(role: str) -> Array | None:
-        given = getattr(columns, role)
-        if roles[role] is None:
+    def numbers(self, role: str) -> Array | None:
+        """Return grades or weights; None where there are none."""
+        given, what = getattr(self._columns, role), f"{role}s"
+        if self._places[role] is None:
             return None if given is None else check_numbers(given, f"{role} of read")
-        hint = "grades must be numbers" if role == "grade" else "weights must be numbers"
-        found = [to_numbers(column, title, hint) for title, column in columns_of(role)]
-        with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN like any other
-            return np.concatenate([values.astype(np.float64) for values in found])
+        found = []
+        for title, column in self._found(role):
+            with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN like any other
+                values = to_numbers(column, title, f"{what} must be numbers").astype(np.float64)
+            if role == "weight" or self._unjudged == "error":
+                refuse_negative(values, title, "row", what, UNJUDGED if role == "grade" else "")
+            found.append(values)
+        return np.concatenate(found)
 
+
+def read_table_grades(files: Sequence[Path], columns: Columns) -> Grades:
+    """Read grades, query ids and document ids of table files; what their other columns hold does not matter.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from mcrank.data.table_sets import Columns, read_table_grades
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.csv")
+    >>> _ = path.write_text("qid,grade,note\\n7,2,1.5\\n7,0,none\\n")
+    >>> read_table_grades([path], Columns())
+    Grades(2 rows, 1 queries)
+    """
+    roles = _Roles([open_table(path, columns.texts) for path in files], columns, "error", is_text(files[0]))
+    y: Any = roles.numbers("grade")
+    qid: Any = roles.ids("qid")
+    return Grades(y, qid, roles.ids("doc_id"))
+
+
+def _dataset(parts: list[Table], columns: Columns, unjudged: str, *, as_written: bool) -> Dataset:
+    roles, first = _Roles(parts, columns, unjudged, as_written), parts[0]
+    chosen = chosen_features(first, columns, roles.taken)
     names = [first.shown[j] for j in chosen]
     asked = features_of(columns.categorical or (), names, "categorical of read")
     found = [part.matrix([part.place(name) for name in names], asked) for part in parts]
@@ -168,7 +200,8 @@ def _dataset(parts: list[Table], columns: Columns, unjudged: str, *, as_written:
     )
     X = matrices[0] if len(matrices) == 1 else np.concatenate(matrices)
     given = Features(X, first.text_names(chosen), (), categories)
-    return judged_dataset(given, numbers("grade"), ids("qid"), unjudged, numbers("weight"), ids("doc_id"))
+    grades, weight = roles.numbers("grade"), roles.numbers("weight")
+    return judged_dataset(given, grades, roles.ids("qid"), unjudged, weight, roles.ids("doc_id"))
 
 
 def chosen_features(first: Table, columns: Columns, taken: list[int]) -> list[int]:

@@ -226,13 +226,28 @@ def main() -> None:
         task = json.loads(lines.get())
         try:
             answer(took=run_task(task, folds, lambda done, of: answer(round=done, rounds=of)))
-        except McrankError as error:
-            answer(error=str(error), kind=type(error).__name__)
-        except MemoryError:
-            answer(error="not enough memory", kind="MemoryError")
         except Exception as error:
-            where = traceback.format_exc(limit=-3)
-            answer(error=f"{type(error).__name__}: {error}\n{where}", kind="unexpected")
+            answer(**told_of(error))
+
+
+def told_of(error: Exception) -> dict[str, str]:
+    """Return what a worker tells of an error: of one that nobody expects also where it arose.
+
+    Examples
+    --------
+    >>> from mcrank.experiments.workers import told_of
+    >>> told_of(OSError(28, "No space left on device", "c/trials/1"))
+    {'error': 'c/trials/1: No space left on device.', 'kind': 'OSError'}
+    """
+    kind = type(error).__name__
+    if isinstance(error, McrankError):
+        return {"error": str(error), "kind": kind}
+    if isinstance(error, MemoryError):
+        return {"error": "not enough memory", "kind": kind}
+    if isinstance(error, OSError):  # a full disk is no fault of the code's
+        what = error.strerror or str(error)
+        return {"error": f"{error.filename}: {what}." if error.filename else f"{what}.", "kind": kind}
+    return {"error": f"{kind}: {error}\n{traceback.format_exc(limit=-3)}", "kind": "unexpected"}
 
 
 def _listen(lines: SimpleQueue[str]) -> None:

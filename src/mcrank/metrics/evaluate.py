@@ -116,7 +116,9 @@ class Evaluation:
 class Scores(Protocol):
     """What gives rows their scores: a fitted ranker."""
 
-    def graded_scores(self, X: Any, *, cluster: Any = None) -> tuple[FloatArray, Any]:
+    def graded_scores(
+        self, X: Any, *, cluster: Any = None, documents: bool = False
+    ) -> tuple[FloatArray, Any]:
         """Return the score of every row of data with grades, and the grades."""
 
 
@@ -168,13 +170,14 @@ def evaluate(
     """
     wanted = _measures(measures)
     jobs = check_jobs(n_jobs, "evaluate")
+    documents = any(measure.tells_documents for measure in wanted)
     if hasattr(scores, "graded_scores"):
         if isinstance(data, Qrels):
             raise DataError("a ranker has no documents of qrels to score; give a run, or rows with features.")
-        scores, data = scores.graded_scores(data, cluster=cluster)
+        scores, data = scores.graded_scores(data, cluster=cluster, documents=documents)
     elif cluster is not None:
         raise OptionError("cluster of evaluate is for a fitted ranker; scores are measured where they are.")
-    known = data.grades(jobs) if isinstance(data, Scan) else data
+    known = data.grades(jobs, documents=documents) if isinstance(data, Scan) else data
     graded, row_scores = graded_rows(scores, known, complete, judged_only)
     return _evaluate(wanted, graded, row_scores, PreparedMeasures(Layout.of(graded, jobs)), band)
 

@@ -187,6 +187,11 @@ class Measure:
         return find_dialect(self.dialect)
 
     @property
+    def tells_documents(self) -> bool:
+        """Whether ties go by document ids, or none may stand twice in a query."""
+        return self.switches.ties.startswith("id-") or self.switches.ids == "unique"
+
+    @property
     def name(self) -> str:
         """Canonical name, e.g. ``ndcg@10[yahoo]``."""
         cut = "" if self.k is None else f"@{self.k}"

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from mcrank.arrays import FloatArray
 from mcrank.data.trec import Qrels, Run
-from mcrank.errors import MeasureError, OptionError
+from mcrank.errors import DataError, MeasureError, OptionError
 from mcrank.metrics.dialect import Dialect, switch_words
 from mcrank.metrics.evaluate import graded_rows
 from mcrank.metrics.layout import Graded, Layout
@@ -26,6 +26,7 @@ _ANYWAY = (
     ("missing", "zero", "the tool refuses queries missing from the run, 0 here"),
     ("unjudged", "zero", "the tool refuses queries without a usable judgment, 0 here"),
     ("ties", "file", "the tool goes by document ids, which the data does not have: file order here"),
+    ("ids", "any", "the tool refuses a document that stands twice in a query, taken as two here"),
     ("binary", "any", "the tool takes grades 0 and 1 only, others are relevant here"),
 )
 # Options of the tools that change the number; searched when a number is to be explained.
@@ -177,7 +178,7 @@ def printed_mean(
     """Return the dialect that gives a number, changed where it refuses; the number; and what it refuses."""
     try:
         return dialect, ready[replace(definition, dialect=dialect)].mean(scores), ""
-    except MeasureError as error:
+    except (DataError, MeasureError) as error:
         refusal = f"refuses: {error}"
     for switch, setting, words in _ANYWAY:
         if getattr(dialect, switch) == setting:
@@ -185,7 +186,7 @@ def printed_mean(
         tried = dialect.but(**{switch: setting})
         try:
             return tried, ready[replace(definition, dialect=tried)].mean(scores), words
-        except MeasureError:
+        except (DataError, MeasureError):
             continue
     return dialect, None, refusal
 

@@ -113,7 +113,9 @@ class Scoring(Explainable):
         self._check_fitted()
         return scores_on(cluster, self, method, X, options)
 
-    def graded_scores(self, X: Dataset | Scan, *, cluster: Any = None) -> tuple[FloatArray, Dataset | Grades]:
+    def graded_scores(
+        self, X: Dataset | Scan, *, cluster: Any = None, documents: bool = False
+    ) -> tuple[FloatArray, Dataset | Grades]:
         """Return the score of every row of data with grades, and the grades: what `mcrank.evaluate` needs.
 
         Parameters
@@ -122,6 +124,8 @@ class Scoring(Explainable):
             What to score.
         cluster : distributed.Client, str, int or Cluster, optional
             Score on a Dask cluster, whose workers read files themselves.
+        documents : bool
+            Read the ids of documents of a Scan too, for measures that go by them; not on a cluster.
 
         Returns
         -------
@@ -146,7 +150,8 @@ class Scoring(Explainable):
         if cluster is not None and isinstance(X, Scan):
             self._check_fitted()
             return graded_scores_on(cluster, self, X)
-        return self.predict(X, cluster=cluster), X.grades(self._threads()) if isinstance(X, Scan) else X
+        grades = X.grades(self._threads(), documents=documents) if isinstance(X, Scan) else X
+        return self.predict(X, cluster=cluster), grades
 
     def score(
         self,

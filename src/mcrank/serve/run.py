@@ -66,31 +66,28 @@ def build(settings: Settings) -> Service:
     return Service(settings)
 
 
-def serve(settings: Settings, listener: socket.socket, announce: Callable[[], None]) -> None:
-    """Answer requests at a socket until a signal says stop; ``announce`` is called when models and data are
-    loaded.
-    """
+def serve(settings: Settings, listener: socket.socket, ready: Callable[[], None]) -> None:
+    """Answer requests at a socket until a signal says stop; call ``ready`` when the models are loaded."""
     if settings.workers == 1:
         service = build(settings)
-        announce()
-        run(service, listener)
+        ready()
+        _answer(service, listener)
         return
     with tempfile.TemporaryDirectory(prefix="mcrank-serve-") as folder:
         counters = Path(folder, "counters")
         # Checked here, where a mistake ends the command; every worker loads its own.
         routes = build(settings).routes
-        announce()
         Metrics.make_file(counters, len(routes), len(settings.models), settings.workers)
+        ready()
         Workers(replace(settings, counters=str(counters)), listener, serve_alone).serve()
 
 
 def serve_alone(settings: Settings, listener: socket.socket) -> None:
-    """Load the models, and answer requests in this process."""
-    run(build(settings), listener)
+    """Answer requests in this process, one of several."""
+    _answer(build(settings), listener)
 
 
-def run(service: Service, listener: socket.socket) -> None:
-    """Answer requests until a signal says stop."""
+def _answer(service: Service, listener: socket.socket) -> None:
     config = uvicorn.Config(
         service,
         http=LimitedProtocol,
