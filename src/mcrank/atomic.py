@@ -53,9 +53,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from None
     finally:
-        with contextlib.suppress(
-            OSError
-        ):  # of a folder that takes nothing away either: the error is the first
+        with contextlib.suppress(OSError):  # where nothing can be taken away either, the first error counts
             part.unlink(missing_ok=True)
 
 

@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import os
 import sys
+from collections.abc import Mapping
 from functools import partial
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -42,6 +43,20 @@ def hash_of(function: Any) -> str:
     """
     content = repr(_content(function, ())).encode(errors="surrogatepass")
     return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def hashes_in(options: Mapping[str, Any]) -> dict[str, str]:
+    """Hashes of the functions among options by the options' names, of a measure of one's own too: what these
+    are called does not tell them, as one may have been changed, and every lambda is called <lambda>.
+
+    Examples
+    --------
+    >>> from mcrank.functions import hashes_in
+    >>> list(hashes_in({"loss": lambda scores, grades, offsets: None, "num_leaves": 10}))
+    ['loss']
+    """
+    functions = {name: getattr(value, "function", value) for name, value in options.items()}
+    return {name: hash_of(function) for name, function in functions.items() if callable(function)}
 
 
 def _content(value: Any, above: tuple[int, ...]) -> Any:

@@ -235,6 +235,23 @@ def test_a_fit_that_was_about_to_stop_stops_where_it_would_have(tmp_path):
     assert (again.n_rounds_, to_bytes(again)) == (whole.n_rounds_, to_bytes(whole))
 
 
+@pytest.mark.parametrize("what", ["loss", "measure"])
+def test_a_journal_of_another_function_of_the_same_name_is_refused(tmp_path, what):
+    def fit(number, **more):
+        options = {
+            "loss": lambda scores, grades, offsets: (number * (scores - grades), np.ones(len(scores))),
+            "measure": mcrank.CustomMeasure(lambda scores, grades: number * grades[0], title="top"),
+        }
+        known = mcrank.CustomRanker(loss=options["loss"] if what == "loss" else "listnet")
+        known.set_params(**TREES, measure=options["measure"] if what == "measure" else "ndcg")
+        return known.fit(BOTH, folds=2, journal=tmp_path / "rounds", **more)
+
+    first = fit(0.5)
+    assert to_bytes(fit(0.5, resume=True)) == to_bytes(first)
+    with pytest.raises(OptionError, match="another training"):
+        fit(0.25, resume=True)
+
+
 def test_a_journal_of_another_training_and_one_that_nobody_asked_for_are_refused(tmp_path):
     path = tmp_path / "rounds"
     mcrank.LambdaMART(**TREES).fit(BOTH, folds=2, journal=path)

@@ -109,8 +109,7 @@ class Conduct:
         options |= named(options, whole.sample, type(ranker).__name__)
         self.journal.identify(
             {
-                "ranker": ranker.name,
-                "options": {k: repr(v) for k, v in ranker._as_trained(options).items()},
+                **ranker._identity(options),
                 "rows": whole.rows,
                 "queries": whole.queries,
                 "features": list(whole.sample.feature_names) if whole.sample.named else whole.features,

@@ -121,8 +121,7 @@ def kept_places(ranker: Ranker, pooled: Pooled, options: Options) -> list[Place]
 
     own = fingerprint(pooled.data)
     facts = {
-        "ranker": ranker.name,
-        "options": {k: repr(v) for k, v in ranker._as_trained(options).items()},
+        **ranker._identity(options),
         "data": own,
         "folds": pooled.count,
     }

@@ -19,6 +19,7 @@ from mcrank.data.alignment import aligned, names_look_made_up
 from mcrank.data.categories import Categories, checked_names
 from mcrank.data.checks import check_names
 from mcrank.errors import DataError, ModelFileError
+from mcrank.functions import hashes_in
 from mcrank.metrics.measure import Measure, parse_measure
 from mcrank.metrics.tools import find_dialect
 from mcrank.options import Optioned, Options, fitted
@@ -294,6 +295,13 @@ class Stored(Optioned, Estimator, ABC):
             "measure": options["measure"].name,
             "dialect": None if dialect is None else find_dialect(dialect).name,
         }
+
+    @classmethod
+    def _identity(cls, options: dict[str, Any]) -> dict[str, Any]:
+        """What a journal knows a training by: the ranker, its options as text, and what functions do."""
+        functions = hashes_in({n: options[n] for n, o in cls.declared_options.items() if o.scope == "model"})
+        identity = {"ranker": cls.name, "options": {k: repr(v) for k, v in cls._as_trained(options).items()}}
+        return identity | ({"functions": functions} if functions else {})
 
 
 def _categories(tables: Any, names: list[str]) -> dict[int, tuple[str, ...]]:

@@ -19,7 +19,7 @@ from mcrank.errors import DataError, McrankError
 from mcrank.experiments.folder import RunFolder, opened
 from mcrank.experiments.store import json_bytes, read_json, write_file
 from mcrank.experiments.trial import code_fingerprint, versions
-from mcrank.functions import hash_of, name_of
+from mcrank.functions import hashes_in, name_of
 from mcrank.metrics.measure import Measure
 from mcrank.models.file import load
 from mcrank.options import checked
@@ -203,9 +203,8 @@ class _Search:
         space, limits = self._space, self._limits
         declared = space.kind.declared_options
         fixed = {n: _in_words(v) for n, v in space.fixed.items() if declared[n].scope == "model"}
-        called = {n: v for n, v in space.fixed.items() if callable(v) and declared[n].scope == "model"}
-        called["measure"] = getattr(self._trials.measure, "function", None)
-        functions = {name: hash_of(function) for name, function in called.items() if callable(function)}
+        of_model = {n: v for n, v in space.fixed.items() if declared[n].scope == "model"}
+        functions = hashes_in(of_model | {"measure": self._trials.measure})
         return {
             "ranker": space.kind.name,
             "options": fixed,
@@ -215,7 +214,6 @@ class _Search:
             "folds": limits.folds,
             "seed": limits.seed,
             "data": fingerprint(self._searched),
-            # Their names do not tell them: one may have been changed, and every lambda is called <lambda>.
             **({"functions": functions} if functions else {}),
             "code": code_fingerprint(),
             "versions": {**versions(), "optuna": optuna_there().__version__},
