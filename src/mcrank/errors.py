@@ -46,7 +46,7 @@ class DataError(McrankError, ValueError):
     ...     mcrank.Grades([2, -1], qid=[1, 1])
     ... except mcrank.DataError as error:
     ...     print(error)
-    y of Dataset has -1.0 at row 1; grades must be finite and >= 0.
+    y of Grades has -1.0 at row 1; grades must be finite and >= 0.
     """
 
 

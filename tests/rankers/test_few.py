@@ -96,3 +96,23 @@ def test_searches_and_curves_are_silent():
     options = {"n_estimators": 3}
     curve = lambda: mcrank.learning_curve(data, "regression", shares=(0.5, 1.0), repeats=1, options=options)  # noqa: E731
     assert said(curve) == []
+
+
+@pytest.mark.parametrize("kind", [mcrank.McRank, mcrank.LambdaMART, mcrank.RankSVM, mcrank.AdaRank])
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        ([0, 0, 0, 0], "every grade is 0"),
+        ([2, 2, 0, 0], "of each query all grades are equal"),
+        ([0, 0, 0, 1], ""),
+    ],
+)
+def test_data_that_no_order_can_be_learned_from_are_told_of(kind, y, words):
+    data = mcrank.Dataset(np.arange(8.0).reshape(4, 2), y, [1, 1, 2, 2])
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        kind(n_jobs=1).fit(data)
+    told = [str(one.message) for one in found if "no query has rows of different grades" in str(one.message)]
+    assert len(told) == bool(words)
+    assert all(one.startswith(f"{kind.__name__}.fit got ") and f"({words})" in one for one in told)
+    assert all(one.filename == __file__ for one in found)

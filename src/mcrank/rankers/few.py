@@ -1,4 +1,6 @@
-"""Words about held-out data that are too small to choose a round by, or to correct probabilities on."""
+"""Words about data to learn from that have no order, and held-out data that are too small to choose a round
+by, or to correct probabilities on.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from contextvars import ContextVar
 
 import numpy as np
 
-from mcrank.arrays import RowArray
+from mcrank.arrays import FloatArray, IntArray, RowArray
 from mcrank.rounds import Rounds
 from mcrank.scorers.heads import Head
 from mcrank.sums import Sums
@@ -70,6 +72,34 @@ def few_queries(rounds: Rounds, folds: int | None) -> list[str]:
     words = "give more queries" if folds else "give more queries, or folds=4, which holds each query out once"
     many = "query shows" if shown.queries == 1 else "queries show"
     return [f"chose by the measure on held-out data, whose {shown.queries} {many} {what}; {words}"]
+
+
+def no_order(y: FloatArray, offsets: IntArray) -> list[str]:
+    """Say that no query tells which of its rows is better.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcrank.rankers.few import no_order
+    >>> no_order(np.array([0.0, 1.0, 1.0]), np.array([0, 2, 3]))
+    []
+    >>> no_order(np.array([1.0, 1.0]), np.array([0, 2]))[0][:53]
+    'got training data in which no query has rows of diffe'
+    """
+    starts = offsets[:-1]
+    if not len(y) or (np.maximum.reduceat(y, starts) > np.minimum.reduceat(y, starts)).any():
+        return []
+    what = f"every grade is {y[0]:g}" if (y == y[0]).all() else "of each query all grades are equal"
+    return [
+        f"got training data in which no query has rows of different grades ({what}): there is no order to "
+        "learn; look for grades and query ids that were lost (mcrank doctor)"
+    ]
+
+
+def tell_of_no_order(name: str, y: FloatArray, offsets: IntArray) -> None:
+    """Warn whoever calls `fit` of data that no order can be learned from."""
+    for words in [] if _SILENT.get() else no_order(y, offsets):
+        warnings.warn(f"{name}.fit {words}.", stacklevel=4)
 
 
 def tell_of_few(name: str, rounds: Rounds, folds: int | None) -> None:

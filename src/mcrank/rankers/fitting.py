@@ -13,7 +13,7 @@ from mcrank.data.scan import Scan
 from mcrank.errors import OptionError
 from mcrank.memory import bytes_of, is_on_disk
 from mcrank.options import Options
-from mcrank.rankers.few import tell_of_few
+from mcrank.rankers.few import tell_of_few, tell_of_no_order
 from mcrank.rankers.inputs import Given, held_out, to_learn
 from mcrank.rankers.progress import telling
 from mcrank.rankers.provenance import provenance
@@ -121,6 +121,7 @@ def fit_here(
     data = to_learn(X, given, name, options, ranker._takes_categories(options))
     if memory is not None and not (isinstance(data, BinnedData) or is_on_disk(data.X)):
         raise OptionError(f"memory of {name}.fit is for data on disk: a Scan, or bins that are kept.")
+    tell_of_no_order(name, data.y, data.offsets)
     beginning = ranker._beginning(data, options, *begun)
     if beginning is not None:
         data = beginning.align(data)
