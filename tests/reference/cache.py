@@ -48,6 +48,7 @@ def read_cache(header, arrays):
     order = arrays["source_rows"].tolist() if "source_rows" in arrays else None
     if order is not None and sorted(order) != list(range(rows)):
         raise Bad("order")
+    y = [grade + 0.0 for grade in y]  # -0 is 0
     return X, y, offsets, qids, weight, order, _names(header["features"], columns), docs
 
 
