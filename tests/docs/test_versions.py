@@ -57,3 +57,14 @@ def test_what_is_installed_is_within(name):
     low, high = ROWS[name]
     assert numbers(version) >= numbers(low)
     assert not high or numbers(version) < numbers(high)
+
+
+def test_the_lowest_versions_are_tried():
+    """`make lock` was run after a bound changed: `make oldest-test` installs what is said to be enough."""
+    lines = (ROOT / "requirements" / "oldest.txt").read_text(encoding="utf-8").splitlines()
+    tried = dict(line.split("==") for line in lines)
+    without_dask = {name: low for name, (low, _) in declared().items() if name not in ("dask", "distributed")}
+    short = {
+        name: ".".join(tried[name].split(".")[: low.count(".") + 1]) for name, low in without_dask.items()
+    }
+    assert short == without_dask
