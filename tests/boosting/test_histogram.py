@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mcrank.boosting.histogram import GATHERED, LINES
+from mcrank.boosting.gathering import GATHERED
+from mcrank.boosting.histogram import LINES, MANY
 from mcrank.boosting.packing import Packing
 from mcrank.losses.quantize import GRADIENT_BITS, LANE_BITS
 from tests.boosting.growing import plot, random_plot, rows_of
@@ -59,6 +60,22 @@ def test_several_lines_and_more_rows_than_are_gathered_at_a_time(features, kind)
     rows = 2 * GATHERED + 77
     p = random_plot(features, rows, features, missing=0.1, lane=kind == "lane")
     q, lane = p.derived() if kind == "derived" else (p.q, p.lane if kind == "lane" else None)
+    _, ws, rules = p.grow(2, min_rows=rows, derived=kind == "derived")
+    check(ws.hists[0], p, rules, range(rows), lane, q)
+
+
+@pytest.mark.parametrize("features", [3, 4, 7, 8, 11, 13, 20, 27, 60])
+@pytest.mark.parametrize("kind", ["plain", "derived"])
+@pytest.mark.parametrize("rows", [MANY - 1, MANY, MANY + 5])
+def test_counters_side_by_side_of_many_rows(features, kind, rows):
+    """From so many rows on the counters of eight features lie side by side until all rows are counted; most
+    rows have the same bin of several features, as rows full of zeros do.
+    """
+    stream = np.random.default_rng(features)
+    X = stream.normal(size=(rows, features)).round(1).astype(np.float32)
+    X[stream.random(X.shape) < 0.6] = 0
+    p = plot(X, stream.integers(-(1 << GRADIENT_BITS), 1 << GRADIENT_BITS, rows))
+    q, lane = p.derived() if kind == "derived" else (p.q, None)
     _, ws, rules = p.grow(2, min_rows=rows, derived=kind == "derived")
     check(ws.hists[0], p, rules, range(rows), lane, q)
 

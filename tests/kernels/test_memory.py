@@ -335,9 +335,11 @@ def test_llvm_is_written_in_a_few_files():
         "lambda_block.py",
         "largest.py",
         "memory.py",
+        "picked.py",
         "planes.py",
         "running.py",
         "search.py",
+        "turned.py",
         "vectors.py",
     ]
     assert sorted(written) == few

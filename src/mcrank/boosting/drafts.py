@@ -184,7 +184,8 @@ def draft(g, item, held):  # type: ignore[no-untyped-def]
     begin, end, room = where.places[at, 0], where.places[at, 1], where.places[at, 2]
     n = len(where.numbers)
     if places[0, 0] >= 0:
-        list_rows(where.numbers, places[0, 0], held, (int64(0), n), n + 64, where.entries[begin:])
+        own_rows = where.entries[begin:end]  # behind them are those of other threads
+        list_rows(where.numbers, places[0, 0], held, (int64(0), n), n + 64, own_rows)
     binned, scratch, limits = taken(g.binned), taken(g.scratch), taken(g.tree.limits)
     fill_left_table(binned, node, scratch.table)
     column = binned.columns[node.feature]

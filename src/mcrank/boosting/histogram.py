@@ -9,9 +9,9 @@ Further lanes (a curvature or a row weight; counts of many rows) lie beside the 
 ``hist[(bin_start[f] + b) * lanes + l]``.
 
 Rows are counted some thousand at a time. What they add is written out, and the bins of up to 64 features,
-which lie in a line or two of memory for each row, are gathered into the L2 cache; then eight features at a
-time, whose counters fit the L1 cache, pass over them. Each line comes from memory once, and rows are listed
-once for up to three lines.
+which lie in a line of memory for each row, are gathered into the L2 cache (`mcrank.boosting.gathering`); then
+eight features at a time (`mcrank.boosting.eights`), whose counters fit the L1 cache, pass over them. Each
+line comes from memory once, and rows are listed once for up to three lines.
 """
 
 from __future__ import annotations
@@ -23,17 +23,28 @@ import numpy.typing as npt
 from numba import int64, njit, uint64
 
 from mcrank.arrays import ByteArray, IntArray
-from mcrank.boosting.binning import LINE, line_of, words_of
+from mcrank.boosting.binning import LINE
+from mcrank.boosting.eights import (
+    GROUP,
+    by_feature,
+    count_eight,
+    count_side_by_side,
+    count_two_lanes,
+    counters_of,
+    is_eight,
+    sort_out,
+)
+from mcrank.boosting.gathering import GATHERED, begin_rows, gather, row_of, share_of, words_in_line
 from mcrank.boosting.packing import bin_sums, chunk_rows, fill_packs, spread
 from mcrank.boosting.partition import list_rows
 from mcrank.boosting.wide import WORD, bits_of, clear_used, count_used, has_bits, is_wide
 from mcrank.kernels import step
-from mcrank.kernels.memory import prefetch
-from mcrank.kernels.vectors import vector_add2, vector_copy2
+from mcrank.kernels.vectors import vector_add2
 
-GATHERED = 1792  # rows gathered at a time: a quarter of what triples count before they are spread
-_ASKED = 16  # rows whose words are asked for at a time, between counters that are cleared
 LINES = 3  # lines counted together: counters of their features fit the L2 cache beside what is gathered
+# Rows from which on counters of a bin lie side by side: to sort them out takes as long as these gain. Of a
+# thread that will count more of the node, fewer.
+MANY, _MANY_OF_SOME = 3072, 512
 # Rows that are counted: all of a node, the first of several runs of them, or further ones.
 WHOLE, FIRST, FURTHER = range(3)
 
@@ -69,93 +80,19 @@ class RowRun(NamedTuple):
     packs: IntArray
 
 
-@njit(inline="always")
-def _row(entry):  # type: ignore[no-untyped-def]
-    return uint64(entry) >> uint64(32)
-
-
-@njit(inline="always")
-def _fetch(lines, line, ahead, i):  # type: ignore[no-untyped-def]
-    """Ask for the words of row ``i`` of those that are counted next."""
-    at = uint64(line[0]) + _row(ahead[min(i, uint64(len(ahead) - 1))]) * uint64(line[1])
-    prefetch(lines, at)
-    if line[1] < LINE // 8:  # rows of a whole line begin with one
-        prefetch(lines, at + uint64(line[2]) - uint64(1))
-
-
 @step()
-def _begin(lines, line, entries, counters):  # type: ignore[no-untyped-def]
-    """Clear the counters, and meanwhile ask for the words of the first rows, which nobody has asked for."""
-    # IN: lines, line, entries  OUT: counters
-    n = uint64(len(entries))
-    each = uint64(len(counters)) * uint64(_ASKED) // max(n, uint64(1)) + uint64(1)
-    cleared = uint64(0)
-    for i in range(uint64(0), n, uint64(_ASKED)):
-        if line[2] > 0:
-            for k in range(i, min(i + uint64(_ASKED), n)):
-                _fetch(lines, line, entries, k)
-        counters[cleared : cleared + each] = 0
-        cleared += each
-    counters[cleared:] = 0
-
-
-@step()
-def _gather(lines, line, entries, words):  # type: ignore[no-untyped-def]
-    """Copy words of the rows of some entries: ``line`` has where the first row's are, how far apart rows
-    are, and how many words.
-    """
-    # IN: lines, line, entries  OUT: words (by pair, then row; the last of an odd number alone)
-    base, stride, n = uint64(line[0]), uint64(line[1]), uint64(line[2])
-    pairs = n >> uint64(1)
-    odd = words[min(pairs, uint64(3))]
-    for i in range(uint64(len(entries))):
-        at = base + _row(entries[i]) * stride
-        # Written out: a loop of four steps takes a third longer.
-        if pairs > uint64(0):
-            vector_copy2(lines, at, words[0], i << uint64(1))
-        if pairs > uint64(1):
-            vector_copy2(lines, at + uint64(2), words[1], i << uint64(1))
-        if pairs > uint64(2):
-            vector_copy2(lines, at + uint64(4), words[2], i << uint64(1))
-        if pairs > uint64(3):
-            vector_copy2(lines, at + uint64(6), words[3], i << uint64(1))
-        if n & uint64(1):
-            odd[i] = lines[at + n - uint64(1)]
-
-
-@step()
-def _eight(words, apart, packs, n, lanes, next_rows, hist):  # type: ignore[no-untyped-def]
-    """Count the bins of eight features: with two lanes that is what the L1 cache holds, with one it leaves
-    room for words and packs, which sixteen would not.
-    """
-    lines, line, ahead = next_rows
-    for i in range(uint64(n)):
-        if len(ahead) > 0:
-            _fetch(lines, line, ahead, i)
-        word = words[i * uint64(apart)]
-        if lanes == 1:
-            pack = packs[i]
-            for j in range(uint64(8)):
-                hist[(j << uint64(8)) + ((word >> (j << uint64(3))) & uint64(255))] += pack
-        else:
-            for j in range(uint64(8)):
-                place = (j << uint64(8)) + ((word >> (j << uint64(3))) & uint64(255))
-                vector_add2((hist,), (place << uint64(1),), packs, i << uint64(1))
-
-
-@step()
-def _few(words, apart, held, packs, n, lanes, hist):  # type: ignore[no-untyped-def]
+def _few(words, held, packs, n, lanes, hist):  # type: ignore[no-untyped-def]
     """Count the first features of a word, up to three: there is no room for what the others would count."""
     f = uint64(0)
     if held >= 2 and lanes == 1:
         for i in range(uint64(n)):
-            word, pack = words[i * uint64(apart)], packs[i]
+            word, pack = words[i], packs[i]
             hist[word & uint64(255)] += pack
             hist[uint64(256) + ((word >> uint64(8)) & uint64(255))] += pack
         f = uint64(2)
     while f < uint64(held):
         for i in range(uint64(n)):
-            place = (f << uint64(8)) + ((words[i * uint64(apart)] >> (f << uint64(3))) & uint64(255))
+            place = (f << uint64(8)) + ((words[i] >> (f << uint64(3))) & uint64(255))
             if lanes == 1:
                 hist[place] += packs[i]
             else:
@@ -168,10 +105,10 @@ def _one(column, entries, packs, lanes, hist):  # type: ignore[no-untyped-def]
     """Count a single feature from its column."""
     if lanes == 1:
         for i in range(uint64(len(entries))):
-            hist[uint64(column[_row(entries[i])])] += packs[i]
+            hist[uint64(column[row_of(entries[i])])] += packs[i]
     else:
         for i in range(uint64(len(entries))):
-            place = uint64(column[_row(entries[i])]) << uint64(1)
+            place = uint64(column[row_of(entries[i])]) << uint64(1)
             vector_add2((hist,), (place,), packs, i << uint64(1))
 
 
@@ -179,7 +116,7 @@ def _one(column, entries, packs, lanes, hist):  # type: ignore[no-untyped-def]
 def _one_wide(column, entries, packs, lanes, hist):  # type: ignore[no-untyped-def]
     """Count a feature of 16-bit bins, of one to three lanes."""
     for i in range(uint64(len(entries))):
-        place = uint64(lanes) * uint64(column[_row(entries[i])])
+        place = uint64(lanes) * uint64(column[row_of(entries[i])])
         for lane in range(uint64(lanes)):
             hist[place + lane] += packs[uint64(lanes) * i + lane]
 
@@ -189,49 +126,43 @@ def _two(columns, entries, packs, hist):  # type: ignore[no-untyped-def]
     """Count two features from their columns, one lane."""
     a, b = columns[0], columns[1]
     for i in range(uint64(len(entries))):
-        row = _row(entries[i])
+        row = row_of(entries[i])
         pack = packs[i]
         hist[uint64(a[row])] += pack
         hist[uint64(256) + uint64(b[row])] += pack
 
 
-@njit(inline="always")
-def _line(binned, low, high):  # type: ignore[no-untyped-def]
-    """Words of features ``low`` up to ``high``, all of one line: where those of the first row are, how far
-    apart rows are, and how many words.
-    """
-    features = len(binned.n_bins)
-    n_words = max(min((high + 7) // 8, words_of(features)) - low // 8, 0)
-    begin, stride = line_of(low, features, binned.columns.shape[1])
-    return begin + low % LINE // 8, stride, n_words
-
-
 @step()
-def _some(binned, part, entries, after, lanes, scratch, hist):  # type: ignore[no-untyped-def]
+def _some(binned, part, entries, after, side, lanes, scratch, hist):  # type: ignore[no-untyped-def]
     """Count features ``part[0]`` up to ``part[1]``, all of one line, of the rows of some entries; ``after``
-    has the line and the entries that are next. ``hist`` begins with the first feature.
+    has the line and the entries that are next. ``hist`` begins with the first feature; with ``side`` counters
+    of eight features lie side by side.
     """
     low, high = part
-    line = _line(binned, low, high)
+    line = words_in_line(binned, low, high)
     next_line, ahead = after
-    n_words = line[2]
-    words, packs, n = scratch.words, scratch.packs, len(entries)
-    if n_words > 0:
-        _gather(binned.lines, line, entries, words)
+    packs, n = scratch.packs, len(entries)
+    eights = line.words
+    if eights > 0:
+        gather(binned.lines, line, entries, scratch.words)
+        if not is_eight(high - low - 8 * (eights - 1)):
+            eights -= 1
     w = int64(0)
-    while w < n_words:
+    while w < line.words:
         # Memory is slow, and counting takes no notice of it: lines of the next rows come meanwhile.
-        fetched = ahead if w == 0 and next_line[2] > 0 else ahead[:0]
-        next_rows = (binned.lines, next_line, fetched)
-        apart = int64(1 if w == n_words - 1 and w % 2 == 0 else 2)
-        place = hist[w * 8 * 256 * lanes :]
-        held = high - low - 8 * w
-        if held >= 4:
-            _eight(words[w // 2][w % 2 :], apart, packs, n, lanes, next_rows, place)
+        words, place = scratch.words[(line.first + w) * GATHERED :], hist[w * GROUP * lanes :]
+        if w < eights:
+            asked = share_of(binned.lines, next_line, ahead, w, eights, n)
+            if lanes == 2:
+                count_two_lanes(words, packs, n, asked, place)
+            elif side:
+                count_side_by_side(words, packs, n, asked, place)
+            else:
+                count_eight(words, packs, n, asked, place)
         else:
-            _few(words[w // 2][w % 2 :], apart, held, packs, n, lanes, place)
+            _few(words, high - low - 8 * w, packs, n, lanes, place)
         w += 1
-    f = low + 8 * n_words
+    f = low + 8 * line.words
     while f < high:
         place = hist[(f - low) * 256 * lanes :]
         if high - f >= 2 and lanes == 1:
@@ -286,12 +217,38 @@ def _in_chunk(packing):  # type: ignore[no-untyped-def]
     return int64(1 if packing.bits > 0 else 1 + packing.second)
 
 
+@njit(inline="always")
+def _lie_side_by_side(run, which, in_chunk, scratch):  # type: ignore[no-untyped-def]
+    """Whether counters of a bin of eight features lie side by side; further runs go the way of the first."""
+    if which == FURTHER:
+        return scratch.open[2] == 1
+    # Nodes whose rows have numbers are large ones.
+    many = run.number >= 0 or run.end - run.begin >= (MANY if which == WHOLE else _MANY_OF_SOME)
+    return in_chunk == 1 and many
+
+
+@step()
+def _spread(counters, features, side, packing, add, room, hist):  # type: ignore[no-untyped-def]
+    """`spread` of the counters of a chunk, which may lie side by side."""
+    lanes, in_chunk = packing.lanes, _in_chunk(packing)
+    f = 0
+    while side and is_eight(features - f):
+        group = counters[f * 256 : f * 256 + GROUP]
+        by_feature(group, room)
+        group[:] = 0
+        spread(room[: min(features - f, 8) * 256], packing, add, hist[f * 256 * lanes :])
+        f += 8
+    if f < features:
+        rest = counters[f * 256 * in_chunk : features * 256 * in_chunk]
+        spread(rest, packing, add, hist[f * 256 * lanes :])
+
+
 @step(shared=True)
 def node_histogram(binned, low, high, run, packing, scratch, which, hist):  # type: ignore[no-untyped-def]
     """Fill the part of ``hist`` that belongs to features ``low`` up to ``high``.
 
     With the `FIRST` of several runs of rows, and `FURTHER` ones that are added to it, what is counted may
-    stay in the scratch, until `finish_histogram`; these must be of all features.
+    stay in the scratch, or lie in another order, until `finish_histogram`; these must be of all features.
 
     ``low`` must be a multiple of eight. A last eight with four features or more is padded (its padding counts
     into the spare end of ``hist``); fewer come from their columns, since a word of a few moves as much memory
@@ -307,18 +264,20 @@ def node_histogram(binned, low, high, run, packing, scratch, which, hist):  # ty
     stays = which != WHOLE and _stays(binned, packing)
     most = chunk_rows(packing) - GATHERED if chunked else run.end
     in_chunk = _in_chunk(packing) if chunked else lanes
+    side = _lie_side_by_side(run, which, in_chunk, scratch)
+    scratch.open[2] = side
     for f in range(low // LINE * LINE, high, LINE * LINES):
         start, stop = max(f, low), min(f + LINE * LINES, high)
         part = hist[binned.bin_start[start] * lanes :]
         counters = scratch.chunk if chunked else part
-        counted = counters[: (stop - start) * 256 * in_chunk]
+        counted = counters[: counters_of(stop - start) * in_chunk]
         since, again, turn = int64(0), more, 0
         at, entries = _next_rows(run, run.begin, scratch.entries[0])
         if stays and more:
             since, again = scratch.open[0], scratch.open[1] == 1
         stale = counted if not more or (chunked and not stays) else counted[:0]
-        first_line = _line(binned, start, min(start // LINE * LINE + LINE, stop))
-        _begin(binned.lines, first_line, entries, stale)
+        first_line = words_in_line(binned, start, min(start // LINE * LINE + LINE, stop))
+        begin_rows(binned.lines, first_line, entries, stale)
         if chunked and run.begin == run.end and not (more or stays):
             part[: (stop - start) * 256 * lanes] = 0
         over = run.begin == run.end
@@ -332,28 +291,34 @@ def node_histogram(binned, low, high, run, packing, scratch, which, hist):  # ty
             while first < stop:
                 last = min(first // LINE * LINE + LINE, stop)
                 if last < stop:
-                    after = _line(binned, last, min(last + LINE, stop)), entries
+                    after = words_in_line(binned, last, min(last + LINE, stop)), entries
                 else:
                     after = first_line, ahead
                 own = counters[(first - start) * 256 * in_chunk :]
-                _some(binned, (first, last), entries, after, in_chunk, scratch, own)
+                _some(binned, (first, last), entries, after, side, in_chunk, scratch, own)
                 first = last
             since += n
             if chunked and (since > most or (over and not stays)):
-                spread(counted, packing, again, part)
+                _spread(counters, stop - start, side, packing, again, scratch.turned, part)
                 since, again = int64(0), True
             entries = ahead
         if stays:
             scratch.open[0], scratch.open[1] = since, again
+        elif side and not chunked and which == WHOLE:
+            sort_out(part, stop - start, scratch.turned)
 
 
 @step()
 def finish_histogram(binned, packing, scratch, hist):  # type: ignore[no-untyped-def]
-    """Add to ``hist`` what runs of rows have left in the scratch."""
+    """Have in ``hist`` what several runs of rows have counted, in order."""
     # IN: binned, packing  OUT: scratch, hist
-    if _stays(binned, packing) and (scratch.open[0] > 0 or scratch.open[1] == 0):
-        counted = scratch.chunk[: len(binned.n_bins) * 256 * _in_chunk(packing)]
-        spread(counted, packing, scratch.open[1] == 1, hist)
+    features, side = len(binned.n_bins), scratch.open[2] == 1
+    if _stays(binned, packing):
+        if scratch.open[0] > 0 or scratch.open[1] == 0:
+            added = scratch.open[1] == 1
+            _spread(scratch.chunk, features, side, packing, added, scratch.turned, hist)
+    elif side and packing.chunk_bits == 0:
+        sort_out(hist, features, scratch.turned)
 
 
 @step()

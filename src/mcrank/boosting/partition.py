@@ -24,6 +24,7 @@ from numba import int64, njit, uint8, uint64
 from mcrank.arrays import ByteArray, IntArray
 from mcrank.kernels import kernel, step
 from mcrank.kernels.memory import prefetch, trailing_zeros
+from mcrank.kernels.picked import pick_entries, picks_fast
 from mcrank.kernels.vectors import match_byte
 
 UNLISTED = -1  # in place of where a list begins
@@ -132,10 +133,10 @@ def list_small(where, at, count, held):  # type: ignore[no-untyped-def]
     """
     # IN: at, count, held  OUT: where
     if where.places[at, 0] == UNLISTED and is_small(count, held):
-        n, taken = len(held), where.taken[0]
-        number, entries = where.places[at, 2], where.entries[taken:]
+        n, taken, half = len(held), where.taken[0], len(where.entries) // 2
+        number, entries = where.places[at, 2], where.entries[taken:half]  # others' rows are in the other half
         _, found = list_rows(where.numbers, number, held, (0, n), n + 64, entries)
-        place_node(where.places, at, (taken, taken + found, len(where.entries) // 2 + taken))
+        place_node(where.places, at, (taken, taken + found, half + taken))
         where.taken[0] = taken + found
     return where.places[at, 0] != UNLISTED
 
@@ -163,7 +164,8 @@ def renumber(column, table, numbers, span, change):  # type: ignore[no-untyped-d
 @step()
 def list_rows(numbers, number, gradients, span, most, entries):  # type: ignore[no-untyped-def]
     """Entries of the rows ``span[0]`` up to ``span[1]`` that have a number, of no more than ``most`` rows;
-    return the row to go on from, and how many there are.
+    return the row to go on from, and how many there are. What is behind them in ``entries`` may be written
+    over.
     """
     # IN: numbers, number, gradients, span, most (64 or more)  OUT: entries
     n, row, end = uint64(0), uint64(span[0]), uint64(span[1])
@@ -174,11 +176,15 @@ def list_rows(numbers, number, gradients, span, most, entries):  # type: ignore[
         later = min(row + uint64(_LATER), end - uint64(64))
         for part in range(uint64(4)):
             prefetch(gradients, later + uint64(16) * part)
-        while found != uint64(0):
-            i = row + trailing_zeros(found)
-            entries[n] = _entry(i, gradients[i])
-            n += uint64(1)
-            found &= found - uint64(1)
+        if picks_fast() and n + uint64(64) <= uint64(len(entries)):
+            if found != uint64(0):
+                n = pick_entries(found, row, gradients, entries, n)
+        else:
+            while found != uint64(0):
+                i = row + trailing_zeros(found)
+                entries[n] = _entry(i, gradients[i])
+                n += uint64(1)
+                found &= found - uint64(1)
         row += uint64(64)
     while row < end and n <= stop:
         if numbers[row] == byte:

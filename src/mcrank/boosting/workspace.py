@@ -11,7 +11,9 @@ import numpy.typing as npt
 from mcrank.arrays import FloatArray, IntArray
 from mcrank.boosting.binning import LINE, BinnedDataset
 from mcrank.boosting.drafts import Drafts
-from mcrank.boosting.histogram import GATHERED, LINES
+from mcrank.boosting.eights import GROUP
+from mcrank.boosting.gathering import GATHERED, WORDS
+from mcrank.boosting.histogram import LINES
 from mcrank.boosting.limits import NO_LIMITS, Limits
 from mcrank.boosting.nodes import NODE
 from mcrank.boosting.packing import Packing
@@ -147,8 +149,9 @@ def _parts_of(cuts: bytes, features: bytes) -> IntArray:
 
 class Scratch(NamedTuple):
     """Memory one thread needs for a node: prefix sums of a feature, gains of cuts, their bins where some are
-    left out, counters of a chunk (open: how many rows are in them, and whether they are added to others
-    afterwards), bins in an order (and room to sort them); of the rows under way entries, what they add to
+    left out, counters of a chunk (open: how many rows are in them, whether they are added to others
+    afterwards, and whether counters of a bin lie side by side; turned: room to sort out those of eight
+    features), bins in an order (and room to sort them); of the rows under way entries, what they add to
     counters, and words of their bins; and which bins of a split go left.
     """
 
@@ -157,6 +160,7 @@ class Scratch(NamedTuple):
     bins: IntArray
     chunk: IntArray
     open: IntArray
+    turned: IntArray
     order: IntArray
     entries: IntArray
     packs: IntArray
@@ -174,11 +178,12 @@ class Scratch(NamedTuple):
             np.empty(longest),
             np.empty(longest if binned.wide else 0, dtype=np.int64),
             aligned(min(LINES * LINE, padded) * 256 * lanes if packing.chunk_bits else 0),
-            np.zeros(2, dtype=np.int64),
+            np.zeros(3, dtype=np.int64),
+            aligned(GROUP),
             aligned(2, longest),
             aligned(2, rows),
             aligned(rows * lanes),
-            aligned(LINE // 16, 2 * rows, dtype=np.uint64),
+            aligned(WORDS * rows, dtype=np.uint64),
             np.zeros(256, dtype=np.uint8),
         )
 
