@@ -19,7 +19,7 @@ def test_counters_of_chunks_are_those_of_all_rows(features, derived):
     """Triples of several chunks stay where they are until there are too many; of more features than 192 they
     are spread after each.
     """
-    p = random_plot(features, 60_000, 3, values=60, missing=0.05)
+    p = random_plot(3, 60_000, features, values=60, missing=0.05)
     nodes, ws = led_alone(p, 6, 50, threads=2, derived=derived)
     one, alone, _ = p.grow(6, 50, derived=derived)
     assert ws.started.tolist() == [1, 0]  # it did cut
