@@ -32,6 +32,8 @@ def test_every_ranker(name):
     assert again.predict(DATA.test).tobytes() == ranker.predict(DATA.test).tobytes()
     more = untrained(name, n_jobs=3).fit(DATA.train, valid=DATA.valid, folds=2)
     assert to_bytes(more) == to_bytes(ranker)
+    again.set_params(n_jobs=1).fit(DATA.train, valid=DATA.valid, folds=2)
+    assert to_bytes(again) == to_bytes(ranker)
     if name != "blend":
         assert ranker.oof_scores_.shape == (BOTH.n_rows,)
         measured = mcrank.NDCG(k=10).on(BOTH).mean(ranker.oof_scores_)

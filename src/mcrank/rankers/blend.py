@@ -173,8 +173,8 @@ class Blend(Ranker):
                 again.append(ranker)  # what another library trained stays as it is
                 continue
             plain = _member(kind.name, options)
-            same = kind._as_trained(plain._training_options()) == ranker.options_
-            again.append(kind.name if same else kind(**ranker.get_params()))
+            asked, found = (kind._as_trained(one._training_options()) for one in (plain, ranker))
+            again.append(kind.name if asked == found else kind(**ranker.get_params()))
         # Members that a training which was stopped did not come to.
         again += self.options_["members"].split(",")[len(again) :]
         names = [entry for entry in again if isinstance(entry, str)]
