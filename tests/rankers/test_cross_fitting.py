@@ -141,9 +141,11 @@ def test_it_can_be_gone_on_with(kind):
     more = kind(**TREES | {"n_estimators": 6 - first.best_round_}).fit(BOTH, folds=4, init_model=first)
     longer = kind(**TREES).fit(BOTH, folds=4)
     assert to_bytes(more) == to_bytes(longer)
-    for folds in (None, 2):
-        with pytest.raises(OptionError, match="init_model"):
+    for folds, words in ((None, "init_model .* is the mean of 4 fits, .* give folds=4"), (2, "init_model")):
+        with pytest.raises(OptionError, match=words):
             kind(**TREES).fit(BOTH, folds=folds, init_model=first)
+    with pytest.raises(OptionError, match=r"warm_start=True, .* is the mean of 4 fits"):
+        first.set_params(warm_start=True).fit(BOTH)
 
 
 def test_a_callback_and_ctrl_c_end_all_fits():
