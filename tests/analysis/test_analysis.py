@@ -42,6 +42,24 @@ def test_every_ranker_can_be_analysed(name):
     assert (found.trees is None) == (not hasattr(fitted(name), "forest_"))
 
 
+def test_printed_it_is_the_first_of_each_list():
+    data = TEST.select(np.arange(8))
+    found = analyze(fitted("mcrank"), data, groups={"both": ["f1", "f2"]})
+    printed = str(found)
+    assert "array(" not in printed
+    assert printed.splitlines()[0] == f"mcrank on {data.n_rows} rows, 8 queries, 5 features"
+    first, pair, worst = found.importances[0], found.interactions[0], found.worst[0]
+    wanted = (
+        f"{found.measure} {found.mean_words}",
+        f"  {first.loss:+.4f}  {first.name}",
+        f"  {found.groups[0].loss:+.4f}  both",
+        f"  {pair.size:.4f}  {pair.first} and {pair.second}",
+        f"  ({len(found.interactions) - 5} more)",
+        f"  {worst.value:.4f}  {worst.query}",
+    )
+    assert set(wanted) <= set(printed.splitlines())
+
+
 def test_what_cannot_be_analysed():
     with pytest.raises(NotFittedError, match="This McRank is not fitted yet"):
         analyze(mcrank.McRank(), TEST)

@@ -167,7 +167,7 @@ def test_missing_grades_and_weights_are_refused(kind):
 
 
 MATRICES = {
-    "one dimension": ([1.0, 2.0], "2 dimensions .* got 1. Reshape your data"),
+    "one dimension": ([1.0, 2.0], r"2 dimensions .* got 1. Reshape your data: X.reshape\(1, -1\)"),
     "a series": (pd.Series([1.0, 2.0]), "2 dimensions"),
     "a polars series": (pl.Series([1.0, 2.0]), "2 dimensions"),
     "an arrow array": (pa.array([1.0, 2.0]), "2 dimensions"),

@@ -11,8 +11,10 @@ from mcrank import Blend, Dataset, RankSVM, RegressionRanker
 from mcrank.container import pack, unpack
 from mcrank.errors import DataError, ModelFileError, OptionError
 from mcrank.rankers.blend import PATIENCE
+from mcrank.rankers.imported import ImportedRanker
 from mcrank.rankers.registry import from_bytes, to_bytes
 from mcrank.scorers.blend import Standard
+from mcrank.scorers.heads import Head
 from mcrank.training.mixing import mixing_weights
 from tests.rankers.data import dataset, few_values, teaching_nothing
 
@@ -266,6 +268,33 @@ class TestErrors:
     def test_options_out_of_bounds(self, name, value):
         with pytest.raises(OptionError, match=f"{name} of Blend must be"):
             Blend(**{name: value}).fit(DATA.train)
+
+
+class TestLoadedAndFittedAgain:
+    @pytest.mark.parametrize("folds", [None, 2])
+    def test_trains_what_it_trained(self, folds):
+        blend = quick(folds=folds).fit(DATA.train, valid=DATA.valid)
+        again = from_bytes(to_bytes(blend)).fit(DATA.train, valid=DATA.valid)
+        assert to_bytes(again) == to_bytes(blend)
+
+    def test_names_that_say_it_all_stay_names(self):
+        blend = Blend(members="regression,ranksvm", folds=2, measure="map", n_jobs=1).fit(DATA.train)
+        loaded = from_bytes(to_bytes(blend))
+        assert loaded.members == "regression,ranksvm"
+        assert to_bytes(loaded) == to_bytes(blend)
+
+    def test_members_that_training_did_not_come_to_are_named(self):
+        blend = quick().fit(DATA.train, valid=DATA.valid, callback=lambda event: event.round == 3)
+        trees, *rest = from_bytes(to_bytes(blend)).members
+        assert trees.get_params() == TREES.get_params() | {"n_jobs": None}
+        assert rest == ["ranksvm", "best-feature"]
+
+    def test_what_another_library_trained_stays_as_it_is(self):
+        forest = RegressionRanker(n_estimators=3, n_jobs=1).fit(DATA.train).forest_
+        imported = ImportedRanker.of(forest, Head(), {"library": "other"})
+        blend = quick(members=[imported, TREES]).fit(DATA.train, valid=DATA.valid)
+        again = from_bytes(to_bytes(blend)).fit(DATA.train, valid=DATA.valid)
+        assert to_bytes(again) == to_bytes(blend)
 
 
 class TestStopping:

@@ -32,6 +32,8 @@ def test_every_ranker(name):
     assert again.predict(DATA.test).tobytes() == ranker.predict(DATA.test).tobytes()
     more = untrained(name, n_jobs=3).fit(DATA.train, valid=DATA.valid, folds=2)
     assert to_bytes(more) == to_bytes(ranker)
+    again.set_params(n_jobs=1).fit(DATA.train, valid=DATA.valid, folds=2)
+    assert to_bytes(again) == to_bytes(ranker)
     if name != "blend":
         assert ranker.oof_scores_.shape == (BOTH.n_rows,)
         measured = mcrank.NDCG(k=10).on(BOTH).mean(ranker.oof_scores_)
@@ -139,9 +141,11 @@ def test_it_can_be_gone_on_with(kind):
     more = kind(**TREES | {"n_estimators": 6 - first.best_round_}).fit(BOTH, folds=4, init_model=first)
     longer = kind(**TREES).fit(BOTH, folds=4)
     assert to_bytes(more) == to_bytes(longer)
-    for folds in (None, 2):
-        with pytest.raises(OptionError, match="init_model"):
+    for folds, words in ((None, "init_model .* is the mean of 4 fits, .* give folds=4"), (2, "init_model")):
+        with pytest.raises(OptionError, match=words):
             kind(**TREES).fit(BOTH, folds=folds, init_model=first)
+    with pytest.raises(OptionError, match=r"warm_start=True, .* is the mean of 4 fits"):
+        first.set_params(warm_start=True).fit(BOTH)
 
 
 def test_a_callback_and_ctrl_c_end_all_fits():

@@ -115,6 +115,23 @@ def test_the_best_round_is_kept_with_its_values(kind):
     assert not np.array_equal(longer.forest_.value[:n], short.forest_.value)
 
 
+@pytest.mark.parametrize("seed", [8, 9])
+def test_history_is_the_measure_of_the_model_kept(seed):
+    # Leaves that are clipped tie rows of different leaves, and the last bit of a sum decides their order.
+    options = SMALL | {
+        "learning_rate": 0.1,
+        "num_leaves": 4,
+        "drop_rate": 0.3,
+        "skip_drop": 0.1,
+        "random_state": seed,
+    }
+    ranker = mcrank.LambdaMART(
+        n_estimators=60, max_leaf_value=0.01, measure="ndcg@10[standard;ties=worst]", **options
+    ).fit(noisy(300), valid=noisy(100, seed=8))
+    (history,) = ranker.history_.values()
+    assert ranker.score(noisy(100, seed=8)) == history[ranker.best_round_ - 1]
+
+
 def test_nothing_dropped_is_plain_boosting():
     data, valid = noisy(300), noisy(60, seed=8)
     options = {"n_estimators": 6, "num_leaves": 5, "n_jobs": 2}

@@ -20,6 +20,7 @@ from mcrank.options import checked
 from mcrank.rankers.base import Ranker
 from mcrank.scorers.forest.forest import Forest
 from mcrank.scorers.linear import Linear
+from mcrank.texts import printable
 
 EFFECTS = 12  # features whose effects are shown
 PAIRED = 8  # features whose interactions are looked for
@@ -28,6 +29,7 @@ _DOTS = 200  # rows of the beeswarm
 _CELLS = 20_000_000  # contributions held at a time
 _NET_ROWS = 2000
 _BINS = 10
+_SHOWN = 5  # interactions and queries of the printed form
 
 
 class Step(NamedTuple):
@@ -67,7 +69,7 @@ class Trees(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """What `analyze` found; every list is in the order the page has it."""
+    """What `analyze` found; every list is in the order the page has it. Printed, it is the first of each."""
 
     ranker: str
     measure: str
@@ -93,6 +95,27 @@ class Analysis:
         """The mean of the measure with its interval, which a single query does not have."""
         mean, low, high = self.mean
         return f"{mean:.4f}" + ("" if math.isnan(low) else f" ({low:.4f} to {high:.4f})")
+
+    def __str__(self) -> str:
+        size = f"{self.rows} rows, {self.queries} queries, {self.features} features"
+        lines = [f"{self.ranker} on {size}", f"{self.measure} {self.mean_words}"]
+        loss = f"loss of {self.measure} when shuffled"
+        for what, found in (("features", self.importances), ("groups", self.groups)):
+            costs = [f"{one.loss:+.4f}  {one.name}" for one in found[:SWARM]]
+            lines += _listed(f"{what}, {loss}", costs, len(found) - SWARM)
+        pairs = [f"{one.size:.4f}  {one.first} and {one.second}" for one in self.interactions[:_SHOWN]]
+        lines += _listed(f"interactions, {self.unit}", pairs, len(self.interactions) - _SHOWN)
+        weak = [f"{one.value:.4f}  {one.query}" for one in self.worst[:_SHOWN]]
+        lines += _listed(f"queries with the lowest {self.measure}", weak, len(self.worst) - _SHOWN)
+        return "\n".join(lines)
+
+
+def _listed(heading: str, lines: list[str], others: int) -> list[str]:
+    """Return lines under a heading, none where there is nothing to list."""
+    if not lines:
+        return []
+    more = [f"  ({others} more)"] if others > 0 else []
+    return ["", heading, *(f"  {printable(line)}" for line in lines), *more]
 
 
 def analyze(

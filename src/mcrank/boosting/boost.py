@@ -117,7 +117,12 @@ def boost(
     held_out = None if valid is None else HeldOut(valid, loss, start)
 
     def scored(trees: list[tuple[int, Tree]]) -> FloatArray | None:
-        return None if held_out is None else held_out.after(trees, booster.bins, options.n_jobs)
+        if held_out is None:
+            return None
+        all_trees = booster.changed()
+        if all_trees is not None:
+            held_out.begin()
+        return held_out.after(trees if all_trees is None else all_trees, booster.bins, options.n_jobs)
 
     if options.memory is not None:
         check_memory(options.memory, data, booster, held_out)
@@ -131,7 +136,7 @@ def boost(
             trees = booster.round(number)
             stop = rounds.after(scored(trees))
             if keeper is not None:
-                keeper(booster.bins, number, trees[: loss.trees_per_round], rounds.last)
+                keeper(booster.bins, number, trees, rounds.last)
             if rounds.improved:
                 booster.remember()
             if stop:
@@ -280,6 +285,10 @@ class Booster:
         for output, tree in trees:
             self.builder.append(output=output, **tree)
         return trees
+
+    def changed(self) -> list[tuple[int, Tree]] | None:
+        """Return all trees as they are now, if the last round changed earlier ones; else None."""
+        return None
 
     def remember(self) -> None:
         """Keep what later rounds may change: nothing, as trees stay what they are."""

@@ -84,6 +84,7 @@ class DartBooster(Booster):
         self._grown: list[tuple[int, Tree]] = []  # all but their values
         self._values: list[FloatArray] = []
         self._best: list[FloatArray] = []
+        self._shrunk = False  # whether the last round dropped any
         super().__init__(data, loss, options, sequential, start)
         self._sums = (self.scores, np.zeros_like(self.scores))
         if start.forest is not None:
@@ -102,7 +103,7 @@ class DartBooster(Booster):
         return trees
 
     def round(self, number: int) -> list[tuple[int, Tree]]:
-        """Grow and apply the trees of one round; return them, and by how much those dropped have changed."""
+        """Grow and apply the trees of one round, and shrink those dropped; return the new ones."""
         per_round, options = self.loss.trees_per_round, self.options
         places = [
             t
@@ -126,14 +127,22 @@ class DartBooster(Booster):
         values = self._values
         for output, tree in grown:
             _add(sums, output, tree["value"][self.fallen(tree)])
-        changed = []
         for t, leaf in zip(places, leaves, strict=True):
-            output, tree = self._grown[t]
             values[t] = before[t] * (k / (k + 1))
-            _add(sums, output, values[t][leaf])
-            changed.append((output, tree | {"value": values[t] - before[t]}))
-        self._sums, self._done = sums, self._done + 1
-        return [*grown, *changed]
+            _add(sums, self._grown[t][0], values[t][leaf])
+        self._sums, self._done, self._shrunk = sums, self._done + 1, k > 0
+        return grown
+
+    def changed(self) -> list[tuple[int, Tree]] | None:
+        """Return all trees as they are now, where the last round dropped any; None where it did not.
+
+        Held-out rows have to be scored as the forest scores them, to the last bit: moved by differences, rows
+        that it ties would not be.
+        """
+        if not self._shrunk:
+            return None
+        now = zip(self._grown, self._values, strict=True)
+        return [(output, tree | {"value": value}) for (output, tree), value in now]
 
     def remember(self) -> None:
         """Keep the values all trees have now: no later round is better so far."""

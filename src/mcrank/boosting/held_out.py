@@ -33,10 +33,16 @@ class HeldOut:
 
     def __init__(self, valid: Validation, loss: Loss, start: Start) -> None:
         self._valid = valid
-        self._raw = np.repeat(loss.base[:, None], valid.data.n_rows, axis=1)
+        base = np.repeat(loss.base[:, None], valid.data.n_rows, axis=1)
         if start.valid_scores is not None:
-            self._raw += loss.raw_of(start.valid_scores)
+            base += loss.raw_of(start.valid_scores)
+        self._base, self._raw = base, base
         self._rows: BinColumns | None = None
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget all trees: those to come are added up in the order in which a forest adds them."""
+        self._raw = self._base.copy()
 
     def after(self, trees: list[tuple[int, Tree]], bins: Bins, n_jobs: int) -> FloatArray:
         """Return the ranking scores after these trees, which were grown on these bins."""

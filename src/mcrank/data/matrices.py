@@ -39,7 +39,9 @@ def of_array(X: Any, where: str) -> FeatureArray:
 
 
 def _not_2d(where: str, found: int) -> DataError:
-    hint = ". Reshape your data: X.reshape(-1, 1) makes one feature of it" if found == 1 else ""
+    hint = ""
+    if found == 1:
+        hint = ". Reshape your data: X.reshape(1, -1) makes one row of it, X.reshape(-1, 1) one feature"
     return DataError(f"{where} must have 2 dimensions (rows, features), got {found}{hint}.")
 
 

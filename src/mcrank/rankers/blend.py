@@ -37,7 +37,8 @@ class Blend(Ranker):
     Members are cross-fitted (``fit(..., folds=)``): their weights are found on the scores of all rows by fits
     that have not seen them, and queries of validation data take part like others. With ``folds=None``, or
     where a member is fitted already, members are trained on the training data and weighted on the validation
-    data. Members named by a text stop early.
+    data. Members named by a text stop early. A blend out of a file, fitted again, trains its members with the
+    options they had.
 
     Attributes
     ----------
@@ -156,7 +157,28 @@ class Blend(Ranker):
             self.members_.append(_unpacked(packed, number, self))
             return _as_member(self.members_[-1], self.feature_names_ if self._named else None, packed)
 
-        return WeightedSum.from_arrays(arrays, self.options_["standard"], self.n_features_in_, unpack)
+        scorer = WeightedSum.from_arrays(arrays, self.options_["standard"], self.n_features_in_, unpack)
+        self.members = self._members_again()
+        return scorer
+
+    def _members_again(self) -> str | list[Any]:
+        """Return ``members`` of a blend out of a file, such that `fit` trains what it trained before: names
+        where they say it all, else rankers with the options that theirs had.
+        """
+        options = self._training_options()
+        again: list[Any] = []
+        for ranker in self.members_:
+            kind = type(ranker)
+            if kind.name not in RANKERS:
+                again.append(ranker)  # what another library trained stays as it is
+                continue
+            plain = _member(kind.name, options)
+            asked, found = (kind._as_trained(one._training_options()) for one in (plain, ranker))
+            again.append(kind.name if asked == found else kind(**ranker.get_params()))
+        # Members that a training which was stopped did not come to.
+        again += self.options_["members"].split(",")[len(again) :]
+        names = [entry for entry in again if isinstance(entry, str)]
+        return ",".join(names) if len(names) == len(again) else again
 
 
 def _as_member(ranker: Ranker, names: tuple[str, ...] | None, packed: bytes) -> Member:

@@ -158,6 +158,13 @@ class NetRanker(WeightedRanker):
     def _sizes(self, options: dict[str, Any], n_features: int) -> IntArray:
         return layer_sizes(n_features, options["hidden"], f"hidden of {type(self).__name__}")
 
+    def _restore(self, meta: dict[str, Any], arrays: Arrays) -> None:
+        # Fitted again it trains nets of the width it was asked for, not of the width of their mean.
+        folds = self.provenance_.get("cross_fitting", {}).get("folds")
+        units = self._sizes(self.options_, self.n_features_in_)[1:-1].tolist()
+        if type(folds) is int and folds > 1 and not any(size % folds for size in units):
+            self.hidden = ",".join(str(size // folds) for size in units)
+
     def _scorer_of(self, arrays: Arrays) -> Net:
         sizes = self._sizes(self.options_, self.n_features_in_)
         return Net.from_arrays(arrays, self.options_["scaling"], sizes, self.options_["activation"])

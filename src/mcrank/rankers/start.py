@@ -130,12 +130,23 @@ class Beginning:
             outputs = np.tile(np.arange(per_round), rounds)
             fits = forest.n_outputs == loss.n_outputs and forest.n_trees == rounds * per_round
             if not fits or not (loss.adaptive or np.array_equal(forest.tree_output, outputs)):
+                self._check_whole()
                 raise OptionError(
                     f"init_model of {self.owner}.fit has {forest.n_trees} trees for {forest.n_outputs} "
                     f"outputs in {rounds} rounds; {self.owner} grows {per_round} a round for "
                     f"{loss.n_outputs} outputs, in their order."
                 )
         return Start(forest, *self.scores(data, valid, loss.n_scores))
+
+    def _check_whole(self) -> None:
+        """Raise `OptionError` where one training would go on from the mean of several."""
+        told = {} if self.model is None else self.model.provenance_.get("cross_fitting", {})
+        if told and self.part is None:
+            what = "the ranker, with warm_start=True," if self.in_all else "init_model"
+            raise OptionError(
+                f"{what} of {self.owner}.fit is the mean of {told.get('folds')} fits, which one cannot go "
+                f"on from; give folds={told.get('folds')}, or train from the start."
+            )
 
     def scores(
         self, data: Dataset, valid: Dataset | None, columns: int
