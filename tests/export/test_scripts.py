@@ -106,6 +106,10 @@ def test_python_answers_rows_it_cannot_take(tmp_path):
         ([1.0], "has 1 numbers; the model takes 8"),
         ({"bm52": 1.0}, "'bm52', which is no feature"),
         ([1e39] * 8, "beyond float32"),
+        ([np.inf] * 8, "beyond float32"),
+        ([-np.inf] * 8, "beyond float32"),
+        ([10**400] * 8, "beyond float32"),
+        ("12345678", "no text"),
     ):
         with pytest.raises(ValueError, match=words):
             module["score"](row)
@@ -122,7 +126,8 @@ def test_javascript_takes_rows_by_name_and_answers_what_it_cannot_take(tmp_path)
         """const row = {"bm25": 0.1, "page rank": 2, "tiny": undefined, "quo\\"te": null};
         const told = [];
         const odd = ["n/a", " ", [5], {}].map((text) => ({"bm25": text}));
-        for (const bad of [[1], {"bm52": 1}, new Array(8).fill(1e39), ...odd]) {
+        const none = [new Map([["bm25", 0.1]]), Promise.resolve(row), 5, "12345678", null, undefined];
+        for (const bad of [[1], {"bm52": 1}, new Array(8).fill(1e39), ...odd, ...none]) {
           try { model.score(bad); } catch (error) { told.push(error.message); }
         }
         try { model.probabilities(row); } catch (error) { told.push(error.message); }
@@ -140,6 +145,10 @@ def test_javascript_takes_rows_by_name_and_answers_what_it_cannot_take(tmp_path)
         'the row has " " for bm25, which is no number.',
         "the row has [5] for bm25, which is no number.",
         "the row has {} for bm25, which is no number.",
+        *(
+            f"a row is an array of numbers, or an object by their names, got [object {kind}]."
+            for kind in ("Map", "Promise", "Number", "String", "Null", "Undefined")
+        ),
         "this model has no grades, and so no probabilities.",
     ]
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from mcrank.arrays import FeatureArray, FloatArray
+from mcrank.data.categories import WHOLE
 from mcrank.export.sql_dialects import DIALECTS, Dialect
 from mcrank.export.target import Consumed, ConsumerMissing, Exportable, Target
 from mcrank.export.trees import Tree, base_in_leaves, breadth_first, trees_of
@@ -215,7 +216,10 @@ class _Writer:
         names = self.model.categories.get(f)
         if names is None:
             return self.dialect.known(column)
-        codes = " ".join(f"WHEN {self.dialect.text(name)} THEN {code}.0" for code, name in enumerate(names))
+        spelled = [(name, code) for code, name in enumerate(names)]
+        if all(map(WHOLE.fullmatch, names)):  # of a column of doubles 7 is written 7.0
+            spelled += [(f"{name}.0", code) for name, code in spelled]
+        codes = " ".join(f"WHEN {self.dialect.text(name)} THEN {code}.0" for name, code in spelled)
         return f"CASE CAST({column} AS {self.dialect.texts}) {codes} END"
 
     def _raw(self, output: int, cases: _Cases) -> str:
