@@ -86,6 +86,8 @@ def encode(
     ([1.0, 0.0, 1.0, nan], ('blue', 'red'))
     """
     values = column.values.tolist()
+    if any(issubclass(kind, np.generic) for kind in set(map(type, values))):  # NumPy's own among objects
+        values = [value.item() if isinstance(value, np.generic) else value for value in values]
     seen: dict[Any, int] = {}
     try:
         at = np.fromiter((seen.setdefault(value, len(seen)) for value in values), np.int64, len(values))
