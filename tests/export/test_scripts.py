@@ -6,10 +6,12 @@ import ast
 import json
 import math
 import runpy
+import sqlite3
 import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from mcrank.export.hard_rows import hard_rows
@@ -115,6 +117,23 @@ def test_python_answers_rows_it_cannot_take(tmp_path):
             module["score"](row)
     with pytest.raises(ValueError, match="no grades"):
         module["probabilities"]([0.0] * 8)
+
+
+def test_python_takes_rows_of_a_database_and_of_a_frame_by_name(tmp_path):
+    model = bed.model("gbrank")
+    module = runpy.run_path(str(written(model, Python(), tmp_path)))
+    values = [0.1, 2.0, None, 1.0, 0.5, -1.0, None, 3.0]
+    names = module["FEATURES"]
+    connection = sqlite3.connect(":memory:")
+    connection.row_factory = sqlite3.Row
+    columns = ", ".join('? AS "' + name.replace('"', '""') + '"' for name in reversed(names))
+    row = connection.execute(f"SELECT {columns}", values[::-1]).fetchone()
+    connection.close()
+    assert module["score"](row) == module["score"](values)
+    series = pd.Series(values, index=names, dtype=float)
+    assert module["score"](series[::-1]) == module["score"](values)
+    with pytest.raises(ValueError, match="'bm52', which is no feature"):
+        module["score"](pd.Series([1.0], index=["bm52"]))
 
 
 @pytest.mark.consumer

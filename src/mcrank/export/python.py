@@ -69,10 +69,11 @@ def probabilities(row):
 def _floats(row):
     """Return a row as mcrank sees it: rounded to float32."""
     if hasattr(row, "keys"):
-        unknown = [name for name in row if name not in _COLUMN]
+        named = {name: row[name] for name in row.keys()}  # rows of sqlite3 and pandas are no dictionaries
+        unknown = [name for name in named if name not in _COLUMN]
         if unknown:
             raise ValueError(f"the row has {unknown[0]!r}, which is no feature of the model.")
-        row = [row.get(name) for name in FEATURES]
+        row = [named.get(name) for name in FEATURES]
     if isinstance(row, (str, bytes)):
         raise ValueError("a row is numbers in the order of FEATURES, or by their names, and no text.")
     if len(row) != len(FEATURES):
