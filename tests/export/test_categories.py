@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+import sqlite3
 import subprocess
 
 import numpy as np
@@ -61,8 +62,10 @@ def test_the_consumer_agrees(name, kind, tmp_path):
 
 @pytest.mark.parametrize("name", [name for name in TARGETS if name not in TAKES])
 def test_others_refuse(name, tmp_path):
-    with pytest.raises(OptionError, match="cannot be exported to"):
-        MODELS["lambdamart"].export(tmp_path / "model", to=name)
+    for ranker in MODELS.values():
+        with pytest.raises(OptionError, match=r"it does not take splits on categories; .*onnx") as told:
+            ranker.export(tmp_path / "model", to=name)
+        assert "distil" not in str(told.value)  # that would split on them too
     assert "splits on categories" in str(_refusal(name))
 
 
@@ -144,3 +147,53 @@ def test_lightgbm_knows_the_names_of_a_frame(tmp_path):
     )
     assert np.array_equal(lightgbm.Booster(model_file=str(path)).predict(table), ranker.predict(TABLE))
     assert json.loads(path.read_text().rsplit("pandas_categorical:", 1)[1])[1] == ["0", "1", "2"]
+
+
+@pytest.fixture(scope="module")
+def towns():
+    """A ranker whose categories are whole numbers, and all ways to write one of them, and their score."""
+    stream = np.random.default_rng(5)
+    table = pd.DataFrame({"town": stream.integers(100, 104, 600) * 10, "price": stream.normal(size=600)})
+    data = mcrank.Dataset(
+        table,
+        (table["town"] == 1010) * 2.0 + (table["price"] > 0),
+        np.repeat(range(30), 20),
+        categorical=["town"],
+    )
+    ranker = mcrank.RegressionRanker(n_estimators=5, min_samples_leaf=10, n_jobs=1).fit(data)
+    ways = [1010, 1010.0, "1010", "01010", "+1010", " 1010\t"]
+    scores = [ranker.predict({"town": [way], "price": [0.0]})[0] for way in ways]
+    missing = ranker.predict({"town": [None], "price": [0.0]})[0]
+    assert len(set(scores)) == 1
+    assert scores[0] != missing
+    return ranker, ways, scores[0], missing
+
+
+@pytest.mark.parametrize("name", ["python", pytest.param("javascript", marks=pytest.mark.consumer)])
+def test_whole_numbers_are_called_by_their_digits_there_too(name, towns, tmp_path):
+    ranker, ways, score, missing = towns
+    path = tmp_path / f"model{target_class(name).suffixes[0]}"
+    ranker.export(path, to=name)
+    rows = [{"town": way, "price": 0.0} for way in [*ways, "1010.0", "1e3", "", None]]
+    if name == "python":
+        found = runpy.run_path(str(path))["scores"](rows)
+    else:
+        code = f"console.log(JSON.stringify(scores({json.dumps(rows)})));"
+        (tmp_path / "run.mjs").write_text(f'import {{ scores }} from "./model.mjs";\n{code}')
+        found = json.loads(subprocess.check_output(["node", tmp_path / "run.mjs"]))
+    assert found == [score] * len(ways) + [missing] * 4
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", pytest.param("duckdb", marks=pytest.mark.consumer)])
+@pytest.mark.parametrize("kind", ["TEXT", "INTEGER", "BIGINT", "REAL", "DOUBLE"])
+def test_a_database_may_have_whole_numbers_in_any_column(dialect, kind, towns, tmp_path):
+    """Of doubles, which is what a table of pandas with missing values becomes, all rows were missing."""
+    ranker, _, score, missing = towns
+    (path,) = ranker.export(tmp_path / "model.sql", to="sql", dialect=dialect)
+    engine = sqlite3 if dialect == "sqlite" else pytest.importorskip("duckdb")
+    connection = engine.connect(":memory:")
+    connection.execute(f"CREATE TABLE documents (id INTEGER, town {kind}, price DOUBLE)")
+    connection.execute("INSERT INTO documents VALUES (1, 1010, 0), (2, NULL, 0), (3, 999, 0)")
+    found = sorted(connection.execute(path.read_text()).fetchall())
+    connection.close()
+    assert [row[1] for row in found] == [score, missing, missing]

@@ -6,10 +6,12 @@ import ast
 import json
 import math
 import runpy
+import sqlite3
 import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from mcrank.export.hard_rows import hard_rows
@@ -106,11 +108,32 @@ def test_python_answers_rows_it_cannot_take(tmp_path):
         ([1.0], "has 1 numbers; the model takes 8"),
         ({"bm52": 1.0}, "'bm52', which is no feature"),
         ([1e39] * 8, "beyond float32"),
+        ([np.inf] * 8, "beyond float32"),
+        ([-np.inf] * 8, "beyond float32"),
+        ([10**400] * 8, "beyond float32"),
+        ("12345678", "no text"),
     ):
         with pytest.raises(ValueError, match=words):
             module["score"](row)
     with pytest.raises(ValueError, match="no grades"):
         module["probabilities"]([0.0] * 8)
+
+
+def test_python_takes_rows_of_a_database_and_of_a_frame_by_name(tmp_path):
+    model = bed.model("gbrank")
+    module = runpy.run_path(str(written(model, Python(), tmp_path)))
+    values = [0.1, 2.0, None, 1.0, 0.5, -1.0, None, 3.0]
+    names = module["FEATURES"]
+    connection = sqlite3.connect(":memory:")
+    connection.row_factory = sqlite3.Row
+    columns = ", ".join('? AS "' + name.replace('"', '""') + '"' for name in reversed(names))
+    row = connection.execute(f"SELECT {columns}", values[::-1]).fetchone()
+    connection.close()
+    assert module["score"](row) == module["score"](values)
+    series = pd.Series(values, index=names, dtype=float)
+    assert module["score"](series[::-1]) == module["score"](values)
+    with pytest.raises(ValueError, match="'bm52', which is no feature"):
+        module["score"](pd.Series([1.0], index=["bm52"]))
 
 
 @pytest.mark.consumer
@@ -122,7 +145,8 @@ def test_javascript_takes_rows_by_name_and_answers_what_it_cannot_take(tmp_path)
         """const row = {"bm25": 0.1, "page rank": 2, "tiny": undefined, "quo\\"te": null};
         const told = [];
         const odd = ["n/a", " ", [5], {}].map((text) => ({"bm25": text}));
-        for (const bad of [[1], {"bm52": 1}, new Array(8).fill(1e39), ...odd]) {
+        const none = [new Map([["bm25", 0.1]]), Promise.resolve(row), 5, "12345678", null, undefined];
+        for (const bad of [[1], {"bm52": 1}, new Array(8).fill(1e39), ...odd, ...none]) {
           try { model.score(bad); } catch (error) { told.push(error.message); }
         }
         try { model.probabilities(row); } catch (error) { told.push(error.message); }
@@ -140,6 +164,10 @@ def test_javascript_takes_rows_by_name_and_answers_what_it_cannot_take(tmp_path)
         'the row has " " for bm25, which is no number.',
         "the row has [5] for bm25, which is no number.",
         "the row has {} for bm25, which is no number.",
+        *(
+            f"a row is an array of numbers, or an object by their names, got [object {kind}]."
+            for kind in ("Map", "Promise", "Number", "String", "Null", "Undefined")
+        ),
         "this model has no grades, and so no probabilities.",
     ]
 

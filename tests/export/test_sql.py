@@ -224,8 +224,49 @@ def test_every_column_of_a_query_is_known_as_its_own(name, form):
     """A key of such a name would make two columns of one."""
     text = SQL(form=form).content(bed.model(name)).decode()
     own = set(re.findall(r" AS ([a-z_]+[0-9]*)\b", text))
-    steps = set(re.findall(r"^([a-z_0-9]+) AS ", text, flags=re.MULTILINE)) | {"tested", "MATERIALIZED"}
+    steps = steps_of(text) | {"tested", "MATERIALIZED"}
     assert {"score", "raw_0"} <= own
     for column in own - steps:
         with pytest.raises(OptionError, match="of its own"):
             SQL(key=column).check(bed.model(name))
+
+
+def steps_of(text):
+    """What parts of a query, and a walk, are called."""
+    return set(re.findall(r"^([a-z_0-9]+) (?:\(.*\) )?AS ", text, flags=re.MULTILINE))
+
+
+@pytest.mark.parametrize("form", ["case", "walk"])
+@pytest.mark.parametrize("dialect", ["sqlite", DUCKDB])
+@pytest.mark.parametrize(
+    "source", ["features", "outputs", "given", "known", "walk", "nodes", "classes", "chances", "learned"]
+)
+def test_a_table_may_be_called_what_a_step_does(tmp_path, source, dialect, form):
+    model = bed.model("abc")
+    X = hard_rows(model.scorer, 100)[:20]
+    target = SQL(dialect=dialect, form=form, source=source)
+    found = target.consume(model, export(model, target, tmp_path / "m.sql")[0], X)
+    check(model, X, found.scores, found.raw)
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", DUCKDB])
+@pytest.mark.parametrize(
+    "key", ["root", "output", "threshold", "missing", "leaf", "next_node", "rowid", "n", "walk"]
+)
+def test_a_key_may_be_called_what_a_column_of_nodes_is(tmp_path, key, dialect):
+    model = bed.model("lambdamart")
+    X = hard_rows(model.scorer, 100)[:20]
+    target = SQL(dialect=dialect, form="walk", key=key)
+    found = target.consume(model, export(model, target, tmp_path / "m.sql")[0], X)
+    check(model, X, found.scores, found.raw)
+
+
+@pytest.mark.parametrize("name", ["mcrank", "ordinal", "abc", "one each", "deep", "ranksvm"])
+def test_a_table_of_the_very_name_of_a_step_is_refused(name):
+    model = bed.model(name)
+    forms = ("case", "walk") if name != "ranksvm" else ("case",)
+    steps = set().union(*(steps_of(SQL(form=form).content(model).decode()) for form in forms))
+    for step in steps | {"mcrank_nodes", "mcrank_scores"}:
+        with pytest.raises(OptionError, match="call the table otherwise"):
+            SQL(source=step).check(model)
+    SQL(source="mcrank_documents").check(model)

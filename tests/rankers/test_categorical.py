@@ -315,3 +315,18 @@ def test_truth_values_are_no_numbers():
     for values in ((True, 1, "a"), (1, True), (0.0, False)):
         with pytest.raises(DataError, match="'brand' of X of Dataset mixes truth values and numbers"):
             categories(*values)
+
+
+@pytest.mark.parametrize(
+    "kind", [np.int64, np.uint8, np.float32, np.float64, np.bool_, np.str_], ids=lambda kind: kind.__name__
+)
+def test_scalars_of_numpy_are_categories_as_those_of_python_are(kind):
+    values = np.array(["3", "4"] * 10) if kind is np.str_ else np.array([0, 1] * 10)
+    rows, price = [kind(value) for value in values], [0.5] * 20
+    plain = [value.item() for value in rows]
+    found, wanted = (
+        mcrank.Dataset({"town": town, "price": price}, [0, 1] * 10, [1] * 20, categorical=["town"])
+        for town in ([*rows], plain)
+    )
+    assert dict(found.categories) == dict(wanted.categories)
+    assert np.array_equal(found.X, wanted.X)

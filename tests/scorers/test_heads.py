@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
-from mcrank.errors import ModelFileError
+from mcrank.errors import ModelFileError, OptionError
 from mcrank.scorers.heads import _BLOCK, Head, falling, sigmoid
 from mcrank.scorers.odds import Odds
 
@@ -115,3 +115,21 @@ def test_rows_have_the_same_bits_in_blocks_and_alone(kind, learned):
         assert np.array_equal(head.rank(raw[:, some]), score[some])
         assert np.array_equal(head.proba(raw[:, some]), p[:, some])
     assert np.array_equal(head.rank(np.asfortranarray(raw)), score)
+
+
+@pytest.mark.parametrize("kind", ["cumulative", "softmax", "one-each"])
+def test_relevance_whose_span_is_infinite_is_refused(kind):
+    """Scores were infinite, or no numbers."""
+    head = Head(kind, np.arange(4.0))
+    raw = np.array([[3.0, -1.0], [0.0, 1.0], [-2.0, 0.5], [1.0, 1.0]])[: head.n_outputs]
+    for relevance in ([-1.7e308, 1.7e308, 1.7e308, 1.7e308], [-1.7e308, 0, 0, 1.7e308], [0, 1, 2, np.inf]):
+        with pytest.raises(OptionError, match=r"less than 1\.8e308 apart"):
+            head.worth(relevance, "predict")
+    for relevance in ([0, 1, 1, 1.7e308], [-8e307, 0, 0, 8e307], [1.7e308] * 4):
+        assert np.isfinite(head.expected(raw, head.worth(relevance, "predict"))).all()
+
+
+def test_gain_of_grades_beyond_double_precision_is_refused_as_such():
+    head = Head("softmax", np.array([0.0, 1.0, 1100.0]))
+    with pytest.raises(OptionError, match=r"cannot be 'gain': 2\^1100 - 1"):
+        head.worth("gain", "predict")

@@ -66,6 +66,11 @@ BAD = {
     "columns of numbers": ({"columns": dict.fromkeys(NAMES, 1)}, 400, "arrays by name, got the number 1"),
     "too many ids": ({"rows": [GOOD], "ids": ["a", "b"]}, 422, "got 2 for 1"),
     "ids of floats": ({"rows": [GOOD], "ids": [1.5]}, 400, "at 0 there is the number 1.5"),
+    "an id beyond 64 bits": (
+        b'{"rows": [[1, 2, 3, 4]], "ids": [12345678901234567890123]}',
+        400,
+        "at 0 there is the number 1.2345678901234568e+22",
+    ),
     "ids are a text": ({"rows": [GOOD], "ids": "a"}, 400, "must be an array"),
     "an unknown model": ({"rows": [GOOD], "model": "wep"}, 404, "did you mean 'web'?"),
     "a path as a model": ({"rows": [GOOD], "model": "/etc/passwd"}, 404, "there is no model"),

@@ -26,7 +26,7 @@ Keys = Sequence[str | int]  # features by name, or by number from 0
 MOST = 1 << 16  # categories of one feature: more are ids, which tell nothing about other rows
 _FEW = 100  # categories that any feature may have without looking like ids
 _EXACT = 1 << 24  # whole numbers below it are exact in float32
-_WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
+WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
 # Numbers as people write them: 2,5 and 1'000.50 and 10 % and $3.
 _BY_HAND = re.compile(r"[$€£]? ?[+-]? ?(\d{1,3}([ ,.'’]\d{3})+([.,]\d+)?|\d+([.,]\d+)?|[.,]\d+) ?[%$€£]?")
 _NONE = frozenset([""])
@@ -86,6 +86,8 @@ def encode(
     ([1.0, 0.0, 1.0, nan], ('blue', 'red'))
     """
     values = column.values.tolist()
+    if any(issubclass(kind, np.generic) for kind in set(map(type, values))):  # NumPy's own among objects
+        values = [value.item() if isinstance(value, np.generic) else value for value in values]
     seen: dict[Any, int] = {}
     try:
         at = np.fromiter((seen.setdefault(value, len(seen)) for value in values), np.int64, len(values))
@@ -206,7 +208,7 @@ def recoded(
     if changed:
         X = copied(X)
     for f in changed:
-        if f not in found and wanted[f] and not all(map(_WHOLE.fullmatch, wanted[f])):
+        if f not in found and wanted[f] and not all(map(WHOLE.fullmatch, wanted[f])):
             if not np.isnan(X[:, f]).all():
                 raise DataError(
                     f"column {names[f]!r} of {where} holds numbers; to {owner} it holds categories, such as "
@@ -232,7 +234,7 @@ def _matched(values: Array, own: tuple[str, ...] | None, wanted: tuple[str, ...]
         own = tuple(str(int(v)) if v == np.floor(v) and np.isfinite(v) else "" for v in levels.tolist())
     else:
         at = np.where(np.isnan(values), len(own), values).astype(np.int64)
-    digits = all(map(_WHOLE.fullmatch, wanted))  # then 007 is 7
+    digits = all(map(WHOLE.fullmatch, wanted))  # then 007 is 7
     found = [places.get(_digits(name) if digits else name, np.nan) for name in own]
     return np.array([*found, np.nan], dtype=np.float32)[at]
 
@@ -301,7 +303,7 @@ def id_like(X: FeatureArray, categories: Categories) -> list[int]:
     >>> id_like(X, {0: tuple(f"d{k:03}" for k in range(200)), 1: ("a", "b", "c", "d", "e")})
     [0]
     """
-    many = [f for f, n in categories.items() if len(n) > _FEW and not all(map(_WHOLE.fullmatch, n))]
+    many = [f for f, n in categories.items() if len(n) > _FEW and not all(map(WHOLE.fullmatch, n))]
     return [f for f in many if 2 * len(categories[f]) > int((~np.isnan(X[:, f])).sum())]
 
 

@@ -61,6 +61,10 @@ function floats(row) {
     throw new Error(`the row has ${row.length} numbers; the model takes ${FEATURES.length}.`);
   }
   if (!list) {
+    const kind = Object.prototype.toString.call(row);
+    if (kind !== "[object Object]") {
+      throw new Error(`a row is an array of numbers, or an object by their names, got ${kind}.`);
+    }
     const unknown = Object.keys(row).filter((name) => !NAMES.has(name));
     if (unknown.length > 0) throw new Error(`the row has ${unknown[0]}, which is no feature of the model.`);
   }
@@ -70,7 +74,7 @@ function floats(row) {
     if (v === null || v === undefined || v !== v) {
       x[f] = NaN;
     } else if (CODES[f] !== undefined) {
-      x[f] = CODES[f].get(v === true ? "True" : v === false ? "False" : String(v)) ?? NaN;
+      x[f] = CODES[f].get(called(v, DIGITS[f])) ?? NaN;
     } else {
       x[f] = v;
       const blank = typeof v === "string" && v.trim() === ""; // to JavaScript that is 0, as is []
@@ -81,6 +85,13 @@ function floats(row) {
     }
   }
   return x;
+}
+
+// What a category is called: a whole number by its digits, also 007 where all are such.
+function called(v, digits) {
+  if (v === true || v === false) return v ? "True" : "False";
+  const name = String(v);
+  return digits && /^[ \\t-\\r]*[+-]?[0-9]{1,18}[ \\t-\\r]*$/.test(name) ? String(BigInt(name.trim())) : name;
 }
 
 function scoreOf(x) {
@@ -236,6 +247,8 @@ const ACTIVATIONS = { tanh: Math.tanh, relu: (v) => Math.max(v, 0), sigmoid };
 const NAMES = new Set(FEATURES);
 const CODES = FEATURES.map((name) =>
   Object.hasOwn(CATEGORIES, name) ? new Map(CATEGORIES[name].map((v, code) => [v, code])) : undefined);
+const DIGITS = CODES.map((codes) =>
+  codes !== undefined && [...codes.keys()].every((name) => /^-?(0|[1-9][0-9]*)$/.test(name)));
 const BLEND = @BLEND@;
 const PARTS = [
 @PARTS@];

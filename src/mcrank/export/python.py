@@ -32,6 +32,7 @@ missing.
 
 import base64 as _base64
 import math as _math
+import re as _re
 import struct as _struct
 import zlib as _zlib
 
@@ -68,25 +69,34 @@ def probabilities(row):
 def _floats(row):
     """Return a row as mcrank sees it: rounded to float32."""
     if hasattr(row, "keys"):
-        unknown = [name for name in row if name not in _COLUMN]
+        named = {name: row[name] for name in row.keys()}  # rows of sqlite3 and pandas are no dictionaries
+        unknown = [name for name in named if name not in _COLUMN]
         if unknown:
             raise ValueError(f"the row has {unknown[0]!r}, which is no feature of the model.")
-        row = [row.get(name) for name in FEATURES]
+        row = [named.get(name) for name in FEATURES]
+    if isinstance(row, (str, bytes)):
+        raise ValueError("a row is numbers in the order of FEATURES, or by their names, and no text.")
     if len(row) != len(FEATURES):
         raise ValueError(f"the row has {len(row)} numbers; the model takes {len(FEATURES)}.")
     x = [_math.nan if v is None else v for v in row]
-    for column, codes in _CODES.items():
-        v = x[column]
-        if isinstance(v, bool):
-            v = str(v)
-        elif not isinstance(v, str):
-            v = None if v != v else str(int(v)) if v == int(v) else repr(v)
-        x[column] = codes.get(v, _math.nan)
-    x = [float(v) for v in x]
     try:
-        return _struct.unpack(_FORMAT, _struct.pack(_FORMAT, *x))
+        for column, codes in _CODES.items():
+            x[column] = codes.get(_called(x[column], column in _DIGITS), _math.nan)
+        x = _struct.unpack(_FORMAT, _struct.pack(_FORMAT, *[float(v) for v in x]))
     except OverflowError:
-        raise ValueError("the row has a number beyond float32 (3.4e38).") from None
+        x = [_math.inf]
+    if _math.inf in x or -_math.inf in x:
+        raise ValueError("the row has a number beyond float32 (3.4e38).")
+    return x
+
+
+def _called(v, digits):
+    """Return what a category is called: a whole number by its digits, also 007 where all are such."""
+    if isinstance(v, str):
+        return str(int(v)) if digits and _re.fullmatch(r"\\s*[+-]?[0-9]{1,18}\\s*", v, _re.ASCII) else v
+    if isinstance(v, bool):
+        return str(v)
+    return None if v != v else str(int(v)) if v == int(v) else repr(v)
 
 
 def _score(x):
@@ -253,6 +263,7 @@ def _unpack(kind, text):
 
 _COLUMN = {name: column for column, name in enumerate(FEATURES)}
 _CODES = {_COLUMN[f]: {name: code for code, name in enumerate(names)} for f, names in CATEGORIES.items()}
+_DIGITS = {f for f, names in _CODES.items() if all(_re.fullmatch("-?(0|[1-9][0-9]*)", n) for n in names)}
 _FORMAT = f"<{len(FEATURES)}f"
 _SCORERS = {"forest": _forest, "linear": _linear, "net": _net}
 _ACTIVATIONS = {"tanh": _math.tanh, "relu": lambda v: max(v, 0.0), "sigmoid": _sigmoid}

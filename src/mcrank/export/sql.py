@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from mcrank.arrays import FeatureArray, FloatArray
+from mcrank.data.categories import WHOLE
 from mcrank.export.sql_dialects import DIALECTS, Dialect
 from mcrank.export.target import Consumed, ConsumerMissing, Exportable, Target
 from mcrank.export.trees import Tree, base_in_leaves, breadth_first, trees_of
@@ -23,6 +24,10 @@ _MOST_TREES = 500  # added up in one expression: SQLite takes a depth of 1,000
 _MOST_LEAVES = {"sqlite": 10_000, "duckdb": 500, "postgres": 2_000, "bigquery": 2_000}
 _ROWS_A_STATEMENT = 500
 _OWN = re.compile(r"(f|raw_|s|c|class_|above_|over_)[0-9]+|top|way|z|bent|score|node|feature|v")
+_STEPS = re.compile(  # what a query and a walk call their parts: a table of that name would be taken for one
+    r"mcrank_(nodes|scores|given|features|subtrees_[0-9]+|known|walk|outputs|classes|tops|chances|learned"
+    r"|shares|ways|lines|corrected)"
+)
 _DEEPEST = 12  # CASE in CASE: the parser of SQLite has a stack of 100 words
 
 
@@ -60,6 +65,8 @@ class SQL(Target):
         fold = str if self.dialect == "postgres" else str.lower
         if _OWN.fullmatch(fold(self.key)):
             return f"the query has a column {self.key!r} of its own; call the key otherwise, by a view, say"
+        if _STEPS.fullmatch(self.source.lower()):
+            return f"the query has a {self.source!r} of its own; call the table otherwise, by a view, say"
         seen: dict[str, str] = {fold(self.key): self.key}
         for name in model.feature_names:
             if fold(name) in seen:
@@ -137,11 +144,11 @@ class _Writer:
         raw = [f"{self._raw(k, cases)} AS raw_{k}" for k in range(self.n_outputs)]
         yield "WITH"
         yield from self._features(self._used())
-        before = "features"
+        before = "mcrank_features"
         for stage, columns in enumerate(cases.columns):
-            yield from self._step(f"subtrees_{stage}", before, columns)
-            before = f"subtrees_{stage}"
-        yield from self._step("outputs", before, raw, self.key, last=not self._steps())
+            yield from self._step(f"mcrank_subtrees_{stage}", before, columns)
+            before = f"mcrank_subtrees_{stage}"
+        yield from self._step("mcrank_outputs", before, raw, self.key, last=not self._steps())
         yield from self._score()
 
     def walk(self) -> Iterator[str]:
@@ -163,24 +170,25 @@ class _Writer:
         # One row for each feature. Not a UNION of as many queries: SQLite takes 500 of them.
         values = " ".join(f"WHEN {f} THEN f{f}" for f in used)
         value = f"CASE feature {values} END" if used else d.number(0.0)
-        yield "known AS ("
-        yield f"  SELECT {self.key}, feature, {value} AS v FROM features"
+        yield "mcrank_known AS ("
+        yield f"  SELECT mcrank_features.{self.key}, tested.feature, {value} AS v FROM mcrank_features"
         yield "  CROSS JOIN (SELECT DISTINCT feature FROM mcrank_nodes WHERE feature >= 0) AS tested"
         yield "),"
-        yield f"walk ({self.key}, node) AS ("
-        yield f"  SELECT {self.key}, node FROM features CROSS JOIN mcrank_nodes WHERE root = 1"
+        yield f"mcrank_walk ({self.key}, node) AS ("
+        yield f"  SELECT mcrank_features.{self.key}, n.node FROM mcrank_features"
+        yield "  CROSS JOIN mcrank_nodes n WHERE n.root = 1"
         yield "  UNION ALL"
         yield f"  SELECT walk.{self.key}, n.next_node + CASE WHEN known.v <= n.threshold THEN 0"
         yield "    WHEN known.v > n.threshold THEN 1 ELSE n.missing END"
-        yield "  FROM walk JOIN mcrank_nodes n ON n.node = walk.node"
-        yield f"  JOIN known ON known.{self.key} = walk.{self.key} AND known.feature = n.feature"
+        yield "  FROM mcrank_walk walk JOIN mcrank_nodes n ON n.node = walk.node"
+        yield f"  JOIN mcrank_known known ON known.{self.key} = walk.{self.key} AND known.feature = n.feature"
         yield "),"
-        yield f"outputs AS{self.dialect.kept} ("
+        yield f"mcrank_outputs AS{self.dialect.kept} ("
         yield f"  SELECT walk.{self.key},"
         for k in range(self.n_outputs):
             added = f"SUM(CASE WHEN n.output = {k} THEN n.leaf ELSE {d.number(0.0)} END{d.in_order})"
             yield f"    {added} AS raw_{k}{',' if k < self.n_outputs - 1 else ''}"
-        yield "  FROM walk JOIN mcrank_nodes n ON n.node = walk.node"
+        yield "  FROM mcrank_walk walk JOIN mcrank_nodes n ON n.node = walk.node"
         yield f"  WHERE n.feature < 0 GROUP BY walk.{self.key}"
         yield f"){',' if self._steps() else ''}"
         yield from self._score()
@@ -199,16 +207,19 @@ class _Writer:
         """
         names = self.model.feature_names
         given = [f"{self._given(f, self.dialect.quoted(names[f]))} AS f{f}" for f in used]
-        yield from self._step("given", self.source, given, self.key)
+        yield from self._step("mcrank_given", self.source, given, self.key)
         rounded = [f"f{f} * 536870913.0 - (f{f} * 536870913.0 - f{f}) AS f{f}" for f in used]
-        yield from self._step("features", "given", rounded, self.key)
+        yield from self._step("mcrank_features", "mcrank_given", rounded, self.key)
 
     def _given(self, f: int, column: str) -> str:
         """A column as a number: of categories the code."""
         names = self.model.categories.get(f)
         if names is None:
             return self.dialect.known(column)
-        codes = " ".join(f"WHEN {self.dialect.text(name)} THEN {code}.0" for code, name in enumerate(names))
+        spelled = [(name, code) for code, name in enumerate(names)]
+        if all(map(WHOLE.fullmatch, names)):  # of a column of doubles 7 is written 7.0
+            spelled += [(f"{name}.0", code) for name, code in spelled]
+        codes = " ".join(f"WHEN {self.dialect.text(name)} THEN {code}.0" for name, code in spelled)
         return f"CASE CAST({column} AS {self.dialect.texts}) {codes} END"
 
     def _raw(self, output: int, cases: _Cases) -> str:
@@ -246,12 +257,14 @@ class _Writer:
         d = self.dialect
         if values is None:
             score = d.exp_score("raw_0") if kind == "exp" else "raw_0"
-            yield f"SELECT {self.key}, {score} AS score, {', '.join(raw)} FROM outputs;"
+            yield f"SELECT {self.key}, {score} AS score, {', '.join(raw)} FROM mcrank_outputs;"
             return
         chances = [f"c{k}" for k in range(len(values))]
         if kind == "cumulative":
             steps = [f"{d.sigmoid(name)} AS above_{k}" for k, name in enumerate(raw)]
-            yield from self._step("learned", "outputs", steps, last=self.model.head.odds is None)
+            yield from self._step(
+                "mcrank_learned", "mcrank_outputs", steps, last=self.model.head.odds is None
+            )
             yield from self._of_above(values)
             return
         names = raw
@@ -262,42 +275,42 @@ class _Writer:
                 added = [f"raw_{k * (n - 1) + j}" for j in range(n - 1)]
                 taken = [f"raw_{i * (n - 1) + k - (k > i)}" for i in range(n) if i != k]
                 sums.append(f"{' + '.join(added)} - {' - '.join(taken)} AS class_{k}")
-            yield from self._step("classes", "outputs", sums)
+            yield from self._step("mcrank_classes", "mcrank_outputs", sums)
             names = [f"class_{k}" for k in range(n)]
-        before = "classes" if kind == "base-pairs" else "outputs"
+        before = "mcrank_classes" if kind == "base-pairs" else "mcrank_outputs"
         if kind == "one-each":
             powers = [f"{d.sigmoid(name)} AS c{k}" for k, name in enumerate(names)]
         else:
-            yield from self._step("tops", before, [f"{d.greatest}({', '.join(names)}) AS top"])
-            before = "tops"
+            yield from self._step("mcrank_tops", before, [f"{d.greatest}({', '.join(names)}) AS top"])
+            before = "mcrank_tops"
             powers = [f"{d.exp(f'{name} - top')} AS c{k}" for k, name in enumerate(names)]
         total = " + ".join(chances)
         odds = self.model.head.odds
-        yield from self._step("chances", before, powers, last=odds is None)
+        yield from self._step("mcrank_chances", before, powers, last=odds is None)
         if odds is not None:
             above = [
                 f"({' + '.join(chances[k:])}) / ({total}) AS above_{k - 1}" for k in range(1, len(values))
             ]
-            yield from self._step("learned", "chances", above)
+            yield from self._step("mcrank_learned", "mcrank_chances", above)
             yield from self._of_above(values)
             return
         score = _sum(d, 0.0, zip(values.tolist(), chances, strict=True))
-        yield f"SELECT {self.key}, ({score}) / ({total}) AS score, {', '.join(raw)} FROM chances;"
+        yield f"SELECT {self.key}, ({score}) / ({total}) AS score, {', '.join(raw)} FROM mcrank_chances;"
 
     def _of_above(self, values: FloatArray) -> Iterator[str]:
         """From chances of being above each grade but the highest to the score, by the odds of one."""
-        d, odds, before = self.dialect, self.model.head.odds, "learned"
+        d, odds, before = self.dialect, self.model.head.odds, "mcrank_learned"
         above = [f"above_{k}" for k in range(len(values) - 1)]
         if odds is not None:
             share = _sum(d, 0.0, zip(odds.steps.tolist(), above, strict=True))
             ends = d.number(LEAST_SHARE), d.number(1 - LEAST_SHARE)
             within = f"{d.greatest}({d.least}({share}, {ends[1]}), {ends[0]})"
-            yield from self._step("shares", "learned", [f"{within} AS way"])
-            yield from self._step("ways", "shares", ["LN(way / (1 - way)) AS z"])
+            yield from self._step("mcrank_shares", "mcrank_learned", [f"{within} AS way"])
+            yield from self._step("mcrank_ways", "mcrank_shares", ["LN(way / (1 - way)) AS z"])
             bends = zip(odds.bends.tolist(), odds.knots.tolist(), strict=True)
             parts = [(bend, f"{d.greatest}(z - ({d.number(knot)}), {d.number(0.0)})") for bend, knot in bends]
             line = _sum(d, 0.0, [(float(odds.slopes[0]), "z"), *parts])
-            yield from self._step("lines", "ways", [f"{line} AS bent"])
+            yield from self._step("mcrank_lines", "mcrank_ways", [f"{line} AS bent"])
             stray, *higher = odds.strayed.tolist()
             kept = odds.learned
             columns = []
@@ -305,8 +318,8 @@ class _Writer:
                 by_score = d.sigmoid(f"(bent + ({d.number(cut)}))")
                 terms = [(kept, above[k]), ((1 - kept) * (1 - stray), f"({by_score})")]
                 columns.append(f"{_sum(d, (1 - kept) * strayed, terms)} AS over_{k}")
-            yield from self._step("corrected", "lines", columns, last=True)
-            before, above = "corrected", [f"over_{k}" for k in range(len(above))]
+            yield from self._step("mcrank_corrected", "mcrank_lines", columns, last=True)
+            before, above = "mcrank_corrected", [f"over_{k}" for k in range(len(above))]
         score = _sum(d, values[0], zip(np.diff(values).tolist(), above, strict=True))
         raw = ", ".join(f"raw_{k}" for k in range(self.n_outputs))
         yield f"SELECT {self.key}, {score} AS score, {raw} FROM {before};"

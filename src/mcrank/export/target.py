@@ -184,6 +184,9 @@ class Target(Optioned, ABC):
         Whether it takes sets of categories as they are; others get thresholds on codes.
     advice : str
         What to do with a model of a kind that it does not take.
+    without_categories : str
+        What to do with a model that splits on categories, where it does not take them; a distilled one would
+        split on them too.
     learned : bool
         Whether it has scores as they were learned: in the order of ours, without the odds that make grades
         of them which can be relied on.
@@ -200,6 +203,7 @@ class Target(Optioned, ABC):
     categories: ClassVar[Literal["", "codes", "names"]] = ""
     own_sets: ClassVar[bool] = False
     advice: ClassVar[str] = ""
+    without_categories: ClassVar[str] = "train without them, or export to onnx"
     learned: ClassVar[bool] = False
 
     def refuses(self, model: Exportable) -> str | None:
@@ -277,15 +281,15 @@ class Target(Optioned, ABC):
         if model.kind not in self.scorers:
             takes = ", ".join(SCORERS[kind] for kind in self.scorers)
             return f"it takes {takes}, and the scorer is of another kind ({SCORERS[model.kind]}){self._hint}"
-        if model.head.kind not in self.heads:
-            return f"it does not take {HEADS[model.head.kind]}{self._hint}"
         if isinstance(model.scorer, Forest) and model.scorer.has_sets:
             if not self.categories:
-                return f"it does not take splits on categories{self._hint}"
+                return f"it does not take splits on categories; {self.without_categories}"
             if self.prepared(model).forest.has_sets and not (self.own_sets and model.categories):
                 return (
                     "its sets of categories would make too many splits by codes; train fewer or smaller trees"
                 )
+        if model.head.kind not in self.heads:
+            return f"it does not take {HEADS[model.head.kind]}{self._hint}"
         if isinstance(model.scorer, WeightedSum) and model.scorer.standard.kind == "query":
             return "standard='query' needs all rows of a query, and an export scores one row at a time"
         return None

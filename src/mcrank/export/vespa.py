@@ -40,6 +40,7 @@ class Vespa(Target):
     single: ClassVar[bool] = True
 
     advice: ClassVar[str] = "export to onnx with compat, which Vespa runs too"
+    without_categories: ClassVar[str] = advice
 
     profile: str = option(default="mcrank", help="name of the rank profile, and of the file")
     inherits: str = option(default="default", help="rank profile it inherits")

@@ -108,15 +108,16 @@ class Head:
                 values = np.asarray(relevance, dtype=np.float64)
             except (TypeError, ValueError):
                 values = np.empty(0)
-            if (
-                values.shape == self.values.shape
-                and np.isfinite(values).all()
-                and (np.diff(values) >= 0).all()
-            ):
+            if values.shape == self.values.shape and _is_relevance(values):
                 return values
+        if isinstance(relevance, str) and relevance == "gain":
+            raise OptionError(
+                f"relevance of {where} cannot be 'gain': 2^{self.values[-1]:g} - 1 is beyond doubles; "
+                "say what each grade is worth."
+            )
         raise OptionError(
             f"relevance of {where} must be 'grade', 'gain' or {len(self.values)} "
-            f"numbers that do not fall, got {relevance!r}."
+            f"numbers that do not fall and lie less than 1.8e308 apart, got {relevance!r}."
         )
 
     def revalued(self, relevance: Relevance, where: str) -> Head:
@@ -234,6 +235,12 @@ def weighted(weights: FloatArray, rows: FloatArray) -> FloatArray:
     for weight, row in zip(weights.tolist(), rows, strict=True):
         total += row if weight == 1.0 else weight * row
     return total
+
+
+def _is_relevance(values: FloatArray) -> bool:
+    """Whether grades may be worth this: without infinite numbers, also between the first and the last."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite([*values, values[-1] - values[0]]).all() and (np.diff(values) >= 0).all())
 
 
 def between(above: FloatArray) -> FloatArray:

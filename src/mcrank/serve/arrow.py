@@ -35,7 +35,7 @@ def read_stream(body: bytes, where: str, check: Callable[[int, int], None]) -> t
             for kind, length, compressed in _batches(pa, body):
                 if compressed or kind == _DICTIONARY_BATCH:
                     what = "compressed" if compressed else "dictionaries"
-                    raise DataError(f"{where} has {what}; send plain columns of numbers.")
+                    raise DataError(f"{where} has {what}; send plain columns of numbers or texts.")
                 rows += length
                 check(rows, 0)
             with pa.ipc.open_stream(pa.BufferReader(body)) as reader:

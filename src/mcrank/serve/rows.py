@@ -240,7 +240,9 @@ def check_ids(ids: Any, where: str) -> list[str | int]:
     odd = [place for place, one in enumerate(found) if type(one) not in (str, int)]
     if odd:
         raise Problem(
-            BAD, f"{where} must be texts or whole numbers; at {odd[0]} there is {kind_of(ids[odd[0]])}."
+            BAD,
+            f"{where} must be texts or whole numbers of at most 64 bits; at {odd[0]} there is "
+            f"{kind_of(ids[odd[0]])}.",
         )
     return found
 

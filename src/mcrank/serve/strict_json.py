@@ -87,13 +87,17 @@ def _refuse_twins(body: bytes, where: str) -> None:
 def whole(value: Any) -> Any:
     """Return a whole number as an integer, however it was written (2.0 is one in JSON); others as they are.
 
+    So are those beyond 2^53: an integer beyond 64 bits comes as the double nearest to it, which is
+    another number.
+
     Examples
     --------
     >>> from mcrank.serve.strict_json import whole
-    >>> whole(2.0), whole(2.5), whole("x")
-    (2, 2.5, 'x')
+    >>> whole(2.0), whole(2.5), whole("x"), whole(1e22)
+    (2, 2.5, 'x', 1e+22)
     """
-    return int(value) if type(value) is float and value.is_integer() else value
+    exact = type(value) is float and value.is_integer() and abs(value) <= 2**53
+    return int(value) if exact else value
 
 
 def kind_of(value: Any) -> str:
