@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from mcrank.cli.cache import Unjudged, unjudged_option
 from mcrank.cli.columns import column_options
 from mcrank.cli.echo import echo
 from mcrank.cli.inputs import InputPath
@@ -34,6 +35,7 @@ from mcrank.stats.power import power_sentence
 @click.option("--rounds", type=int, default=10_000, show_default=True, help="Draws of randomized methods.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of randomized methods.")
 @click.option("-c", "--complete", is_flag=True, help="Count judged queries missing from a run, as 0 (qrels).")
+@unjudged_option
 @column_options
 @jobs_option()
 @json_option
@@ -48,6 +50,7 @@ def command(
     rounds: int,
     seed: int,
     complete: bool,
+    unjudged: Unjudged,
     n_jobs: int | None,
     as_json: bool,
 ) -> None:
@@ -65,12 +68,12 @@ def command(
     from mcrank.cli.files import read_grades, read_scores_for, system_names, with_line
     from mcrank.metrics.evaluate import evaluate
 
-    file, grades = read_grades(data, wanted.tells_documents, n_jobs)
+    file, grades = read_grades(data, wanted.tells_documents, n_jobs, unjudged)
     values: dict[str, stats.Values] = {}
     for name, path in zip(system_names(systems), systems, strict=True):
-        scores = read_scores_for(path, grades, file)
+        scores = read_scores_for(path, grades, file, unjudged)
         options: dict[str, Any] = {"complete": complete, "n_jobs": n_jobs or -1}
-        result = with_line(file, partial(evaluate, scores, grades, wanted, **options))
+        result = with_line(file, partial(evaluate, scores, grades, wanted, **options), unjudged)
         values[name] = result.by_query(wanted, counted=True)
     rows = stats.compare(values, test=test, alternative=alternative, level=level, rounds=rounds, seed=seed)
     queries, _ = stats.align(*values.values())
