@@ -67,16 +67,28 @@ def command(
     from mcrank import stats
     from mcrank.cli.files import read_grades, read_scores_for, system_names, with_line
     from mcrank.metrics.evaluate import evaluate
+    from mcrank.stats.many import compare_columns
 
     file, grades = read_grades(data, wanted.tells_documents, n_jobs, unjudged)
     values: dict[str, stats.Values] = {}
+    counted: dict[str, stats.Values] = {}
     for name, path in zip(system_names(systems), systems, strict=True):
         scores = read_scores_for(path, grades, file, unjudged)
         options: dict[str, Any] = {"complete": complete, "n_jobs": n_jobs or -1}
         result = with_line(file, partial(evaluate, scores, grades, wanted, **options), unjudged)
-        values[name] = result.by_query(wanted, counted=True)
-    rows = stats.compare(values, test=test, alternative=alternative, level=level, rounds=rounds, seed=seed)
-    queries, _ = stats.align(*values.values())
+        values[name] = result.by_query(wanted, in_mean=True)
+        counted[name] = result.by_query(wanted, counted=True)
+    queries, columns = stats.align(*values.values())
+    rows = compare_columns(
+        dict(zip(values, columns, strict=True)),
+        next(iter(values)),
+        test=test,
+        alternative=alternative,
+        level=level,
+        rounds=rounds,
+        seed=seed,
+        won=dict(zip(counted, stats.align(*counted.values())[1], strict=True)),
+    )
     pairs = stats.tukey(values, rounds=rounds, seed=seed) if tukey else {}
     if as_json:
         print_json(_as_dict(wanted.name, test, len(queries), rows, pairs))

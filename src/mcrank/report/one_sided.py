@@ -31,7 +31,7 @@ COLUMNS = (
 
 def one_sided_table(comparison: Comparison, measure: str) -> Table:
     """Every pair, the better one first: is it really better?"""
-    values = comparison.per_query(measure)
+    values = comparison.in_mean(measure)
     known = values[:, known_to_all(values)]
     means, stds, n = known.mean(axis=1), known.std(axis=1, ddof=1), known.shape[1]
     sign = 1.0 if parse_measure(measure).higher_is_better else -1.0  # tests are of the better over the worse
