@@ -40,8 +40,9 @@ def test_the_verdict_is_on_the_means_that_are_printed(weighted):
     assert "it is real: it beats b" in weighted.verdict()
     (pair,) = weighted.pairs()
     assert pair.test.difference == pytest.approx(-second.difference, rel=1e-9)
-    better, than, mean, *_ = one_sided_table(weighted, "ndcg@5").rows[0]
+    better, than, mean, std, *_ = one_sided_table(weighted, "ndcg@5").rows[0]
     assert (better.text, than.text, mean.value) == ("a", "b", pytest.approx(first.mean, rel=1e-12))
+    assert std.value == pytest.approx(weighted.cutoffs.std[0, 4], rel=1e-12)
 
 
 def test_a_worse_mean_fails_by_its_own_test(weighted):
@@ -84,3 +85,17 @@ def test_an_analysis_has_the_mean_of_evaluate():
     X[:, 0] = X[order, 0]
     values = mcrank.evaluate(ranker.predict(X), data, found.measure).per_query[found.measure]
     assert shuffled["f1"] == pytest.approx(found.mean[0] - np.average(values, weights=shares), rel=1e-9)
+
+
+def test_one_sided_tests_count_a_short_query_as_the_mean_does(tmp_path):
+    """LETOR 3.0 has no value for a query shorter than k, and 0 in the mean."""
+    rng = np.random.default_rng(2)
+    qid = np.repeat(np.arange(24), np.where(np.arange(24) % 3 == 0, 3, 8))
+    data = mcrank.Dataset(rng.normal(size=(len(qid), 2)), rng.integers(0, 3, len(qid)), qid)
+    for name in "ab":
+        np.savetxt(tmp_path / name, data.y + rng.normal(size=len(qid)))
+    entries = [f"{name}={tmp_path / name}" for name in "ab"]
+    found = mcrank.compare(entries, data, "ndcg@5[letor3]", folds=3, n_jobs=1)
+    line = found.leaderboard()[0]
+    row = one_sided_table(found, "ndcg@5[letor3]").rows[0]
+    assert (row[0].text, row[2].value) == (line.system, pytest.approx(line.mean, rel=1e-12))
