@@ -222,3 +222,16 @@ def test_a_range_of_relevant_grades_may_be_one_grade_or_open():
 def test_a_switch_said_twice_is_refused():
     with pytest.raises(MeasureError, match="says empty twice"):
         parse_measure("ndcg@5[xgboost;empty=0;gain=linear; empty=1]")
+
+
+def test_rosetta_has_the_tools_that_print_a_number_where_the_definition_refuses():
+    """ERR of grade 5 has a probability above 1, which the definition refuses and some tools do not."""
+    grades = Grades([5, 0, 1, 2], [1, 1, 1, 1], ["a", "b", "c", "d"])
+    scores = [1.0, 2.0, 3.0, 4.0]
+    table = mcrank.rosetta(scores, grades, "err@3", value="1.5")
+    assert (table["standard"].value, table["standard"].refusal[:8]) == (None, "refuses:")
+    assert "catboost" in table.printed_by
+    for name in ("catboost", "yahoo", "ranklib"):
+        reading = table[name]
+        assert reading.value == mcrank.evaluate(scores, grades, f"err@3[{name}]").mean[f"err@3[{name}]"]
+        assert (reading.steps, reading.reason) == ((), "the definition refuses the data")
