@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -168,12 +169,20 @@ def read_calibration(path: str, data: str, n_jobs: int | None, unjudged: Unjudge
     rows = read_telling(local_file(data, table=True), unjudged=unjudged, n_jobs=n_jobs)
     probabilities, true = read_probabilities(file, rows.n_rows), rows.to_caller(rows.y)
     grades = np.unique(true)
-    if len(grades) != probabilities.shape[1]:
+    guessed = len(grades) != probabilities.shape[1]
+    if guessed:
         grades = np.arange(float(probabilities.shape[1]))  # not all of them need be there
     if not np.isin(true, grades).all():
         raise DataError(
             f"{path} has probabilities of {len(grades)} grades, and the data has others; give the model "
             "instead, which knows its grades."
+        )
+    if guessed:
+        warnings.warn(
+            f"{path} has probabilities of {len(grades)} grades, and the data has {len(np.unique(true))}: "
+            f"they are taken for grades 0 to {len(grades) - 1}; where they are others, give the model, "
+            "which knows its grades.",
+            stacklevel=2,
         )
     return Calibrated(rows, probabilities @ grades, calibration(probabilities, grades, true))
 
