@@ -39,7 +39,7 @@ const payload = (() => {
   const minus = (text) => text.replace("-", "−");
   function shown(value, decimals, sign = false) {
     if (Number.isNaN(value)) return "–";
-    const text = (value / 10 ** decimals).toFixed(decimals);
+    const text = (value / 10 ** decimals).toFixed(Math.max(decimals, 0));
     return minus(sign && value > 0 ? "+" + text : text);
   }
 
