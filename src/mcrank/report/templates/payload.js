@@ -43,5 +43,14 @@ const payload = (() => {
     return minus(sign && value > 0 ? "+" + text : text);
   }
 
-  return { minus, shown, unpack, valuesOf };
+  // A number of single precision in the fewest digits that mean it: 0.1, not 0.10000000149011612.
+  function single(value) {
+    for (let digits = 1; digits < 9; digits++) {
+      const text = String(Number(value.toPrecision(digits)));
+      if (Math.fround(Number(text)) === value) return text;
+    }
+    return String(Number(value.toPrecision(9)));
+  }
+
+  return { minus, shown, single, unpack, valuesOf };
 })();
