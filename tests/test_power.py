@@ -126,6 +126,32 @@ def test_three_queries_never_show_anything_by_ranks():
     assert smallest_difference(np.array([0.1, 0.5, 0.2]), np.zeros(3), test="wilcoxon") is None
 
 
+@pytest.mark.parametrize("test", ["wilcoxon", "randomization"])
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+@pytest.mark.parametrize("tests", [1, 3])
+def test_there_is_none_where_the_test_can_find_nothing(test, alternative, tests):
+    """The least p is that of queries of which all agree: nothing is below it, however large."""
+    for n in range(2, 12):
+        found = np.random.default_rng(n).normal(size=n)
+        given = {"test": test, "alternative": alternative, "tests": tests}
+        agreeing = (-1 if alternative == "less" else 1) * (1e6 + found)
+        statistic = scipy.stats.wilcoxon if test == "wilcoxon" else _by_signs
+        least = statistic(agreeing, alternative=alternative).pvalue
+        shown = smallest_difference(found, np.zeros(n), **given)
+        if least >= 0.05 / tests:
+            assert shown is None
+        elif (
+            test == "randomization" or least < 0.01 / tests
+        ):  # of ranks nearly so few, the law is a little off
+            assert shown > 0
+
+
+def _by_signs(values, alternative):
+    return scipy.stats.permutation_test(
+        (values,), np.mean, permutation_type="samples", n_resamples=np.inf, alternative=alternative
+    )
+
+
 @pytest.mark.parametrize(
     "wrong", [{"power": 1.0}, {"level": 0}, {"test": "z"}, {"tests": 0}, {"alternative": "x"}]
 )

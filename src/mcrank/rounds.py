@@ -18,6 +18,7 @@ from mcrank.arrays import FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.data.grades import Grades
 from mcrank.errors import MeasureError, OptionError
+from mcrank.metrics.influence import in_mean
 from mcrank.metrics.measure import Measure
 from mcrank.metrics.prepared import PreparedMeasure
 from mcrank.sums import ALONE, Sums
@@ -87,7 +88,7 @@ class _Watch:
 
     def mean(self, scores: Any) -> float:
         values = np.concatenate(self._sums.gather(self._own.per_query(scores)))
-        self.values = self._whole.counted(values)
+        self.values = in_mean(self._whole, values)
         return float(self._whole.mean_of(values))
 
 

@@ -88,3 +88,19 @@ def test_folds_keep_their_rounds_and_go_on_from_them(mcrank_cli, folder):
         code, _, err = mcrank_cli("train", "train.txt", *words, *SMALL, "--out", "c.mcrank")
         assert code == 2
         assert "--cluster or --workers" in err
+
+
+@pytest.mark.filterwarnings("default")
+def test_what_grades_probabilities_are_of_is_told_where_the_data_do_not_say(mcrank_cli, folder):
+    """Of three columns and two grades, 0 and 2, nobody knows whether the third is 1 or 4."""
+    (folder / "two.txt").write_text("0 qid:1 1:1\n2 qid:1 1:2\n")
+    (folder / "three.txt").write_text("0 qid:1 1:1\n2 qid:1 1:2\n4 qid:1 1:2\n")
+    (folder / "two").write_text("0.5\t0.25\t0.25\n0.125\t0.75\t0.125\n")
+    (folder / "three").write_text("0.5\t0.25\t0.25\n0.125\t0.75\t0.125\n0\t0\t1\n")
+    code, printed, err = mcrank_cli("evaluate", "two.txt", "two", "--calibration", "--json")
+    assert code == 0
+    assert "probabilities of 3 grades, and the data has 2: they are taken for grades 0 to 2" in err
+    assert "grade 1" in json.loads(printed)["calibration"]["curves"]
+    code, printed, err = mcrank_cli("evaluate", "three.txt", "three", "--calibration", "--json")
+    assert (code, err) == (0, "")
+    assert "grade 4" in json.loads(printed)["calibration"]["curves"]

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import mcrank
+from mcrank import Dataset, Qrels, Run, join_trec
+from mcrank.errors import DataError
 
 QRELS = mcrank.Qrels(["1", "1", "2", "2"], ["a", "b", "a", "c"], [2, 0, 1, -1])
 
@@ -78,3 +80,27 @@ def test_what_cannot_be_joined(features):
         mcrank.join_trec(QRELS, runs=[*runs.values()])
     with pytest.raises(mcrank.DataError, match="run 'bm25' of join_trec must be a Run, got 5"):
         mcrank.join_trec(QRELS, runs={"bm25": 5})
+
+
+@pytest.mark.parametrize("unjudged", ["zero", "drop"])
+def test_weights_come_with_the_features(unjudged):
+    qrels = Qrels([1, 1, 2], ["a", "b", "c"], [1, 0, 2])
+    given = {"weight": [4.0, 1.0, 2.0, 3.0], "query_weight": {2: 7.0, 1: 5.0}}
+    features = Dataset(
+        [[1.0], [2.0], [3.0], [4.0]], [0] * 4, [2, 1, 1, 1], doc_ids=["c", "a", "b", "u"], **given
+    )
+    found = join_trec(qrels, features, unjudged=unjudged)
+    weights = dict(zip(found.doc_ids.tolist(), found.weight.tolist(), strict=True))
+    assert weights == {"c": 4.0, "a": 1.0, "b": 2.0} | ({"u": 3.0} if unjudged == "zero" else {})
+    assert dict(zip(found.qids.tolist(), found.query_weight.tolist(), strict=True)) == {"2": 7.0, "1": 5.0}
+
+
+def test_what_a_run_adds_has_no_weight():
+    qrels = Qrels([1, 2], ["a", "b"], [1, 0])
+    run = Run([1, 2], ["a", "b"], [1.0, 2.0])
+    rows = {"X": [[1.0]], "y": [0], "qid": [1], "doc_ids": ["a"]}
+    with pytest.raises(DataError, match="document 'b' of query '2'"):
+        join_trec(qrels, Dataset(**rows, weight=[2.0]), run)
+    with pytest.raises(DataError, match="not query '2'"):
+        join_trec(qrels, Dataset(**rows, query_weight=[2.0]), run)
+    assert join_trec(qrels, Dataset(**rows), run).weight is None

@@ -200,3 +200,38 @@ def test_weights_act_by_their_ratios_alone():
     ]
     for one, other in pairwise(means):
         assert one == pytest.approx(other, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "relevant", ["2..1", "nan..2", "1..nan", ">nan", ">=nan", ">inf", "-inf..1", "1..2..3"]
+)
+def test_a_range_of_relevant_grades_that_holds_none_is_refused(relevant):
+    with pytest.raises(MeasureError, match="relevant of dialect"):
+        parse_measure(f"map[standard;relevant={relevant}]")
+    with pytest.raises(MeasureError, match="relevant of dialect"):
+        Dialect("mine", relevant=relevant)
+
+
+def test_a_range_of_relevant_grades_may_be_one_grade_or_open():
+    y, scores = [0, 1, 2, 3], falling(4)
+    assert mean("precision@4[standard;relevant=2..2]", y, scores) == 0.25
+    assert mean("precision@4[standard;relevant=2..inf]", y, scores) == 0.5
+    assert mean("precision@4[standard;relevant=>=-1]", y, scores) == 1.0
+
+
+def test_a_switch_said_twice_is_refused():
+    with pytest.raises(MeasureError, match="says empty twice"):
+        parse_measure("ndcg@5[xgboost;empty=0;gain=linear; empty=1]")
+
+
+def test_rosetta_has_the_tools_that_print_a_number_where_the_definition_refuses():
+    """ERR of grade 5 has a probability above 1, which the definition refuses and some tools do not."""
+    grades = Grades([5, 0, 1, 2], [1, 1, 1, 1], ["a", "b", "c", "d"])
+    scores = [1.0, 2.0, 3.0, 4.0]
+    table = mcrank.rosetta(scores, grades, "err@3", value="1.5")
+    assert (table["standard"].value, table["standard"].refusal[:8]) == (None, "refuses:")
+    assert "catboost" in table.printed_by
+    for name in ("catboost", "yahoo", "ranklib"):
+        reading = table[name]
+        assert reading.value == mcrank.evaluate(scores, grades, f"err@3[{name}]").mean[f"err@3[{name}]"]
+        assert (reading.steps, reading.reason) == ((), "the definition refuses the data")

@@ -79,6 +79,17 @@ def test_the_smallest_difference_is_that_of_the_paired_test():
         assert shown.smallest_difference == pytest.approx(smallest_difference(best, last), rel=0.1)
 
 
+@pytest.mark.parametrize("folds", [None, 2])
+def test_queries_that_weigh_nothing_show_nothing(folds):
+    """What eight queries could show is not more because others, which choose nothing, are there too."""
+    train, valid, _ = parts(40)
+    weight = np.where(np.arange(40) < 8, 2.0, 0.0)
+    heavy = mcrank.Dataset(valid.X, valid.y, valid.qid, query_weight=weight)
+    given = {"folds": folds} if folds else {"valid": heavy}
+    (words,) = said(lambda: mcrank.LambdaMART(**SMALL).fit(heavy if folds else train, **given))
+    assert "whose 8 queries" in words
+
+
 def test_rounds_that_are_all_the_same_show_nothing():
     shown = Shown()
     assert (shown.queries, shown.smallest_difference) == (0, None)

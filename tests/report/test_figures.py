@@ -31,7 +31,7 @@ def comparison():
     arrays.arrays(
         np.float64,
         st.tuples(st.integers(1, 4), st.integers(1, 6)),
-        elements=st.one_of(st.floats(-1, 1), st.floats(-300, 300), st.just(np.nan)),
+        elements=st.one_of(st.floats(-1, 1), st.floats(-300, 300), st.floats(-1e12, 1e12), st.just(np.nan)),
     )
 )
 def test_quantized_values_come_back(values):
@@ -40,6 +40,17 @@ def test_quantized_values_come_back(values):
     assert (np.isnan(back) == np.isnan(values)).all()
     known = ~np.isnan(values)
     assert np.abs(back[known] - values[known]).max(initial=0.0) <= 0.5000001 * 10.0**-decimals
+
+
+@pytest.mark.parametrize(
+    ("widest", "decimals"), [(1.5, 4), (1.7, 3), (15_999.0, 0), (16_000.0, -1), (2e9, -6)]
+)
+def test_values_of_every_size_keep_four_digits(widest, decimals):
+    """DCG of grade 31 is above 2,000,000,000: 16 bits hold it in millions, not in whole numbers."""
+    values = np.array([[widest, 0.0, -widest], [-widest, widest / 3, np.nan]])
+    assert decimals_for(values) == decimals
+    back = restore(quantize(values, decimals), 2, decimals)
+    np.testing.assert_allclose(back, values, rtol=0, atol=0.5000001 * 10.0**-decimals)
 
 
 PANELS = [

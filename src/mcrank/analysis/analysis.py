@@ -181,8 +181,8 @@ def analyze(
     tell("trees")
     return Analysis(
         ranker.name, view.measure.name, view.unit, data.n_rows, data.n_queries, features,
-        mean_interval(view.values), importances, by_group, effects, interactions, swarms, looked_at,
-        _calibration(view), slices, worst, _trees(ranker), dict(ranker.history_),
+        mean_interval(view.in_mean(view.values)), importances, by_group, effects, interactions, swarms,
+        looked_at, _calibration(view), slices, worst, _trees(ranker), dict(ranker.history_),
     )  # fmt: skip
 
 

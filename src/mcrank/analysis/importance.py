@@ -39,7 +39,7 @@ def permutation_importance(
     The same seed gives the same shuffles, whatever the groups and the number of threads.
     """
     X, used = np.array(view.data.X), view.used()
-    found = []
+    found, whole = [], view.in_mean(view.values)
     for name, columns in groups:
         tell(f"shuffling {name}")
         own = list(columns)
@@ -47,10 +47,10 @@ def permutation_importance(
             order = np.random.default_rng([seed, *own]).permutation(len(X))
             kept = X[:, own]
             X[:, own] = kept[order]
-            lost = view.values - view.per_query(view.score(X))
+            lost = whole - view.in_mean(view.per_query(view.score(X)))
             X[:, own] = kept
         else:
-            lost = np.where(np.isfinite(view.values), 0.0, np.nan)
+            lost = np.where(np.isfinite(whole), 0.0, np.nan)
         found.append(Importance(name, tuple(view.names[c] for c in own), *mean_interval(lost)))
     return sorted(found, key=lambda one: -one.loss)
 

@@ -9,6 +9,7 @@ import numpy as np
 from mcrank.arrays import BoolArray, FeatureArray, FloatArray
 from mcrank.data.alignment import aligned
 from mcrank.data.dataset import Dataset
+from mcrank.metrics.influence import in_mean
 from mcrank.rankers.base import Ranker
 from mcrank.rankers.stored import measure_of
 from mcrank.scorers.blend import WeightedSum
@@ -49,6 +50,10 @@ class View:
         """The measure of every query; NaN where it does not count."""
         return self._prepared.counted(self._prepared.per_query(scores))
 
+    def in_mean(self, values: FloatArray, queries: BoolArray | None = None) -> FloatArray:
+        """What the values of queries add to the measure's mean, of all queries or of those marked."""
+        return in_mean(self._prepared, values, queries)
+
     def sample(self, most: int) -> FeatureArray:
         """Rows at equal distances, no more than ``most``."""
         step = -(-self.data.n_rows // most)
@@ -66,7 +71,7 @@ class View:
 
 
 def mean_interval(values: FloatArray) -> tuple[float, float, float]:
-    """Mean of the values of queries that count, and its 95% interval (normal)."""
+    """Mean of what queries add to a mean (`View.in_mean`), and its 95% interval (normal)."""
     known = values[np.isfinite(values)]
     if not len(known):
         return float("nan"), float("nan"), float("nan")

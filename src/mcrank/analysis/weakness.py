@@ -50,7 +50,9 @@ def slices_of(view: View) -> list[Slice]:
         ("share of documents above grade 0", share),
     ):
         for label, members in _parts(property_):
-            values = view.values[members]
+            chosen = np.zeros(data.n_queries, dtype=np.bool_)
+            chosen[members] = True
+            values = view.in_mean(view.values, chosen)
             if np.isfinite(values).any():
                 found.append(Slice(kind, label, int(np.isfinite(values).sum()), *mean_interval(values)))
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from mcrank.cli.cache import Unjudged, unjudged_option
 from mcrank.cli.columns import column_options
 from mcrank.cli.echo import echo
 from mcrank.cli.explain import load_explainable
@@ -36,6 +37,7 @@ from mcrank.cli.volume import is_quiet
 )
 @click.option("--title", default="Analysis of a model", show_default=True, help="Heading of the page.")
 @seed_option("Of all shuffles.")
+@unjudged_option
 @column_options
 @jobs_option()
 @json_option
@@ -47,6 +49,7 @@ def command(
     groups: tuple[str, ...],
     title: str,
     seed: int,
+    unjudged: Unjudged,
     n_jobs: int | None,
     as_json: bool,
 ) -> None:
@@ -67,7 +70,7 @@ def command(
 
     announce_compilation()
     ranker = load_explainable(model, n_jobs)
-    rows = read_alike(data, ranker, "error", n_jobs)
+    rows = read_alike(data, ranker, unjudged, n_jobs)
     with PageProgress() as progress:
         found = analyze(ranker, rows, groups=named, seed=seed, callback=progress)
     page = write_analysis(found, out, title=title)

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from mcrank.cli.cache import Unjudged, unjudged_option
 from mcrank.cli.cluster import cluster_of, cluster_options
 from mcrank.cli.columns import column_options
 from mcrank.cli.echo import echo
@@ -33,6 +34,7 @@ from mcrank.errors import MeasureError
     "predict --proba wrote.",
 )
 @rows_options
+@unjudged_option
 @column_options
 @cluster_options(training=False)
 @jobs_option()
@@ -46,6 +48,7 @@ def command(
     calibration: bool,
     complete: bool,
     judged_only: bool,
+    unjudged: Unjudged,
     cluster: str | None,
     workers: int | None,
     insecure_cluster: bool,
@@ -66,7 +69,7 @@ def command(
                     f"{measure} has a form of its own: ask for it alone, without --band and --calibration."
                 )
             rows = {"complete": complete, "judged_only": judged_only}
-            print_alone(measure, data, scores, per_query, rows, as_json)
+            print_alone(measure, data, scores, per_query, rows, as_json, unjudged)
             return
     wanted = [parse_measure(measure) for measure in measures]
     place = cluster_of(cluster, workers, insecure_cluster)
@@ -77,24 +80,27 @@ def command(
     from mcrank.metrics.evaluate import evaluate
 
     scores = local_file(scores)
-    found = read_calibration(scores, data, n_jobs) if calibration else None
+    found = read_calibration(scores, data, n_jobs, unjudged) if calibration else None
     if place is not None and (calibration or not is_model(scores)):
         raise click.UsageError(
             "--cluster and --workers are for SCORES that is a model, without --calibration."
         )
     if place is not None:
-        file, (values, grades) = data, model_scores(scores, data, n_jobs, place)
+        file, (values, grades) = data, model_scores(scores, data, n_jobs, place, unjudged)
     else:
         documents = any(measure.tells_documents for measure in wanted)
-        file, grades = read_grades(data, documents, n_jobs) if found is None else (data, found.rows)
-        values = read_scores_for(scores, grades, file) if found is None else found.scores
+        if found is None:
+            file, grades = read_grades(data, documents, n_jobs, unjudged)
+            values = read_scores_for(scores, grades, file, unjudged)
+        else:
+            file, grades, values = data, found.rows, found.scores
     options: dict[str, Any] = {
         "band": band,
         "complete": complete,
         "judged_only": judged_only,
         "n_jobs": n_jobs or -1,
     }
-    result = with_line(file, lambda: evaluate(values, grades, wanted, **options))
+    result = with_line(file, lambda: evaluate(values, grades, wanted, **options), unjudged)
     if as_json:
         told = {} if found is None else {"calibration": found.calibration.to_dict()}
         print_json(result.to_dict(per_query=per_query) | told)
@@ -107,7 +113,13 @@ def command(
 
 
 def print_alone(
-    measure: str, data: str, scores: str, per_query: bool, rows: dict[str, bool], as_json: bool
+    measure: str,
+    data: str,
+    scores: str,
+    per_query: bool,
+    rows: dict[str, bool],
+    as_json: bool,
+    unjudged: Unjudged = "error",
 ) -> None:
     """Print what trec_eval prints of qrels and a run, or the overlap of two runs."""
     from mcrank.cli.files import read_grades, read_scores_for
@@ -118,7 +130,7 @@ def print_alone(
 
     p = overlap_name(measure)
     if p is None:
-        file, grades = read_grades(data, True)
+        file, grades = read_grades(data, True, unjudged=unjudged)
         run = read_scores_for(scores, grades, file)
         if as_json:
             print_json(trec_values(grades, run, measure, per_query=per_query, **rows))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mcrank.arrays import FloatArray
-from mcrank.cli.cache import read_telling, reading
+from mcrank.cli.cache import Unjudged, read_telling, reading
 from mcrank.cli.columns import chosen_columns
 from mcrank.cli.inputs import STANDARD, as_called, load_model, local_file
 from mcrank.data.dataset import Dataset
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def read_grades(
-    path: str, documents: bool, n_jobs: int | None = None
+    path: str, documents: bool, n_jobs: int | None = None, unjudged: Unjudged = "error"
 ) -> tuple[str, Dataset | Grades | Qrels]:
     """Read a data file: TREC qrels when its first line looks like a judgment, else anything `read` takes.
 
@@ -49,11 +50,18 @@ def read_grades(
     if looks_like_qrels(file):
         if chosen_columns():
             raise OptionError(f"{path} holds TREC judgments, which have no named columns.")
+        if unjudged != "error":
+            raise OptionError(
+                f"--unjudged is for rows with grades; in TREC judgments such as {path} a grade below 0 "
+                "is none."
+            )
         return file, Qrels.read(file)
     if table_format(Path(file)) not in (None, "parquet", "arrow"):
-        return file, read_table_grades(find_files(file), Columns(**chosen_columns("ignore", "weight")))
+        return file, read_table_grades(
+            find_files(file), Columns(**chosen_columns("ignore", "weight")), unjudged
+        )
     with reading(as_called(file)) as progress:
-        plan = scan(file, **chosen_columns("ignore"))
+        plan = scan(file, unjudged=unjudged, **chosen_columns("ignore"))
         return file, plan.grades(n_jobs, progress, documents=documents)
 
 
@@ -99,9 +107,11 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def read_scores_for(path: str, data: Dataset | Grades | Qrels, file: str) -> Any:
-    """Read the scores that go with the data of a file: a run for qrels, else one score per row, or a model
-    that gives them.
+def read_scores_for(
+    path: str, data: Dataset | Grades | Qrels, file: str, unjudged: Unjudged = "error"
+) -> Any:
+    """Read the scores that go with the data of a file: a run for qrels, else one score per row that was read,
+    or a model that gives them.
     """
     path = local_file(path)
     if isinstance(data, Qrels):
@@ -111,13 +121,15 @@ def read_scores_for(path: str, data: Dataset | Grades | Qrels, file: str) -> Any
         from mcrank.models.file import load
 
         ranker = load(path)
-        return ranker.predict(read_alike(file, ranker, "error"))
+        return ranker.predict(read_alike(file, ranker, unjudged))
     from mcrank.data.scores import read_scores
 
     return read_scores(path, len(data))
 
 
-def model_scores(path: str, data: str, n_jobs: int | None, cluster: Any) -> tuple[FloatArray, Any]:
+def model_scores(
+    path: str, data: str, n_jobs: int | None, cluster: Any, unjudged: Unjudged
+) -> tuple[FloatArray, Any]:
     """Score data by a model on a cluster; return scores and grades."""
     from mcrank.cli.cluster import planned
     from mcrank.cli.train import read_alike
@@ -126,7 +138,8 @@ def model_scores(path: str, data: str, n_jobs: int | None, cluster: Any) -> tupl
     ranker, file = load(path), local_file(data, table=True)
     if looks_like_qrels(file):
         raise DataError(f"{data} is TREC qrels, which have no features to score by a model; give a run.")
-    rows = read_alike(file, ranker, "error", n_jobs) if ranker.categories_ else planned(file, "error", n_jobs)
+    known = bool(ranker.categories_)
+    rows = read_alike(file, ranker, unjudged, n_jobs) if known else planned(file, unjudged, n_jobs)
     return ranker.graded_scores(rows, cluster=cluster)
 
 
@@ -138,7 +151,7 @@ class Calibrated(NamedTuple):
     calibration: GradeCalibration
 
 
-def read_calibration(path: str, data: str, n_jobs: int | None) -> Calibrated:
+def read_calibration(path: str, data: str, n_jobs: int | None, unjudged: Unjudged) -> Calibrated:
     """Take probabilities of grades from a model, or from what ``mcrank predict --proba`` wrote."""
     from mcrank.cli.train import read_alike
     from mcrank.data.scores import read_probabilities
@@ -151,28 +164,38 @@ def read_calibration(path: str, data: str, n_jobs: int | None) -> Calibrated:
         ranker = load_model(file, n_jobs)
         if not hasattr(ranker, "predict_proba"):
             raise OptionError(f"--calibration needs a ranker with probabilities; {ranker.name} has none.")
-        rows = read_alike(data, ranker, "error", n_jobs)
+        rows = read_alike(data, ranker, unjudged, n_jobs)
         return Calibrated(rows, ranker.predict(rows), ranker.calibration(rows))
-    rows = read_telling(local_file(data, table=True), n_jobs=n_jobs)
+    rows = read_telling(local_file(data, table=True), unjudged=unjudged, n_jobs=n_jobs)
     probabilities, true = read_probabilities(file, rows.n_rows), rows.to_caller(rows.y)
     grades = np.unique(true)
-    if len(grades) != probabilities.shape[1]:
+    guessed = len(grades) != probabilities.shape[1]
+    if guessed:
         grades = np.arange(float(probabilities.shape[1]))  # not all of them need be there
     if not np.isin(true, grades).all():
         raise DataError(
             f"{path} has probabilities of {len(grades)} grades, and the data has others; give the model "
             "instead, which knows its grades."
         )
+    if guessed:
+        warnings.warn(
+            f"{path} has probabilities of {len(grades)} grades, and the data has {len(np.unique(true))}: "
+            f"they are taken for grades 0 to {len(grades) - 1}; where they are others, give the model, "
+            "which knows its grades.",
+            stacklevel=2,
+        )
     return Calibrated(rows, probabilities @ grades, calibration(probabilities, grades, true))
 
 
-def with_line(path: str, work: Callable[[], Any]) -> Any:
-    """Do ``work``; an error about a row of the data also names its line in the file."""
+def with_line(path: str, work: Callable[[], Any], unjudged: Unjudged = "error") -> Any:
+    """Do ``work``; an error about a row of the data also names its line in the file, where no rows of it were
+    dropped.
+    """
     try:
         return work()
     except McrankError as error:
         row = getattr(error, "row", None)
-        line = None if row is None else _line_of_row(path, row)
+        line = None if row is None or unjudged == "drop" else _line_of_row(path, row)
         if line is None:
             raise
         raise type(error)(f"{error} (line {line} of {path})") from None

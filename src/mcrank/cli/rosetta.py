@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from mcrank.cli.cache import Unjudged, unjudged_option
 from mcrank.cli.columns import column_options
 from mcrank.cli.echo import echo
 from mcrank.cli.inputs import InputPath
@@ -20,6 +21,7 @@ from mcrank.cli.options import jobs_option, measure_option, rows_options
 @measure_option("The measure to translate.")
 @click.option("--value", help="A number someone printed: name the dialects that print it.")
 @rows_options
+@unjudged_option
 @column_options
 @jobs_option()
 @json_option
@@ -30,6 +32,7 @@ def command(
     value: str | None,
     complete: bool,
     judged_only: bool,
+    unjudged: Unjudged,
     n_jobs: int | None,
     as_json: bool,
 ) -> None:
@@ -45,10 +48,11 @@ def command(
     from mcrank.cli.files import read_grades, read_scores_for, with_line
     from mcrank.metrics.rosetta import rosetta
 
-    file, grades = read_grades(data, True, n_jobs)
-    values = read_scores_for(scores, grades, file)
+    file, grades = read_grades(data, True, n_jobs, unjudged)
+    values = read_scores_for(scores, grades, file, unjudged)
     options: dict[str, Any] = {"complete": complete, "judged_only": judged_only, "n_jobs": n_jobs or -1}
-    table = with_line(file, partial(rosetta, values, grades, wanted, value=value, **options))
+    translate = partial(rosetta, values, grades, wanted, value=value, **options)
+    table = with_line(file, translate, unjudged)
     if value is not None:
         table.matches(value)  # a value that is no number is an error before anything is printed
     if not as_json:

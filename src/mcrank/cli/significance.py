@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from mcrank.cli.cache import Unjudged, unjudged_option
 from mcrank.cli.columns import column_options
 from mcrank.cli.echo import echo
 from mcrank.cli.inputs import InputPath
@@ -34,6 +35,7 @@ from mcrank.stats.power import power_sentence
 @click.option("--rounds", type=int, default=10_000, show_default=True, help="Draws of randomized methods.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of randomized methods.")
 @click.option("-c", "--complete", is_flag=True, help="Count judged queries missing from a run, as 0 (qrels).")
+@unjudged_option
 @column_options
 @jobs_option()
 @json_option
@@ -48,6 +50,7 @@ def command(
     rounds: int,
     seed: int,
     complete: bool,
+    unjudged: Unjudged,
     n_jobs: int | None,
     as_json: bool,
 ) -> None:
@@ -64,16 +67,28 @@ def command(
     from mcrank import stats
     from mcrank.cli.files import read_grades, read_scores_for, system_names, with_line
     from mcrank.metrics.evaluate import evaluate
+    from mcrank.stats.many import compare_columns
 
-    file, grades = read_grades(data, wanted.tells_documents, n_jobs)
+    file, grades = read_grades(data, wanted.tells_documents, n_jobs, unjudged)
     values: dict[str, stats.Values] = {}
+    counted: dict[str, stats.Values] = {}
     for name, path in zip(system_names(systems), systems, strict=True):
-        scores = read_scores_for(path, grades, file)
+        scores = read_scores_for(path, grades, file, unjudged)
         options: dict[str, Any] = {"complete": complete, "n_jobs": n_jobs or -1}
-        result = with_line(file, partial(evaluate, scores, grades, wanted, **options))
-        values[name] = result.by_query(wanted, counted=True)
-    rows = stats.compare(values, test=test, alternative=alternative, level=level, rounds=rounds, seed=seed)
-    queries, _ = stats.align(*values.values())
+        result = with_line(file, partial(evaluate, scores, grades, wanted, **options), unjudged)
+        values[name] = result.by_query(wanted, in_mean=True)
+        counted[name] = result.by_query(wanted, counted=True)
+    queries, columns = stats.align(*values.values())
+    rows = compare_columns(
+        dict(zip(values, columns, strict=True)),
+        next(iter(values)),
+        test=test,
+        alternative=alternative,
+        level=level,
+        rounds=rounds,
+        seed=seed,
+        won=dict(zip(counted, stats.align(*counted.values())[1], strict=True)),
+    )
     pairs = stats.tukey(values, rounds=rounds, seed=seed) if tukey else {}
     if as_json:
         print_json(_as_dict(wanted.name, test, len(queries), rows, pairs))

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from mcrank.arrays import FloatArray
 from mcrank.data.columns import shown
 from mcrank.data.dataset import Dataset
 from mcrank.data.ids import id_kind
@@ -30,8 +31,8 @@ def join_trec(
     qrels : Qrels
         Judgments. Queries without any are left out: nothing is known about them.
     features : Dataset, optional
-        Feature values by query and document, categories too; it must have `doc_ids`, its own grades are not
-        used.
+        Feature values by query and document, categories too, and weights of its rows and queries; it must
+        have `doc_ids`, its own grades are not used.
     runs : Run or mapping of name to Run, optional
         Scores of systems: the rows are the pairs that any of them ranked, and every run is one more feature
         (NaN where it did not rank the document). Without runs, the rows are those of ``features``.
@@ -85,8 +86,36 @@ def join_trec(
         Features(X, every, (), categories),
         [grade for _, _, grade in rows],
         np.array([query for query, _, _ in rows], dtype=object),
+        *_weights(features, known, [(query, doc) for query, doc, _ in rows]),
         doc_ids=np.array([doc for _, doc, _ in rows], dtype=object),
     )
+
+
+def _weights(
+    features: Dataset | None, known: Mapping[tuple[str, str], int], pairs: list[tuple[str, str]]
+) -> tuple[FloatArray | None, dict[str, float] | None]:
+    """Weights of the pairs and of their queries, as the features have them; None where they have none."""
+    if features is None:
+        return None, None
+    rows, queries = None, None
+    if features.weight is not None:
+        lost = next((pair for pair in pairs if pair not in known), None)
+        if lost is not None:
+            raise DataError(
+                f"features of join_trec have weights of rows, but not the document {lost[1]!r} of query "
+                f"{lost[0]!r}, which a run ranked; add the row, or leave out the weights."
+            )
+        rows = features.weight[[known[pair] for pair in pairs]]
+    if features.query_weight is not None:
+        given = dict(zip(map(str, features.qids.tolist()), features.query_weight.tolist(), strict=True))
+        missing = next((query for query, _ in pairs if query not in given), None)
+        if missing is not None:
+            raise DataError(
+                f"features of join_trec have weights of queries, but not query {missing!r}, which a run "
+                "ranked; add the query, or leave out the weights."
+            )
+        queries = {query: given[query] for query, _ in pairs}
+    return rows, queries
 
 
 def _systems(runs: Run | Mapping[str, Run] | None) -> dict[str, Run]:

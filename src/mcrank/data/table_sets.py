@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mcrank.arrays import Array
+from mcrank.arrays import Array, FloatArray, IntArray
 from mcrank.data.categories import Keys, feature_of, features_of, joined
 from mcrank.data.checks import UNJUDGED, check_count, check_numbers, refuse_negative
 from mcrank.data.columns import Column, object_array, to_numbers
@@ -171,7 +171,7 @@ class _Roles:
         return np.concatenate(found)
 
 
-def read_table_grades(files: Sequence[Path], columns: Columns) -> Grades:
+def read_table_grades(files: Sequence[Path], columns: Columns, unjudged: str = "error") -> Grades:
     """Read grades, query ids and document ids of table files; what their other columns hold does not matter.
 
     Examples
@@ -183,10 +183,15 @@ def read_table_grades(files: Sequence[Path], columns: Columns) -> Grades:
     >>> read_table_grades([path], Columns())
     Grades(2 rows, 1 queries)
     """
-    roles = _Roles([open_table(path, columns.texts) for path in files], columns, "error", is_text(files[0]))
+    roles = _Roles([open_table(path, columns.texts) for path in files], columns, unjudged, is_text(files[0]))
     y: Any = roles.numbers("grade")
     qid: Any = roles.ids("qid")
-    return Grades(y, qid, roles.ids("doc_id"))
+    doc_ids: Any = roles.ids("doc_id")
+    if unjudged != "error":
+        y, keep = _judged(y, unjudged)
+        if keep is not None:
+            y, qid, doc_ids = (None if values is None else values[keep] for values in (y, qid, doc_ids))
+    return Grades(y, qid, doc_ids)
 
 
 def _dataset(parts: list[Table], columns: Columns, unjudged: str, *, as_written: bool) -> Dataset:
@@ -256,17 +261,24 @@ def judged_dataset(features: Features, y: Any, qid: Any, unjudged: str, weight: 
         if values is not None:
             check_count(values, f"{name} of Dataset", len(X))
     if unjudged != "error":
-        y = np.array(y, dtype=np.float64)
-        open_rows = ~(y >= 0)
-        if unjudged == "zero":
-            y[open_rows] = 0.0
-        elif open_rows.all():
-            raise DataError("every row is unjudged; nothing is left after dropping them.")
-        elif open_rows.any():
-            keep = np.flatnonzero(~open_rows)
+        y, keep = _judged(y, unjudged)
+        if keep is not None:
             X, y, qid = X[keep], y[keep], qid[keep]
             weight = None if weight is None else weight[keep]
             doc_ids = None if doc_ids is None else doc_ids[keep]
     # Nobody else has this matrix, so it need not be copied.
     X.setflags(write=False)
     return Dataset.of_features(features._replace(values=X), y, qid, weight, doc_ids=doc_ids)
+
+
+def _judged(y: Any, unjudged: str) -> tuple[FloatArray, IntArray | None]:
+    """Return grades with 0 where there is none, or the rows to keep where those without are to be dropped."""
+    grades: FloatArray = np.array(y, dtype=np.float64)
+    open_rows = ~(grades >= 0)
+    if unjudged == "zero":
+        grades[open_rows] = 0.0
+    elif open_rows.all():
+        raise DataError("every row is unjudged; nothing is left after dropping them.")
+    elif open_rows.any():
+        return grades, np.flatnonzero(~open_rows)
+    return grades, None

@@ -118,7 +118,10 @@ def assemble(
         np.concatenate([np.empty(0), *(o.grades for o in outcomes.values() if o.grades is not None)])
     )
     if rows.query_weight is not None:
-        notes = [*notes, "Queries have weights: means use them; intervals and tests count each query once."]
+        notes = [
+            *notes,
+            "Queries have weights: means, intervals and tests use them; wins are counted in queries.",
+        ]
     return Comparison(
         systems=tuple(systems),
         folds=tuple(folds),

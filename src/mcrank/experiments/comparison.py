@@ -271,6 +271,15 @@ class Comparison:
         values = self.per_query(measure)
         return self.rows.ready[parse_measure(measure)].counted(values) if np.isnan(values).any() else values
 
+    def in_mean(self, measure: str | Measure) -> FloatArray:
+        """Return what tests and intervals are made of (systems x queries): values whose plain mean is `mean`.
+
+        These are the counted values, unless queries have weights or the measure is a sum.
+        """
+        from mcrank.metrics.influence import in_mean
+
+        return in_mean(self.rows.ready[parse_measure(measure)], self.per_query(measure))
+
     def mean(self, measure: str | Measure) -> FloatArray:
         """Return the mean of a measure for each system, over all test queries, as `mcrank.evaluate` gives
         it.
@@ -318,7 +327,7 @@ class Comparison:
 
         name = self.measures[0] if measure is None else parse_measure(measure).name
         if name not in self._pairs:
-            self._pairs[name] = all_pairs(self.counted(name))
+            self._pairs[name] = all_pairs(self.in_mean(name), self.counted(name))
         return list(self._pairs[name])
 
     def wins(self, measure: str | Measure | None = None) -> IntArray:

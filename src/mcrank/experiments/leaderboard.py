@@ -114,11 +114,13 @@ def standings(comparison: Comparison, measure: str, baseline: str | None = None)
 
 
 def _rows(comparison: Comparison, measure: str, against: str) -> list[stats.Row]:
-    values = comparison.counted(measure)
-    known = values[:, known_to_all(values)]
+    values = comparison.in_mean(measure)
+    queries = known_to_all(values)
+    known = values[:, queries]
     if len(known) > 1:
         table = dict(zip(comparison.keys, known, strict=True))
-        return compare_columns(table, against, level=LEVEL)
+        won = dict(zip(comparison.keys, comparison.counted(measure)[:, queries], strict=True))
+        return compare_columns(table, against, level=LEVEL, won=won)
     interval = interval_of(known[0], level=LEVEL)
     return [stats.Row(against, interval, None, None, None, None, None, None, None)]
 

@@ -223,15 +223,19 @@ def relevant_bounds(dialect: Dialect) -> tuple[float, float]:
     text = dialect.relevant
     try:
         if text.startswith(">="):
-            return float(text[2:]), math.inf
-        if text.startswith(">"):
-            return math.nextafter(float(text[1:]), math.inf), math.inf
-        low, _, high = text.partition("..")
-        return float(low), float(high)
+            low, high = float(text[2:]), math.inf
+        elif text.startswith(">"):
+            low, high = math.nextafter(float(text[1:]), math.inf), math.inf
+        else:
+            low, high = map(float, text.split(".."))
     except (AttributeError, ValueError):
-        raise MeasureError(
-            f"relevant of dialect {dialect.name} must look like '>0', '>=2' or '1..2', got {text!r}."
-        ) from None
+        low, high = math.nan, math.nan
+    if math.isfinite(low) and low <= high:  # else no grade would be relevant, or who knows which
+        return low, high
+    raise MeasureError(
+        f"relevant of dialect {dialect.name} must look like '>0', '>=2' or '1..2', the lowest grade and the "
+        f"highest, got {text!r}."
+    )
 
 
 _CHOICES: dict[str, dict[str, str]] = {

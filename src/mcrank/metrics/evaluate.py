@@ -14,6 +14,7 @@ from mcrank.arrays import Array, BoolArray, FloatArray
 from mcrank.data.scan import Scan
 from mcrank.data.trec import Judged, Qrels, Run, judge
 from mcrank.errors import DataError, MeasureError, OptionError
+from mcrank.metrics.influence import in_mean
 from mcrank.metrics.layout import Graded, Layout
 from mcrank.metrics.measure import Measure, parse_measure
 from mcrank.metrics.prepared import (
@@ -47,6 +48,9 @@ class Evaluation:
         Mean under the worst and the best order of ties; only when asked for.
     counted : mapping of str to ndarray
         Value of each query as the mean counts it: NaN only where the dialect leaves the query out.
+    in_mean : mapping of str to ndarray
+        What each query adds to the mean, for tests and intervals: values whose plain mean is ``mean``. They
+        are ``counted``, unless queries have weights or the measure is a sum; of a geometric mean, too.
 
     Examples
     --------
@@ -64,16 +68,20 @@ class Evaluation:
     definitions: Mapping[str, str]
     band: Mapping[str, tuple[float, float]]
     counted: Mapping[str, FloatArray]
+    in_mean: Mapping[str, FloatArray]
 
-    def by_query(self, measure: str | Measure, *, counted: bool = False) -> dict[Any, float]:
+    def by_query(
+        self, measure: str | Measure, *, counted: bool = False, in_mean: bool = False
+    ) -> dict[Any, float]:
         """Return one measure's value of every query by query id, as `mcrank.stats` takes it.
 
-        With ``counted``, a query without a value that the dialect's mean counts as 0 has 0 and not NaN.
+        With ``counted``, a query without a value that the dialect's mean counts as 0 has 0 and not NaN. With
+        ``in_mean``, what it adds to the mean: tests of weighted queries and of sums take that.
         """
         name = parse_measure(measure).name
         if name not in self.per_query:
             raise MeasureError(f"{name} was not evaluated; there are: {', '.join(self.per_query)}.")
-        values = self.counted[name] if counted else self.per_query[name]
+        values = (self.in_mean if in_mean else self.counted if counted else self.per_query)[name]
         return dict(zip(self.qids.tolist(), values.tolist(), strict=True))
 
     def to_dict(self, per_query: bool = False) -> dict[str, Any]:
@@ -203,11 +211,13 @@ def _evaluate(
     per_query = {}
     mean = {}
     counted = {}
+    added = {}
     for measure, one, those in zip(wanted, prepared, values, strict=True):
         those.setflags(write=False)
         per_query[measure.name] = those
         mean[measure.name] = one.mean_of(those)
         counted[measure.name] = one.counted(those) if np.isnan(those).any() else those
+        added[measure.name] = counted[measure.name] if one.plain else in_mean(one, those)
     return Evaluation(
         mean=MappingProxyType(mean),
         per_query=MappingProxyType(per_query),
@@ -216,6 +226,7 @@ def _evaluate(
         definitions=MappingProxyType({m.name: m.definition for m in wanted}),
         band=MappingProxyType(_bands(prepared, used) if band else {}),
         counted=MappingProxyType(counted),
+        in_mean=MappingProxyType(added),
     )
 
 

@@ -191,9 +191,7 @@ class PreparedMeasure:
         if self.arithmetic.summary == "geometric":
             counted = np.log(np.maximum(counted, _LEAST))
         if weight is not None:
-            # LightGBM and XGBoost do so for NDCG, not for MAP.
-            ones = self.measure.switches.empty_weight == "one" and self.arithmetic.normalized
-            counted *= np.where(self.arithmetic.empty, one, weight) if ones else weight
+            counted *= np.where(self.arithmetic.empty, one, weight) if self.empty_counts_once else weight
         mean = exact_sum(counted[inside]) / total
         return math.exp(mean) if self.arithmetic.summary == "geometric" else mean
 
@@ -203,6 +201,17 @@ class PreparedMeasure:
         A value that is missing without its query being skipped counts 0 (LETOR 3.0, short queries).
         """
         return np.where(self._skipped, np.nan, np.where(np.isnan(values), 0.0, values))
+
+    @property
+    def plain(self) -> bool:
+        """Whether tests and intervals are made of the values of the queries that count as they are."""
+        summary = self.arithmetic.summary
+        return summary == "geometric" or (summary == "mean" and self.query_weight is None)
+
+    @property
+    def empty_counts_once(self) -> bool:
+        """Whether an empty query adds its value with weight 1: LightGBM and XGBoost, in NDCG, not MAP."""
+        return self.measure.switches.empty_weight == "one" and self.arithmetic.normalized
 
     @property
     def query_weight(self) -> FloatArray | None:

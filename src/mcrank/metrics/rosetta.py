@@ -60,6 +60,8 @@ class Reading:
         Why there is no number, or what had to be changed to get one.
     note : str
         The tool.
+    compared : bool
+        Whether the definition itself takes the data, so that steps lead from it.
 
     Examples
     --------
@@ -74,12 +76,15 @@ class Reading:
     steps: tuple[tuple[str, float], ...]
     refusal: str
     note: str
+    compared: bool = True
 
     @property
     def reason(self) -> str:
         """Why this number differs from the definition's, in words."""
         moves = "; ".join(f"{words} ({move:+.4f})" for words, move in self.steps)
         same = self.note if self.dialect == "standard" else "same as the definition here"
+        if not self.compared:
+            same = "the definition refuses the data"
         parts = [self.refusal, moves or ("" if self.value is None else same)]
         return "; ".join(part for part in parts if part)
 
@@ -168,8 +173,13 @@ def rosetta(
 
 def _read(definition: Measure, dialect: Dialect, ready: PreparedMeasures, scores: FloatArray) -> Reading:
     tried, value, refusal = printed_mean(definition, dialect, ready, scores)
-    steps = () if value is None else steps_to(definition, tried, ready, scores)
-    return Reading(tried.name, value, steps, refusal, dialect.note)
+    compared = True
+    try:
+        ready[definition]
+    except MeasureError:
+        compared = False  # ERR of a grade above 4, say, which tools take that let probabilities pass 1
+    steps = () if value is None or not compared else steps_to(definition, tried, ready, scores)
+    return Reading(tried.name, value, steps, refusal, dialect.note, compared)
 
 
 def printed_mean(

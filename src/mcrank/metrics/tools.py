@@ -110,5 +110,7 @@ def find_dialect(name: str | Dialect) -> Dialect:
         switch, equals, value = change.partition("=")
         if not equals:
             raise MeasureError(f"dialect {name!r}: {change!r} must look like switch=value.")
+        if switch.strip() in switches:
+            raise MeasureError(f"dialect {name!r} says {switch.strip()} twice; say it once.")
         switches[switch.strip()] = read_switch(switch.strip(), value.strip())
     return base.but(**switches)

@@ -13,6 +13,7 @@ import numpy as np
 from mcrank.arrays import IntArray
 from mcrank.data.dataset import Dataset
 from mcrank.errors import MeasureError
+from mcrank.metrics.influence import in_mean
 from mcrank.metrics.measure import Measure
 from mcrank.rounds import SAME, SEAT, Callback, RoundEvent, Shown
 
@@ -126,7 +127,7 @@ class Pool:
     def _close(self) -> None:
         values = self._prepared.per_query(self._scores)
         value = float(self._prepared.mean_of(values))
-        self.shown.take(self._prepared.counted(values), value > max(self.history, default=-np.inf) + SAME)
+        self.shown.take(in_mean(self._prepared, values), value > max(self.history, default=-np.inf) + SAME)
         seconds = time.perf_counter() - self._began
         event = RoundEvent(len(self.history) + 1, self._asked, {self.name: value}, seconds)
         if self._callback is not None and not self.interrupted and self._callback(event):

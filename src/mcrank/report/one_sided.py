@@ -31,8 +31,9 @@ COLUMNS = (
 
 def one_sided_table(comparison: Comparison, measure: str) -> Table:
     """Every pair, the better one first: is it really better?"""
-    values = comparison.per_query(measure)
-    known = values[:, known_to_all(values)]
+    values = comparison.in_mean(measure)
+    queries = known_to_all(values)
+    known, counted = values[:, queries], comparison.counted(measure)[:, queries]
     means, stds, n = known.mean(axis=1), known.std(axis=1, ddof=1), known.shape[1]
     sign = 1.0 if parse_measure(measure).higher_is_better else -1.0  # tests are of the better over the worse
     order = np.argsort(-sign * means, kind="stable").tolist()
@@ -44,7 +45,8 @@ def one_sided_table(comparison: Comparison, measure: str) -> Table:
         signed = (sign * summary[0], *summary[1:3], sign * summary[3], *summary[4:])
         unpaired = unpaired_t_from_summary(*signed, alternative="greater").p
         names = [comparison.keys[a], comparison.keys[b]]
-        told = [*summary[:2], *summary[3:5]]
+        spread = counted.std(axis=1, ddof=1)  # of queries as they are, as elsewhere on the page
+        told = [summary[0], float(spread[a]), summary[3], float(spread[b])]
         rows.append(
             [
                 *(Cell(name, name) for name in names),

@@ -62,12 +62,15 @@ def packed_size(array: Array) -> int:
 
 
 def decimals_for(values: FloatArray) -> int:
-    """Decimals that values can keep in 16 bits: four between -1.6 and 1.6, fewer for wider ranges."""
-    widest = float(np.nanmax(np.abs(values), initial=0.0))
-    for decimals in (4, 3, 2, 1):
-        if widest * 10**decimals < 16_000:  # a step may be twice as wide, and has a sign
-            return decimals
-    return 0
+    """Decimals that values can keep in 16 bits: four between -1.6 and 1.6, fewer for wider ranges.
+
+    They are negative where not even whole numbers fit, as of DCG with grades above 10: -2 for hundreds.
+    """
+    widest = float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
+    decimals = 4
+    while widest * 10.0**decimals >= 16_000:  # a step may be twice as wide, and has a sign
+        decimals -= 1
+    return decimals
 
 
 def quantize(values: FloatArray, decimals: int) -> ByteArray:
@@ -93,6 +96,8 @@ def _rounded(values: FloatArray, decimals: int) -> IntArray:
     """Whole numbers of 10^-decimals, rounded to the very digits Python prints."""
     scaled = values * 10.0**decimals
     rounded = np.rint(scaled).astype(np.int64)
+    if decimals < 0:
+        return rounded  # nobody prints those in full
     # Near the middle between two numbers a product does not tell which is nearer; the printed text does.
     for place in np.argwhere(np.abs(scaled - np.floor(scaled) - 0.5) < 1e-6).tolist():
         rounded[tuple(place)] = int(f"{values[tuple(place)]:.{decimals}f}".replace(".", ""))

@@ -158,8 +158,11 @@ def compare_columns(
     level: float = 0.95,
     rounds: int = 10_000,
     seed: int = 0,
+    won: Mapping[str, FloatArray] | None = None,
 ) -> list[Row]:
     """`compare` for systems whose values are arrays in one order of queries, none of them missing.
+
+    Wins, ties and losses are those of ``won``, where what is tested are not the values that queries have.
 
     Examples
     --------
@@ -185,7 +188,7 @@ def compare_columns(
             rows.append(Row(name, interval, None, None, None, None, None, None, None))
             continue
         found = tests[name]
-        counts = wins_ties_losses(column, table[baseline])
+        counts = wins_ties_losses(*((won or table)[which] for which in (name, baseline)))
         shown = smallest_difference(
             column, table[baseline], test=test, alternative=alternative, tests=len(tests)
         )
@@ -218,10 +221,11 @@ class Pair:
     losses: int
 
 
-def all_pairs(table: FloatArray) -> list[Pair]:
+def all_pairs(table: FloatArray, won: FloatArray | None = None) -> list[Pair]:
     """Test every pair of systems (rows of ``table``) on the queries (columns) that have a value in all.
 
-    The family of the correction is every pair: n (n - 1) / 2 tests for n systems.
+    The family of the correction is every pair: n (n - 1) / 2 tests for n systems. Wins, ties and losses are
+    those of ``won``, where what is tested are not the values that queries have.
 
     Examples
     --------
@@ -231,11 +235,12 @@ def all_pairs(table: FloatArray) -> list[Pair]:
     >>> [(pair.first, pair.second, pair.wins, pair.corrected_p) for pair in all_pairs(table)][2]
     (1, 2, 0, 1.0)
     """
-    known = table[:, known_to_all(table)]
+    queries = known_to_all(table)
+    known, counted = table[:, queries], (table if won is None else won)[:, queries]
     places = list(itertools.combinations(range(len(known)), 2))
     tests = [t_test(known[a], known[b]) for a, b in places]
     corrected = holm([test.p for test in tests])
     return [
-        Pair(a, b, test, p, *wins_ties_losses(known[a], known[b]))
+        Pair(a, b, test, p, *wins_ties_losses(counted[a], counted[b]))
         for (a, b), test, p in zip(places, tests, corrected, strict=True)
     ]

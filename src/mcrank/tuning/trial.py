@@ -12,6 +12,7 @@ from mcrank.arrays import FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.data.folds import deal
 from mcrank.errors import DataError, McrankError, MeasureError
+from mcrank.metrics.influence import in_mean
 from mcrank.metrics.measure import Measure
 from mcrank.rankers.base import Ranker
 from mcrank.rankers.few import silently
@@ -236,7 +237,7 @@ def counted_weight(measure: Measure, data: Dataset) -> float:
 
 
 def query_values(measure: Measure, data: Dataset, scores: FloatArray) -> dict[Any, float]:
-    """Return the value of each query that counts, by its id.
+    """Return what each query that counts adds to the measure's mean, by its id: values with that plain mean.
 
     Examples
     --------
@@ -247,7 +248,7 @@ def query_values(measure: Measure, data: Dataset, scores: FloatArray) -> dict[An
     {'a': 1.0}
     """
     prepared = measure.on(data)
-    values = prepared.counted(prepared.per_query(data.to_grouped(np.asarray(scores))))
+    values = in_mean(prepared, prepared.per_query(data.to_grouped(np.asarray(scores))))
     found = {q: float(v) for q, v in zip(data.qids.tolist(), values.tolist(), strict=True) if v == v}
     if not found:
         raise MeasureError(f"{measure.name} has no value on the data held out (no query counts).")

@@ -39,9 +39,18 @@ const payload = (() => {
   const minus = (text) => text.replace("-", "−");
   function shown(value, decimals, sign = false) {
     if (Number.isNaN(value)) return "–";
-    const text = (value / 10 ** decimals).toFixed(decimals);
+    const text = (value / 10 ** decimals).toFixed(Math.max(decimals, 0));
     return minus(sign && value > 0 ? "+" + text : text);
   }
 
-  return { minus, shown, unpack, valuesOf };
+  // A number of single precision in the fewest digits that mean it: 0.1, not 0.10000000149011612.
+  function single(value) {
+    for (let digits = 1; digits < 9; digits++) {
+      const text = String(Number(value.toPrecision(digits)));
+      if (Math.fround(Number(text)) === value) return text;
+    }
+    return String(Number(value.toPrecision(9)));
+  }
+
+  return { minus, shown, single, unpack, valuesOf };
 })();

@@ -3,7 +3,7 @@
 (() => {
   const $ = (id) => document.getElementById(id);
   const { element, fitLabels, named, scrollHints, shortened, themes } = labels;
-  const { minus, shown } = payload;
+  const { minus, shown, single } = payload;
   const ROW = 30, HEAD = 34;
   const state = { measure: "", first: 0, second: 0, active: 0, open: -1, shown: [] };
   let facts = null;
@@ -238,7 +238,7 @@
       const cells = [
         element("td", { class: "number" }, String(mine + 1)),
         named(names[row], 118, 12.5, "th", { scope: "row", class: "doc" }),
-        element("td", {}, element("span", { class: "grade", style: `--level:${grade / top}` }, String(grade))),
+        element("td", {}, element("span", { class: "grade", style: `--level:${grade / top}` }, single(grade))),
         element("td", { class: "number" }, minus(Number(arrays.doc_scores[system * total + row].toPrecision(4)).toString())),
         element("td", { class: "number " + moved[0] }, `${moved[1]} ${theirs + 1}`),
       ];
@@ -285,7 +285,7 @@
       if (better === none) continue;
       const ahead = (system) => arrays.doc_positions[system * total + better] < arrays.doc_positions[system * total + worse];
       if (ahead(first) === ahead(second)) continue;
-      const told = (row) => `${names[row]} (grade ${arrays.doc_grades[row]})`;
+      const told = (row) => `${names[row]} (grade ${single(arrays.doc_grades[row])})`;
       const [right, wrong] = ahead(first) ? [first, second] : [second, first];
       const words = [named(facts.systems[right], 300, 15), ` has ${told(better)} above ${told(worse)}; `,
         named(facts.systems[wrong], 300, 15), " has them the other way round. What each feature makes of it: to the right for the better one, to the left for the other."];
@@ -314,7 +314,7 @@
     if (above === none) return [];
     const { parts, total } = partsOf("swap", at), unit = kinds[system] ? " grades" : "";
     const by = tied(system, above, below) ? ", tied with it: the order of the file decides" : ` by ${minus(total.toPrecision(3))}${unit}`;
-    const words = `${names[above]} (grade ${arrays.doc_grades[above]}) above ${names[below]} (grade ${arrays.doc_grades[below]})${by}${parts.length ? "; what each feature makes of it:" : "."}`;
+    const words = `${names[above]} (grade ${single(arrays.doc_grades[above])}) above ${names[below]} (grade ${single(arrays.doc_grades[below])})${by}${parts.length ? "; what each feature makes of it:" : "."}`;
     return [smallTitle("Why ", named(facts.systems[system], 300, 14), " has a document above a better one"), element("p", { class: "quiet" }, words),
       ...(parts.length ? [bars(parts, 3, "")] : [])];
   }
