@@ -99,6 +99,24 @@ def test_more_trials_go_on_from_fewer_and_threads_change_nothing(tmp_path):
     assert longer.tuning_.trials[:4] == first.tuning_.trials
 
 
+def test_values_may_be_lists_and_mappings_and_come_back_from_a_file_as_they_were(tmp_path):
+    wanted = {
+        "monotone": [{0: 1, "f2": -1}, {1: 1}],
+        "interaction": [[["f1", "f2"]], [[2, 3]]],
+        "split": None,
+    }
+    options = {"n_estimators": 8, "num_leaves": 4, "learning_rate": 0.1}
+    rest = {"options": options, "ranges": wanted, "folds": 2, "n_jobs": 1}
+    first = mcrank.tune(DATA, "regression", trials=5, **rest)
+    mcrank.tune(DATA, "regression", trials=4, out=tmp_path, **rest)
+    again = mcrank.tune(DATA, "regression", trials=5, out=tmp_path, **rest)  # four of them from files
+    assert [trial.options for trial in again.tuning_.trials] == [t.options for t in first.tuning_.trials]
+    assert {str(trial.options["monotone"]) for trial in again.tuning_.trials} == set(
+        map(str, wanted["monotone"])
+    )
+    np.testing.assert_array_equal(again.predict(DATA), first.predict(DATA))
+
+
 def test_a_finished_study_is_not_done_again(tmp_path, monkeypatch):
     first = mcrank.tune(DATA, "regression", trials=3, out=tmp_path, **SMALL)
     monkeypatch.setattr(home.Trials, "run", lambda *_, **__: pytest.fail("a trial was run"))
@@ -270,6 +288,12 @@ def test_the_search_of_scikit_learn():
     assert fitted.cv_results_["rank_test_score"][fitted.best_index_] == 1
     assert fitted.predict(X).shape == y.shape
     assert fitted.score(X, y, qid) == fitted.best_estimator_.score(DATA)
+
+
+@pytest.mark.parametrize("wrong", ["lambdamart", mcrank.LambdaMART, FunctionTransformer()])
+def test_the_search_of_scikit_learn_is_of_rankers(wrong):
+    with pytest.raises(OptionError, match="estimator of TuneSearchCV must be a ranker"):
+        mcrank.TuneSearchCV(wrong, n_iter=1, cv=2).fit(DATA)
 
 
 def test_the_search_of_scikit_learn_takes_the_words_of_fit():
