@@ -133,6 +133,12 @@ def test_values_are_those_of_evaluate():
         ("mcrank", {}, {"n_estimators": (10, 20)}, "tried anyway"),
         ("mcrank", {}, {"n_jobs": (1, 2)}, "never changes the model"),
         ("best-feature", {}, {}, "no option to search"),
+        ("mcrank", {}, {"measure": ["ndcg@10", "map"]}, "what trials are judged by"),
+        ("mcrank", {}, {"dialect": ["yahoo", "trec"]}, "what trials are judged by"),
+        ("mcrank", {}, {"early_stopping_rounds": [5, 20]}, "when a trial ends"),
+        ("mcrank", {}, {"preset": ["paper", "fast"]}, "stands for other options"),
+        ("mcrank", {}, {"num_leaves": np.array([4, 8])}, "num_leaves of McRank must be low..high"),
+        ("ordinal", {}, {"monotone": [{"f1": 1}, {"f1": 1}]}, "at least two values"),
     ],
 )
 def test_wrong_searches_are_refused(ranker, options, ranges, words):
