@@ -268,6 +268,9 @@ def test_a_journal_of_another_training_and_one_that_nobody_asked_for_are_refused
         mcrank.LambdaMART(**TREES).fit(BOTH, folds=2, resume=True)
     with pytest.raises(OptionError, match="boosted trees only"):
         mcrank.RankSVM(n_jobs=1).fit(BOTH, folds=2, journal=tmp_path / "other")
+    with pytest.raises(OptionError, match="scorer='trees'"):
+        mcrank.FRank(n_jobs=1).fit(BOTH, folds=2, journal=tmp_path / "other")
+    assert not list(tmp_path.glob("other*"))
     with pytest.raises(OptionError, match="is for folds"):
         mcrank.LambdaMART(**TREES).fit(BOTH, journal=path)
 
