@@ -59,6 +59,19 @@ def test_the_estimate_is_on_queries_that_took_no_part():
     assert mcrank.tune(train, "regression", trials=2, holdout=0, **SMALL).tuning_.estimate is None
 
 
+def test_the_estimate_weighs_queries_as_the_measure_does():
+    train, test = mcrank.split(DATA, 0.7, 0.3)
+    weight = np.random.default_rng(1).integers(1, 200, test.n_queries)
+    test = mcrank.Dataset(test.X, test.y, test.qid, query_weight=weight)
+    ranker = mcrank.tune(train, "regression", trials=6, test=test, **SMALL)
+    found = ranker.tuning_.estimate
+    assert found.tuned.mean == pytest.approx(ranker.score(test))
+    start = mcrank.RegressionRanker(n_estimators=ranker.tuning_.trials[0].rounds, n_jobs=1).fit(train)
+    assert found.start.mean == pytest.approx(start.score(test))
+    assert found.difference == pytest.approx(ranker.score(test) - start.score(test))
+    assert found.tuned.low < found.tuned.mean < found.tuned.high
+
+
 def test_killed_and_resumed_is_the_same_study(tmp_path):
     mcrank.write(DATA, tmp_path / "data.txt")
     whole, killed = tmp_path / "whole", tmp_path / "killed"

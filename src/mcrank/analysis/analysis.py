@@ -11,7 +11,7 @@ import numpy as np
 
 from mcrank.analysis.effects import Effect, Interaction, effects_of, interactions_of
 from mcrank.analysis.importance import Importance, chosen_groups, permutation_importance
-from mcrank.analysis.view import View, mean_interval
+from mcrank.analysis.view import View
 from mcrank.analysis.weakness import Slice, WorstQuery, slices_of, worst_queries
 from mcrank.arrays import FloatArray
 from mcrank.data.dataset import Dataset
@@ -158,7 +158,7 @@ def analyze(
     tell("trees")
     return Analysis(
         ranker.name, view.measure.name, view.unit, data.n_rows, data.n_queries, features,
-        mean_interval(view.values), importances, by_group, effects, interactions, swarms, looked_at,
+        view.mean_interval(view.values), importances, by_group, effects, interactions, swarms, looked_at,
         _calibration(view), slices, worst, _trees(ranker), dict(ranker.history_),
     )  # fmt: skip
 

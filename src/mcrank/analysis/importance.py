@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mcrank.analysis.view import View, mean_interval
+from mcrank.analysis.view import View
 from mcrank.arrays import FloatArray
 from mcrank.errors import DataError, did_you_mean
 
@@ -51,7 +51,7 @@ def permutation_importance(
             X[:, own] = kept
         else:
             lost = np.where(np.isfinite(view.values), 0.0, np.nan)
-        found.append(Importance(name, tuple(view.names[c] for c in own), *mean_interval(lost)))
+        found.append(Importance(name, tuple(view.names[c] for c in own), *view.mean_interval(lost)))
     return sorted(found, key=lambda one: -one.loss)
 
 

@@ -49,6 +49,21 @@ class View:
         """The measure of every query; NaN where it does not count."""
         return self._prepared.counted(self._prepared.per_query(scores))
 
+    def mean_interval(
+        self, values: FloatArray, queries: BoolArray | None = None
+    ) -> tuple[float, float, float]:
+        """Mean of values per query that count, weighted as the measure is, and its 95% interval (normal).
+
+        ``queries`` marks those to take the mean of; all by default.
+        """
+        even = self._prepared.evened(values, queries)
+        known = even[np.isfinite(even)]
+        if not len(known):
+            return float("nan"), float("nan"), float("nan")
+        mean = float(known.mean())
+        wide = 1.96 * float(known.std(ddof=1)) / len(known) ** 0.5 if len(known) > 1 else float("nan")
+        return mean, mean - wide, mean + wide
+
     def sample(self, most: int) -> FeatureArray:
         """Rows at equal distances, no more than ``most``."""
         step = -(-self.data.n_rows // most)
@@ -63,13 +78,3 @@ class View:
         elif isinstance(scorer, Linear):
             used = (scorer.weights != 0.0) & (scorer.scaling.factor != 0.0)
         return used
-
-
-def mean_interval(values: FloatArray) -> tuple[float, float, float]:
-    """Mean of the values of queries that count, and its 95% interval (normal)."""
-    known = values[np.isfinite(values)]
-    if not len(known):
-        return float("nan"), float("nan"), float("nan")
-    mean = float(known.mean())
-    wide = 1.96 * float(known.std(ddof=1)) / len(known) ** 0.5 if len(known) > 1 else float("nan")
-    return mean, mean - wide, mean + wide

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mcrank.analysis.view import View, mean_interval
+from mcrank.analysis.view import View
 from mcrank.arrays import FloatArray, IntArray
 
 _PARTS = 4  # that queries are cut into, by each property
@@ -50,9 +50,9 @@ def slices_of(view: View) -> list[Slice]:
         ("share of documents above grade 0", share),
     ):
         for label, members in _parts(property_):
-            values = view.values[members]
-            if np.isfinite(values).any():
-                found.append(Slice(kind, label, int(np.isfinite(values).sum()), *mean_interval(values)))
+            inside = np.isin(np.arange(data.n_queries), members)
+            if known := int(np.isfinite(view.values[inside]).sum()):
+                found.append(Slice(kind, label, known, *view.mean_interval(view.values, inside)))
     return found
 
 

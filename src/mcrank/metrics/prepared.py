@@ -191,9 +191,7 @@ class PreparedMeasure:
         if self.arithmetic.summary == "geometric":
             counted = np.log(np.maximum(counted, _LEAST))
         if weight is not None:
-            # LightGBM and XGBoost do so for NDCG, not for MAP.
-            ones = self.measure.switches.empty_weight == "one" and self.arithmetic.normalized
-            counted *= np.where(self.arithmetic.empty, one, weight) if ones else weight
+            counted *= self._factor(weight, one)
         mean = exact_sum(counted[inside]) / total
         return math.exp(mean) if self.arithmetic.summary == "geometric" else mean
 
@@ -203,6 +201,38 @@ class PreparedMeasure:
         A value that is missing without its query being skipped counts 0 (LETOR 3.0, short queries).
         """
         return np.where(self._skipped, np.nan, np.where(np.isnan(values), 0.0, values))
+
+    def evened(self, values: FloatArray, queries: BoolArray | None = None) -> FloatArray:
+        """Return values per query that count alike: their plain mean is that of `mean_of`, and their spread
+        is what another draw of queries makes of it. NaN where a query is left out.
+
+        Without weights they are the values themselves. With weights they are no values of the measure any
+        more, but the weighted mean as each query moves it (to first order): for intervals and tests of it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mcrank import Grades, parse_measure
+        >>> data = Grades([0, 1, 1], qid=[1, 1, 2], query_weight=[1.0, 3.0])
+        >>> prepared = parse_measure("map").on(data)
+        >>> prepared.evened(np.array([1.0, 0.5])).tolist(), prepared.mean_of(np.array([1.0, 0.5]))
+        ([0.8125, 0.4375], 0.625)
+        """
+        counted = self.counted(values)
+        inside = ~np.isnan(counted) if queries is None else queries & ~np.isnan(counted)
+        counted = np.where(inside, counted, np.nan)
+        weight = self.query_weight
+        if weight is None or self.arithmetic.summary != "mean" or not weight[inside].max(initial=0.0) > 0.0:
+            return counted
+        exponent = int(np.frexp(weight[inside].max())[1])  # so that no sum of large weights overflows
+        weight, one = np.ldexp(weight, -exponent), math.ldexp(1.0, -exponent)
+        each, mean = float(weight[inside].mean()), self.mean_of(values, queries)
+        return mean + (counted * self._factor(weight, one) - mean * weight) / each
+
+    def _factor(self, weight: FloatArray, one: float) -> FloatArray:
+        """What the mean multiplies values by; LightGBM and XGBoost count an empty query once in NDCG."""
+        ones = self.measure.switches.empty_weight == "one" and self.arithmetic.normalized
+        return np.where(self.arithmetic.empty, one, weight) if ones else weight
 
     @property
     def query_weight(self) -> FloatArray | None:

@@ -236,7 +236,8 @@ def counted_weight(measure: Measure, data: Dataset) -> float:
 
 
 def query_values(measure: Measure, data: Dataset, scores: FloatArray) -> dict[Any, float]:
-    """Return the value of each query that counts, by its id.
+    """Return the value of each query that counts, by its id; where queries have weights, what each makes of
+    the weighted mean (`PreparedMeasure.evened`), so that the plain mean of them is the measure.
 
     Examples
     --------
@@ -247,7 +248,7 @@ def query_values(measure: Measure, data: Dataset, scores: FloatArray) -> dict[An
     {'a': 1.0}
     """
     prepared = measure.on(data)
-    values = prepared.counted(prepared.per_query(data.to_grouped(np.asarray(scores))))
+    values = prepared.evened(prepared.per_query(data.to_grouped(np.asarray(scores))))
     found = {q: float(v) for q, v in zip(data.qids.tolist(), values.tolist(), strict=True) if v == v}
     if not found:
         raise MeasureError(f"{measure.name} has no value on the data held out (no query counts).")
