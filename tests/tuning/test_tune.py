@@ -59,6 +59,13 @@ def test_the_estimate_is_on_queries_that_took_no_part():
     assert mcrank.tune(train, "regression", trials=2, holdout=0, **SMALL).tuning_.estimate is None
 
 
+def test_one_query_held_out_is_no_estimate_and_is_not_called_none():
+    found = mcrank.tune(DATA, "regression", trials=1, holdout=0.01, **SMALL).tuning_
+    assert (found.held_out, found.estimate) == (1, None)
+    assert "Of 1 held out from the search fewer than two queries count" in found.sentence
+    assert "No query" in mcrank.tune(DATA, "regression", trials=1, holdout=0, **SMALL).tuning_.sentence
+
+
 def test_the_estimate_weighs_queries_as_the_measure_does():
     train, test = mcrank.split(DATA, 0.7, 0.3)
     weight = np.random.default_rng(1).integers(1, 200, test.n_queries)
