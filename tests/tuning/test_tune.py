@@ -295,6 +295,18 @@ def test_the_command_line(tmp_path, capsys):
         assert "error:" in capsys.readouterr().err
 
 
+def test_the_folds_of_the_command_are_those_of_the_search_whatever_the_ranker_declares(tmp_path, capsys):
+    mcrank.write(DATA, tmp_path / "data.txt")
+    out = tmp_path / "study"
+    search = ["--range", "shrink=0..1", "--trials", "1", "--folds", "2", "--holdout", "0", "--out", str(out)]
+    members = ["--ranker", "blend", "--members", "best-feature,ranksvm"]
+    assert main(["tune", str(tmp_path / "data.txt"), *members, *search, "--quiet"]) == 0, (
+        capsys.readouterr().err
+    )
+    assert json.loads((out / "study.json").read_text())["folds"] == 2
+    assert mcrank.load(out / "model.mcrank").folds == mcrank.Blend().folds
+
+
 def test_the_search_of_scikit_learn():
     X, y, qid = DATA.X, DATA.y, DATA.qid
     search = mcrank.TuneSearchCV(
