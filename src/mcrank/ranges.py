@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,14 +79,24 @@ class OneOf:
 
     def nearest(self, value: Any) -> Any:
         """Return ``value`` where it is one of them, else the first."""
-        return value if value in self.values else self.values[0]
+        return value if _among(value, self.values) else self.values[0]
 
     def checked(self, check: Callable[[Any], Any], where: str) -> OneOf:
         """Return the values as the option's own type; `OptionError` where they are fewer than two."""
-        values = tuple(dict.fromkeys(check(value) for value in self.values))
+        values: list[Any] = []
+        for value in map(check, self.values):  # lists and mappings, too, which have no hash
+            if not _among(value, values):
+                values.append(value)
         if len(values) < 2:
             raise OptionError(f"{where} must have at least two values, got {self.words or 'none'}.")
         return OneOf(*values)
+
+
+def _among(value: Any, values: Sequence[Any]) -> bool:
+    try:
+        return value in values
+    except ValueError:  # an array, which is none of them
+        return False
 
 
 @dataclass(frozen=True)
@@ -114,8 +124,10 @@ def given_range(value: Any, declared: Search, from_text: Callable[[str], Any], w
     >>> given_range("0.01..1,log", None, float, "l2"), given_range(["mse", "newton"], None, str, "split")
     (Between(low=0.01, high=1.0, log=True), OneOf(values=('mse', 'newton')))
     """
-    if value is None or value == "fixed" or isinstance(value, (Between, OneOf)):
-        return None if isinstance(value, str) else value
+    if value is None or isinstance(value, (Between, OneOf)):
+        return value
+    if isinstance(value, str) and value == "fixed":
+        return None
     log = isinstance(declared, Between) and declared.log
     if isinstance(value, str):
         body, comma, word = value.partition(",") if ".." in value else (value, "", "")

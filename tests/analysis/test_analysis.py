@@ -202,3 +202,21 @@ def test_it_tells_how_far_it_is():
 def test_a_group_is_a_list_of_features(members):
     with pytest.raises(DataError, match="group 'mine' must be a list of features, at least one"):
         analyze(fitted("best-feature"), TEST.select(np.arange(5)), groups={"mine": members})
+
+
+def test_queries_with_weights_are_weighed_as_the_measure_weighs_them():
+    weight = np.random.default_rng(4).integers(1, 50, TEST.n_queries).astype(float)
+    data = mcrank.Dataset(TEST.X, TEST.y, TEST.qid, query_weight=weight)
+    ranker = fitted("regression")
+    found = analyze(ranker, data)
+    assert found.mean[0] == pytest.approx(ranker.score(data))
+    assert found.mean[1] < found.mean[0] < found.mean[2]
+    # A query that weighs three times as much is three of it: the same means, of other intervals.
+    times = np.repeat(np.arange(TEST.n_queries), 1 + np.arange(TEST.n_queries) % 3)
+    rows = np.concatenate([np.arange(*TEST.offsets[q : q + 2]) for q in times])
+    again = np.repeat(np.arange(len(times)), TEST.sizes[times])
+    repeated = analyze(ranker, mcrank.Dataset(TEST.X[rows], TEST.y[rows], again))
+    once = mcrank.Dataset(TEST.X, TEST.y, TEST.qid, query_weight=1.0 + np.arange(TEST.n_queries) % 3)
+    for one, other in zip(analyze(ranker, once).slices, repeated.slices, strict=True):
+        if one.kind == "best grade":
+            assert (one.part, one.mean) == (other.part, pytest.approx(other.mean))

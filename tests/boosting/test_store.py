@@ -250,6 +250,9 @@ HOSTILE = [
     put("offsets", 40, 10**12),
     put("y", 0, -1.0),
     put("weight", 0, -1.0),
+    put("source_rows", 0, 900),
+    lambda _, arrays: arrays["source_rows"].fill(7),
+    cut("source_rows", 9),
     cut("y", 10),
     cut("columns", 3),
     cut("lines", 1),
@@ -328,3 +331,16 @@ def test_too_little_memory_for_text_is_not_said_of_no_rows(tmp_path):
     file.write_text("1 qid:1 1:0.5\n0 qid:1 1:0.25\n")
     with pytest.raises(mcrank.errors.OptionError, match=r"for any row of .*rows.txt, got 1MB"):
         mcrank.McRank().fit(mcrank.scan(file), memory="1MB")
+
+
+def test_scores_to_start_from_are_those_of_the_rows_as_they_lay(files, tmp_path):
+    data = mcrank.read(files / "valid.parquet", ignore=["w"])
+    assert data.source_rows is not None
+    start = np.random.default_rng(8).normal(size=data.n_rows)
+    mcrank.write_bins(mcrank.scan(files / "valid.parquet", ignore=["w"]), tmp_path / "x.bins", n_jobs=1)
+    kept = mcrank.open_bins(tmp_path / "x.bins")
+    np.testing.assert_array_equal(kept.source_rows, data.source_rows)
+    first, second = (
+        mcrank.RegressionRanker(n_estimators=3, n_jobs=1).fit(of, init_score=start) for of in (kept, data)
+    )
+    assert to_bytes(first) == to_bytes(second)

@@ -101,6 +101,10 @@ def test_codes_of_letor_text(tmp_path, capsys, monkeypatch):
     )
     ranker = mcrank.load("m.mcrank")
     assert ranker.categories_ == {0: ("12", "30", "5", "7")}
+    for told in ("0", "0,1", " 0 ", '"f1"'):  # one number as several: no JSON list is needed
+        train = ["train", "d.txt", "--ranker", "regression", "--categorical", told, *FEW, "--out", "n.mcrank"]
+        said(capsys, *train)
+        assert mcrank.load("n.mcrank").categories_[0] == ranker.categories_[0]
     scores = np.array([float(line) for line in said(capsys, "predict", "m.mcrank", "d.txt").split()])
     assert np.array_equal(scores, ranker.predict(mcrank.read("d.txt")))
     assert scores[1] > scores[2]

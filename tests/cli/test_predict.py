@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import mcrank
@@ -159,3 +160,34 @@ def test_scores_never_take_the_place_of_what_is_read(mcrank_cli, files, tmp_path
         assert "would be lost" in err
     assert rows.read_bytes() == (files / "test.txt").read_bytes()
     assert model.read_bytes() == (files / "model.mcrank").read_bytes()
+
+
+def test_a_pattern_without_a_suffix_is_as_good_as_the_files_it_names(mcrank_cli, test_data, tmp_path):
+    names = [f"f{n}" for n in range(1, test_data.n_features + 1)]
+    columns = {**dict(zip(names, test_data.X.T, strict=True)), "qid": test_data.qid, "grade": test_data.y}
+    frame = pd.DataFrame(columns).assign(seen="2024-05-01")  # of no use to the model
+    for part, folder in enumerate(("csv", "csv", "parquet", "parquet")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        rows = (
+            frame[test_data.qid <= test_data.qids[5]]
+            if part % 2 == 0
+            else frame[test_data.qid > test_data.qids[5]]
+        )
+        getattr(rows, f"to_{folder}")(tmp_path / folder / f"{part}.{folder}", index=False)
+    named = str(tmp_path / "named.mcrank")
+    mcrank.RegressionRanker(n_estimators=3).fit(mcrank.read(frame, ignore=["seen"])).save(named)
+    whole = str(tmp_path / "whole.parquet")
+    frame.assign(seen=pd.Timestamp("2024-05-01")).to_parquet(whole, index=False)
+    for command in (
+        ["predict", named, "{}"],
+        ["evaluate", "{}", named],
+        ["explain", named, "{}", "--query", "{q}"],
+    ):
+        told = {}
+        for path in (whole, str(tmp_path / "csv" / "*"), str(tmp_path / "parquet" / "*")):
+            words = [
+                word.format(path) if word == "{}" else word.format(q=test_data.qids[0]) for word in command
+            ]
+            code, told[path], err = mcrank_cli(*words, "--json")
+            assert code == 0, err
+        assert len(set(told.values())) == 1

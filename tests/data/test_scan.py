@@ -6,6 +6,7 @@ import gzip
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import mcrank
@@ -168,3 +169,26 @@ def test_columns_to_ignore_are_ignored_by_a_ranker_too(parquet):
     assert data.feature_names == ("b", "a")
     np.testing.assert_array_equal(ranker.fit(data, valid=data).predict(data), one)
     assert ranker.score(plan) == ranker.score(data)
+
+
+@pytest.mark.parametrize("form", ["txt", "parquet", "arrow"])
+def test_a_ranker_is_measured_on_the_rows_that_have_grades(tmp_path, form):
+    stream = np.random.default_rng(5)
+    grades, X = stream.integers(-1, 3, 90).astype(float), stream.random((90, 3)).round(3)
+    qid, names = np.repeat(np.arange(9), 10), ["a", "b", "c"]
+    frame = pd.DataFrame(X, columns=names).assign(qid=qid, grade=grades)
+    path = tmp_path / f"rows.{form}"
+    if form == "txt":
+        rows = zip(grades, qid, X, strict=True)
+        path.write_text("".join(f"{g:g} qid:{q} 1:{a} 2:{b} 3:{c}\n" for g, q, (a, b, c) in rows))
+    else:
+        frame.to_parquet(path, index=False) if form == "parquet" else frame.to_feather(path)
+    whole = mcrank.read(path, unjudged="drop")
+    blend = mcrank.Blend(members=["best-feature", "ranksvm"], folds=2)  # rows of a query change its scores
+    for ranker in (mcrank.RegressionRanker(n_estimators=3).fit(whole), blend.fit(whole)):
+        expected = mcrank.evaluate(ranker, whole, ["map", "ndcg@10"])
+        plan = mcrank.scan(path, unjudged="drop")
+        assert mcrank.evaluate(ranker, plan, ["map", "ndcg@10"]).mean == expected.mean
+        assert ranker.score(plan) == expected.mean["ndcg@10"]
+        assert len(ranker.predict(plan)) == 90  # of rows to be scored grades are not looked at
+        assert len(ranker.graded_scores(plan)[0]) == (grades >= 0).sum()

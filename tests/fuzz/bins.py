@@ -21,7 +21,7 @@ class BinsTarget(Target):
     name = "bins"
 
     def prepare(self) -> None:
-        """Make valid files, of 8 and of 16 bits, with and without weights."""
+        """Make valid files, of 8 and of 16 bits, with and without weights, of rows in order and of others."""
         rng = np.random.default_rng(0)
         X = rng.normal(size=(300, 21)).astype(np.float32)
         X[rng.random(X.shape) < 0.1] = np.nan
@@ -29,8 +29,8 @@ class BinsTarget(Target):
         weighted = mcrank.Dataset(X[:60, :3], y[:60], qid[:60].astype(str), weight=y[:60] + 0.5)
         self.files = []
         with tempfile.TemporaryDirectory() as folder:
-            plain = mcrank.Dataset(X, y, qid)
-            for data, bins in ((weighted, 16), (plain, 256), (plain, 300)):
+            plain, apart = mcrank.Dataset(X, y, qid), mcrank.Dataset(X, y, rng.permutation(qid))
+            for data, bins in ((weighted, 16), (plain, 256), (plain, 300), (apart, 40)):
                 write_bins(data, path := Path(folder, "x.bins"), max_bins=bins, n_jobs=1)
                 self.files.append(path.read_bytes())
 

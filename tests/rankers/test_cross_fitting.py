@@ -1,5 +1,7 @@
 """Cross-fitting: every ranker on parts of the queries in turn, one round for all, one model of all."""
 
+import errno
+
 import numpy as np
 import pytest
 
@@ -272,8 +274,21 @@ def test_a_journal_of_another_training_and_one_that_nobody_asked_for_are_refused
         mcrank.LambdaMART(**TREES).fit(BOTH, folds=2, resume=True)
     with pytest.raises(OptionError, match="boosted trees only"):
         mcrank.RankSVM(n_jobs=1).fit(BOTH, folds=2, journal=tmp_path / "other")
+    with pytest.raises(OptionError, match="scorer='trees'"):
+        mcrank.FRank(n_jobs=1).fit(BOTH, folds=2, journal=tmp_path / "other")
+    assert not list(tmp_path.glob("other*"))
     with pytest.raises(OptionError, match="is for folds"):
         mcrank.LambdaMART(**TREES).fit(BOTH, journal=path)
+
+
+def test_a_full_disk_names_the_journal(tmp_path, monkeypatch):
+    def full(path, mode):
+        raise OSError(errno.ENOSPC, "No space left on device")  # as of a write: without a name
+
+    monkeypatch.setattr("mcrank.scale.journal.open", full, raising=False)
+    with pytest.raises(OSError, match=r"No space left on device: .*rounds\.1") as told:
+        mcrank.LambdaMART(**TREES).fit(BOTH, folds=2, journal=tmp_path / "rounds")
+    assert told.value.errno == errno.ENOSPC
 
 
 @pytest.mark.parametrize("options", [{"dart": True, "skip_drop": 0.0}, {"subsample": 0.5, "colsample": 0.5}])

@@ -35,6 +35,8 @@ def check_bins(header, arrays):
         raise Bad("y")
     if offsets[0] != 0 or offsets[-1] != len(y) or offsets != sorted(set(offsets)):
         raise Bad("offsets")
+    if "source_rows" in arrays and sorted(arrays["source_rows"].tolist()) != list(range(len(y))):
+        raise Bad("source_rows")
     qids = _ids(header["ids"], arrays["qids"])
     if len(qids) != len(offsets) - 1 or len(set(qids)) != len(qids):
         raise Bad("qids")

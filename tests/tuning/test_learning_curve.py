@@ -47,6 +47,20 @@ def test_a_curve_has_all_its_points_and_paired_gains():
     assert again == found
 
 
+def test_only_a_doubling_is_called_one():
+    from mcrank.report.curve_page import curve_page
+
+    for shares, words in (
+        ((0.5, 1.0), "last doubling"),
+        ((0.3, 0.9, 1.0), "step from a share of 0.9 to all"),
+    ):
+        found = mcrank.learning_curve(DATA, "regression", shares=shares, repeats=2, **QUICK)
+        assert found.sentence.startswith(f"The {words} of the queries gained")
+        page = curve_page(found).render()
+        assert f"What the {words} of the judged rows" in page
+        assert ("doubling" in page, "half" in page) == (shares[-2] == 0.5, shares[-2] == 0.5)
+
+
 def test_repeats_of_the_same_queries_do_not_narrow_the_interval_as_new_ones_would():
     few = mcrank.learning_curve(DATA, "regression", shares=(0.5, 1.0), repeats=2, **QUICK)
     many = mcrank.learning_curve(DATA, "regression", shares=(0.5, 1.0), repeats=12, **QUICK)

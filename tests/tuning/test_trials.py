@@ -121,6 +121,30 @@ def test_values_are_those_of_evaluate():
     assert query_values(mcrank.NDCG(k=10), DATA, scores) == pytest.approx(expected)
 
 
+def weighted(queries, seed):
+    stream = np.random.default_rng(seed)
+    grades = stream.integers(0, 3, queries * 6) * np.repeat(stream.random(queries) < 0.9, 6)  # some are empty
+    weight = stream.integers(0, 9, queries).astype(float)
+    return mcrank.Dataset(
+        stream.random((queries * 6, 2)), grades, np.repeat(np.arange(queries), 6), query_weight=weight
+    )
+
+
+@pytest.mark.parametrize("name", ["ndcg@10", "map", "map[catboost]", "ndcg@3[lightgbm]", "ndcg@3[gdeval]"])
+def test_values_of_queries_with_weights_have_the_mean_and_the_spread_of_the_measure(name):
+    data, measure = weighted(400, 1), mcrank.parse_measure(name)
+    scores, qid = data.X[:, 0].astype(float), np.repeat(np.arange(400), 6)
+    found = np.array(list(query_values(measure, data, scores).values()))
+    assert found.mean() == pytest.approx(measure.on(data).mean(scores), rel=1e-12)
+    stream, means = np.random.default_rng(3), []
+    for _ in range(300):  # the measure of other queries, as a bootstrap draws them
+        queries = stream.integers(0, 400, 400)
+        rows = (6 * queries[:, None] + np.arange(6)).ravel()
+        drawn = mcrank.Dataset(data.X[rows], data.y[rows], qid, query_weight=data.query_weight[queries])
+        means.append(measure.on(drawn).mean(scores[rows]))
+    assert found.std() / len(found) ** 0.5 == pytest.approx(np.std(means), rel=0.15)
+
+
 @pytest.mark.parametrize(
     ("ranker", "options", "ranges", "words"),
     [
@@ -133,6 +157,12 @@ def test_values_are_those_of_evaluate():
         ("mcrank", {}, {"n_estimators": (10, 20)}, "tried anyway"),
         ("mcrank", {}, {"n_jobs": (1, 2)}, "never changes the model"),
         ("best-feature", {}, {}, "no option to search"),
+        ("mcrank", {}, {"measure": ["ndcg@10", "map"]}, "what trials are judged by"),
+        ("mcrank", {}, {"dialect": ["yahoo", "trec"]}, "what trials are judged by"),
+        ("mcrank", {}, {"early_stopping_rounds": [5, 20]}, "when a trial ends"),
+        ("mcrank", {}, {"preset": ["paper", "fast"]}, "stands for other options"),
+        ("mcrank", {}, {"num_leaves": np.array([4, 8])}, "num_leaves of McRank must be low..high"),
+        ("ordinal", {}, {"monotone": [{"f1": 1}, {"f1": 1}]}, "at least two values"),
     ],
 )
 def test_wrong_searches_are_refused(ranker, options, ranges, words):

@@ -12,11 +12,6 @@ import time
 
 import numpy as np
 import pytest
-import sklearn
-from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 import mcrank
 from mcrank.cli.main import main
@@ -59,6 +54,26 @@ def test_the_estimate_is_on_queries_that_took_no_part():
     assert mcrank.tune(train, "regression", trials=2, holdout=0, **SMALL).tuning_.estimate is None
 
 
+def test_one_query_held_out_is_no_estimate_and_is_not_called_none():
+    found = mcrank.tune(DATA, "regression", trials=1, holdout=0.01, **SMALL).tuning_
+    assert (found.held_out, found.estimate) == (1, None)
+    assert "Of 1 held out from the search fewer than two queries count" in found.sentence
+    assert "No query" in mcrank.tune(DATA, "regression", trials=1, holdout=0, **SMALL).tuning_.sentence
+
+
+def test_the_estimate_weighs_queries_as_the_measure_does():
+    train, test = mcrank.split(DATA, 0.7, 0.3)
+    weight = np.random.default_rng(1).integers(1, 200, test.n_queries)
+    test = mcrank.Dataset(test.X, test.y, test.qid, query_weight=weight)
+    ranker = mcrank.tune(train, "regression", trials=6, test=test, **SMALL)
+    found = ranker.tuning_.estimate
+    assert found.tuned.mean == pytest.approx(ranker.score(test))
+    start = mcrank.RegressionRanker(n_estimators=ranker.tuning_.trials[0].rounds, n_jobs=1).fit(train)
+    assert found.start.mean == pytest.approx(start.score(test))
+    assert found.difference == pytest.approx(ranker.score(test) - start.score(test))
+    assert found.tuned.low < found.tuned.mean < found.tuned.high
+
+
 def test_killed_and_resumed_is_the_same_study(tmp_path):
     mcrank.write(DATA, tmp_path / "data.txt")
     whole, killed = tmp_path / "whole", tmp_path / "killed"
@@ -97,6 +112,24 @@ def test_more_trials_go_on_from_fewer_and_threads_change_nothing(tmp_path):
     whole = mcrank.tune(DATA, "regression", trials=9, out=tmp_path / "b", **SMALL)
     assert longer.tuning_.trials == whole.tuning_.trials
     assert longer.tuning_.trials[:4] == first.tuning_.trials
+
+
+def test_values_may_be_lists_and_mappings_and_come_back_from_a_file_as_they_were(tmp_path):
+    wanted = {
+        "monotone": [{0: 1, "f2": -1}, {1: 1}],
+        "interaction": [[["f1", "f2"]], [[2, 3]]],
+        "split": None,
+    }
+    options = {"n_estimators": 8, "num_leaves": 4, "learning_rate": 0.1}
+    rest = {"options": options, "ranges": wanted, "folds": 2, "n_jobs": 1}
+    first = mcrank.tune(DATA, "regression", trials=5, **rest)
+    mcrank.tune(DATA, "regression", trials=4, out=tmp_path, **rest)
+    again = mcrank.tune(DATA, "regression", trials=5, out=tmp_path, **rest)  # four of them from files
+    assert [trial.options for trial in again.tuning_.trials] == [t.options for t in first.tuning_.trials]
+    assert {str(trial.options["monotone"]) for trial in again.tuning_.trials} == set(
+        map(str, wanted["monotone"])
+    )
+    np.testing.assert_array_equal(again.predict(DATA), first.predict(DATA))
 
 
 def test_a_finished_study_is_not_done_again(tmp_path, monkeypatch):
@@ -257,89 +290,13 @@ def test_the_command_line(tmp_path, capsys):
         assert "error:" in capsys.readouterr().err
 
 
-def test_the_search_of_scikit_learn():
-    X, y, qid = DATA.X, DATA.y, DATA.qid
-    search = mcrank.TuneSearchCV(
-        mcrank.RegressionRanker(n_estimators=20), {"num_leaves": [4, 8]}, n_iter=5, cv=2, n_jobs=1
+def test_the_folds_of_the_command_are_those_of_the_search_whatever_the_ranker_declares(tmp_path, capsys):
+    mcrank.write(DATA, tmp_path / "data.txt")
+    out = tmp_path / "study"
+    search = ["--range", "shrink=0..1", "--trials", "1", "--folds", "2", "--holdout", "0", "--out", str(out)]
+    members = ["--ranker", "blend", "--members", "best-feature,ranksvm"]
+    assert main(["tune", str(tmp_path / "data.txt"), *members, *search, "--quiet"]) == 0, (
+        capsys.readouterr().err
     )
-    with pytest.raises(mcrank.NotFittedError):
-        search.predict(X)
-    fitted = clone(search).fit(X, y, qid=qid)
-    assert fitted.best_params_["num_leaves"] in (4, 8)
-    assert fitted.best_score_ == fitted.cv_results_["mean_test_score"][fitted.best_index_]
-    assert fitted.cv_results_["rank_test_score"][fitted.best_index_] == 1
-    assert fitted.predict(X).shape == y.shape
-    assert fitted.score(X, y, qid) == fitted.best_estimator_.score(DATA)
-
-
-def test_the_search_of_scikit_learn_takes_the_words_of_fit():
-    starts = np.flatnonzero(np.r_[True, DATA.qid[1:] != DATA.qid[:-1]])
-    group = np.diff(np.r_[starts, len(DATA.qid)])
-    weight = 1.0 + np.arange(len(DATA.y)) % 3
-    once = np.arange(len(group)) % 2 + 1.0
-    given = mcrank.Dataset(DATA.X, DATA.y, DATA.qid, weight=weight, query_weight=once)
-
-    def found(*args, **words):
-        search = mcrank.TuneSearchCV(
-            mcrank.RegressionRanker(n_estimators=10, num_leaves=4),
-            {"l2": [0.0, 5.0]},
-            n_iter=2,
-            cv=2,
-            n_jobs=1,
-        )
-        return search.fit(*args, **words)
-
-    expected = found(given)
-    for words in ({"weight": weight, "group": group}, {"sample_weight": weight, "groups": DATA.qid}):
-        other = found(DATA.X, DATA.y, query_weight=once, **words)
-        assert other.predict(DATA.X).tolist() == expected.predict(DATA.X).tolist()
-        assert other.best_score_ == expected.best_score_
-        scored = other.score(DATA.X, DATA.y, group=group, query_weight=once)
-        assert scored == expected.score(given)
-    plain = found(DATA)
-    assert plain.predict(DATA.X).tolist() != expected.predict(DATA.X).tolist()
-    assert plain.best_score_ != expected.best_score_
-
-
-def test_the_search_of_scikit_learn_keeps_what_its_ranker_says_of_the_data():
-    codes = np.random.default_rng(0).integers(0, 5, len(DATA.y))
-    X = np.c_[DATA.X[:, :2], codes]
-    ranker = mcrank.RegressionRanker(n_estimators=5, num_leaves=4, categorical=[2], one_query=True)
-    search = mcrank.TuneSearchCV(ranker, {"l2": [0.0, 5.0]}, n_iter=2, cv=2, n_jobs=1)
-    assert search.fit(X, DATA.y, qid=DATA.qid).best_estimator_.categories_.keys() == {2}
-
-
-def test_the_search_of_scikit_learn_is_routed_to_as_a_ranker_is():
-    ranker = mcrank.McRank(n_estimators=3, num_leaves=4, n_jobs=1)
-    search = mcrank.TuneSearchCV(ranker, {"l2": [0.0, 5.0]}, n_iter=2, cv=2, n_jobs=1)
-    with sklearn.config_context(enable_metadata_routing=True):
-        pipe = make_pipeline(FunctionTransformer(), search)
-        told = {"qid": DATA.qid, "groups": DATA.qid}
-        scores = cross_val_score(pipe, DATA.X, DATA.y, cv=GroupKFold(2), params=told, error_score="raise")
-    assert np.isfinite(scores).all()
-
-
-def test_the_search_of_scikit_learn_has_what_its_ranker_has():
-    pandas = pytest.importorskip("pandas")
-    names = [f"x{f}" for f in range(DATA.X.shape[1])]
-    frame = pandas.DataFrame(DATA.X, columns=names)
-    graded = mcrank.TuneSearchCV(mcrank.McRank(n_estimators=3), {"l2": [0.0, 5.0]}, n_iter=2, cv=2, n_jobs=1)
-    assert not hasattr(graded, "classes_")
-    assert not hasattr(graded, "n_features_in_")
-    graded.fit(frame, DATA.y, qid=DATA.qid)
-    assert graded.feature_names_in_.tolist() == names
-    assert graded.n_features_in_ == len(names)
-    assert graded.classes_.tolist() == np.unique(DATA.y).tolist()
-    expected = graded.best_estimator_.predict_proba(frame)
-    assert graded.predict_proba(frame).tolist() == expected.tolist()
-    assert not hasattr(graded.fit(DATA.X, DATA.y, qid=DATA.qid), "feature_names_in_")
-    plain = mcrank.TuneSearchCV(mcrank.RegressionRanker())
-    assert not hasattr(plain, "predict_proba")
-
-
-def test_scikit_learns_own_search_takes_a_ranker():
-    search = GridSearchCV(
-        mcrank.RegressionRanker(n_estimators=5, n_jobs=1), {"num_leaves": [3, 6]}, cv=GroupKFold(2)
-    )
-    search.fit(DATA.X, DATA.y, groups=DATA.qid, qid=DATA.qid)
-    assert search.best_params_["num_leaves"] in (3, 6)
+    assert json.loads((out / "study.json").read_text())["folds"] == 2
+    assert mcrank.load(out / "model.mcrank").folds == mcrank.Blend().folds

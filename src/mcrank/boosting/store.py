@@ -33,7 +33,7 @@ from mcrank.options import checked
 from mcrank.threads import check_jobs
 from mcrank.writing import check_apart
 
-LAYOUT = 3  # of the binned rows: a file with another one is made again
+LAYOUT = 4  # of the file and its binned rows: a file with another one is made again
 _HEADER = ("binning", "features", "fingerprint", "ids", "layout", "max_bins", "named")
 _FORMS = {
     "lines": ("uint8", 1),
@@ -46,7 +46,9 @@ _FORMS = {
     "y": ("float64", 1),
     "offsets": ("int64", 1),
     "weight": ("float64", 1),
+    "source_rows": ("int64", 1),
 }
+_MORE = {"weight", "source_rows"}  # that not all files have
 _NEEDED = {"lowest", "highest", "bin_counts", "missing", "y", "offsets", "qids"}
 
 
@@ -195,6 +197,8 @@ def write_bins(
         if data.query_weight is not None:
             raise DataError("bins keep weights of rows; give weights of queries as those of their rows.")
         arrays["weight"] = data.row_weight
+    if data.source_rows is not None:  # rows of a query lay apart: scores to start from come as they lay
+        arrays["source_rows"] = data.source_rows
     if bins.wide:
         arrays["wide_columns"] = binned.wide_columns
     else:
@@ -260,7 +264,7 @@ def _check_header(header: dict[str, Any], places: dict[str, Place]) -> None:
     if type(header["max_bins"]) is not int or not isinstance(header["fingerprint"], str):
         _unusable("its header is not one of bins")
     rows = {"columns", "lines"} if "columns" in places else {"wide_columns"}
-    if set(places) - {"weight"} != _NEEDED | rows:
+    if set(places) - _MORE != _NEEDED | rows:
         _unusable("its arrays are not those of bins")
     for name, place in places.items():
         if name in _FORMS and (place.dtype.name, len(place.shape)) != _FORMS[name]:

@@ -43,10 +43,12 @@ class DeclaredValue(ParamType):
 class DeclaredCommand(click.Command):
     """A command with an option that names a class, as ``--ranker`` does, and all options declared there.
 
-    A subclass says which option that is, and finds the class.
+    A subclass says which option that is, and finds the class. What a class declares takes the place of an
+    option of the command that has the same flag, but for those in ``own``.
     """
 
     flag: ClassVar[str]
+    own: ClassVar[frozenset[str]] = frozenset()
 
     def find(self, name: str) -> type[Any]:
         """Return the class of that name; `OptionError` where there is none."""
@@ -61,7 +63,8 @@ class DeclaredCommand(click.Command):
         """Return the command's own parameters and those of the class."""
         chosen = ctx.meta.get(CHOSEN)
         declared = [] if chosen is None else list(declared_params(chosen))
-        taken = {flag for param in declared for flag in param.opts}  # what a class declares, it means
+        declared = [param for param in declared if self.own.isdisjoint(param.opts)]
+        taken = {flag for param in declared for flag in param.opts}
         return [*(p for p in super().get_params(ctx) if taken.isdisjoint(p.opts)), *declared]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -18,7 +18,7 @@ from mcrank.data.dataset import Dataset
 from mcrank.data.grades import Grades
 from mcrank.data.scan import scan
 from mcrank.data.sources import find_files, open_text
-from mcrank.data.table_files import table_format
+from mcrank.data.table_files import format_of, table_format
 from mcrank.data.table_sets import Columns, read_table_grades
 from mcrank.data.trec import PREFERENCES, Qrels, Run
 from mcrank.errors import DataError, McrankError, OptionError
@@ -56,7 +56,7 @@ def read_grades(
                 "is none."
             )
         return file, Qrels.read(file)
-    if table_format(Path(file)) not in (None, "parquet", "arrow"):
+    if format_of(file) not in (None, "parquet", "arrow"):
         return file, read_table_grades(
             find_files(file), Columns(**chosen_columns("ignore", "weight")), unjudged
         )

@@ -26,7 +26,7 @@ from mcrank.cli.volume import detail, is_quiet
     "--shares",
     default="0.125,0.25,0.5,1",
     show_default=True,
-    help="Shares of the training queries, and of the rows of each; the last doubling is compared.",
+    help="Shares of the training queries, and of the rows of each; the last two are compared.",
 )
 @click.option(
     "--holdout",

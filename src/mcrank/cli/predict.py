@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -58,7 +57,7 @@ def command(
     """Score every row of DATA with MODEL: one score a line, in the file's row order; either may be -."""
     from mcrank.data.scan import scan
     from mcrank.data.sources import find_files
-    from mcrank.data.table_files import table_format
+    from mcrank.data.table_files import format_of
     from mcrank.data.table_sets import Columns, read_to_score
     from mcrank.writing import replace_file
 
@@ -73,10 +72,11 @@ def command(
     announce_compilation()
     ranker = load_model(model, n_jobs)
     file = local_file(data, table=True)
+    form = format_of(file)
     rows: Any
-    if table_format(Path(file)) is None and ranker.categories_:
+    if form is None and ranker.categories_:
         rows = read_alike(file, ranker, "zero", n_jobs)
-    elif table_format(Path(file)) in (None, "parquet", "arrow") and not ranker.categories_:
+    elif form in (None, "parquet", "arrow") and not ranker.categories_:
         rows = scan(file, **chosen_columns())  # scored in batches, whose grades are not looked at
     else:
         named = hasattr(ranker, "feature_names_in_")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -184,14 +183,14 @@ def read_alike(
     text leave out their last features, they are 0.
     """
     from mcrank.data.dataset import Dataset
-    from mcrank.data.table_files import table_format
+    from mcrank.data.table_files import format_of
 
     if isinstance(model, Dataset):
         names, named, found = model.feature_names, model.named, model.categories
     else:
         names, named, found = model.feature_names_, hasattr(model, "feature_names_in_"), model.categories_
     file = local_file(path, table=True)
-    wanted = names if named and table_format(Path(file)) is not None else None
+    wanted = names if named and format_of(file) is not None else None
     keys = [names[f] for f in found] if wanted is not None and found else None
     data = read_telling(
         file, spill=spill, unjudged=unjudged, n_jobs=n_jobs, features=wanted, categorical=keys

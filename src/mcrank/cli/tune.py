@@ -26,7 +26,13 @@ if TYPE_CHECKING:
     from mcrank.tuning.tune import TuneProgress
 
 
-@click.command("tune", cls=RankerCommand)
+class _TuneCommand(RankerCommand):
+    """A search cuts folds of its own, also of a ranker that has an option of that name (`Blend`)."""
+
+    own = frozenset({"--folds"})
+
+
+@click.command("tune", cls=_TuneCommand)
 @click.argument("data", type=InputPath(pattern=True))
 @ranker_option("tune")
 @click.option("--minutes", type=float, help="Stop after so many minutes, all in all.  [default: 20]")

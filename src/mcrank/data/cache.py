@@ -266,14 +266,12 @@ def _rebuilt(header: dict[str, Any], arrays: Arrays, trusted: bool) -> Dataset:
     """
     ids = header["ids"]
     X = arrays["X"] if trusted and 0 not in arrays["X"].shape else check_features(arrays["X"], "X")
-    rows, order = len(X), arrays.get("source_rows")
     return restore(
         checked_parts(header, arrays, ids.get("qids"), X.shape[1])
         | {
             "X": X,
-            "source_rows": None if order is None else _checked_order(order, rows),
             "categories": _checked_categories(header.get("categories", {}), X),
-            "doc_ids": unpacked_ids(ids["doc_ids"], arrays["doc_ids"], rows) if "doc_ids" in ids else None,
+            "doc_ids": unpacked_ids(ids["doc_ids"], arrays["doc_ids"], len(X)) if "doc_ids" in ids else None,
         }
     )
 
@@ -281,6 +279,7 @@ def _rebuilt(header: dict[str, Any], arrays: Arrays, trusted: bool) -> Dataset:
 def checked_parts(header: dict[str, Any], arrays: Arrays, ids: Any, features: int) -> dict[str, Any]:
     """Return what a data set has beside its matrix, after the checks that data from a caller has to pass."""
     rows, names, weight = len(arrays["y"]), header["features"], arrays.get("weight")
+    order = arrays.get("source_rows")
     if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise Unusable("names that are none")
     offsets = checked_offsets(arrays["offsets"], rows)
@@ -292,6 +291,7 @@ def checked_parts(header: dict[str, Any], arrays: Arrays, ids: Any, features: in
         "offsets": offsets,
         "qids": qids,
         "weight": None if weight is None else check_weights(weight, "weight", rows),
+        "source_rows": None if order is None else _checked_order(order, rows),
         "feature_names": check_names(names, features),
         "named": header["named"],
     }

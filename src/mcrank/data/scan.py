@@ -45,6 +45,7 @@ class Scan:
     columns: Columns
     letor: Any
     unjudged: Unjudged
+    graded: bool = False  # rows to be scored are those that have grades, too
 
     @property
     def form(self) -> str | None:
@@ -82,6 +83,8 @@ class Scan:
             have them; of rows to be graded alone the features of a table are not read, and the ids of
             documents only where these are asked for too.
         """
+        if purpose == "score" and self.graded:
+            purpose = "train"
         if self.form is None:
             from mcrank.data.letor_batches import letor_batches
 
@@ -135,6 +138,12 @@ class Scan:
             return self
         # What is chosen by name needs no columns told that are none of it.
         return replace(self, columns=replace(self.columns, features=features, ignore=None))
+
+    def to_measure(self) -> Scan:
+        """Return the same plan, of which the rows that are scored are those whose grades are read: where rows
+        without a grade are dropped, grades are looked at in scoring too.
+        """
+        return replace(self, graded=True) if self.unjudged == "drop" else self
 
     def read(self, n_jobs: int | None = None) -> Dataset:
         """Read all of it into memory.

@@ -11,7 +11,7 @@ from typing import Any
 
 from mcrank.data.columns import foreign_errors, shown
 from mcrank.data.compressed import SUFFIXES, open_bytes
-from mcrank.data.sources import as_plain, open_text
+from mcrank.data.sources import StrPath, as_plain, find_files, open_text
 from mcrank.data.tables import Table
 from mcrank.errors import DataError
 
@@ -44,6 +44,22 @@ def common_format(files: Sequence[Path]) -> str | None:
             f"{files[0]} and the other files have different formats; files of one set must agree."
         )
     return forms.pop()
+
+
+def format_of(source: StrPath) -> str | None:
+    """Return the `table_format` of the files that a path or a pattern names: ``days/*`` itself has no suffix.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from mcrank.data.table_files import format_of
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "monday.csv").write_text("qid,label,price\\n1,0,3\\n")
+    ...     format_of(f"{folder}/*")
+    'csv'
+    """
+    return common_format(find_files(source))
 
 
 def is_text(path: Path) -> bool:

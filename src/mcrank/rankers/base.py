@@ -282,6 +282,9 @@ class Ranker(Scoring):
         """Return the options that those given leave no choice of: a search leaves them as they are."""
         return set()
 
+    def _check_kept(self, options: Options) -> None:
+        """Raise `OptionError` where rounds of folds trained with these options cannot be kept."""
+
     def _check_cluster(self, options: Options) -> None:
         """Raise `OptionError` where it cannot be trained on a cluster."""
         raise OptionError(

@@ -100,7 +100,10 @@ def categorical_option() -> Any:
 
 def _keys_of_text(text: str) -> Any:
     try:
-        return json.loads(text)
+        found = json.loads(text)
+        return (
+            found if isinstance(found, (list, dict)) else [found if isinstance(found, str) else text.strip()]
+        )
     except ValueError:
         return [word.strip() for word in text.split(",") if word.strip()]
 

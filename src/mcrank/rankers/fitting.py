@@ -114,6 +114,8 @@ def fit_here(
     options = ranker._training_options()
     options["n_jobs"] = options["n_jobs"] or available_cores()
     name = type(ranker).__name__
+    if where.journal is not None:
+        ranker._check_kept(options)
     memory = None if where.memory is None else bytes_of(where.memory, f"memory of {name}.fit")
     options["memory"] = memory
     if isinstance(X, Scan) and memory is not None:

@@ -87,6 +87,12 @@ class FRank(TreeRanker):
         if options["scorer"] == "stumps":
             raise OptionError(f"{where} with scorer='stumps' starts from nothing; choose scorer='trees'.")
 
+    def _check_kept(self, options: Options) -> None:
+        if options["scorer"] == "stumps":
+            raise OptionError(
+                "journal of FRank.fit is for scorer='trees'; stumps are fitted again from the start."
+            )
+
     def _check_cluster(self, options: dict[str, Any]) -> None:
         if options["scorer"] == "stumps":
             raise OptionError("FRank on a cluster boosts trees only; choose scorer='trees'.")

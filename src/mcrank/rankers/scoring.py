@@ -147,6 +147,7 @@ class Scoring(Explainable):
                 f"{type(self).__name__} is evaluated on a Dataset or a Scan, got {type(X).__name__}; of "
                 "anything else take predict, and evaluate its scores."
             )
+        X = X.to_measure() if isinstance(X, Scan) else X
         if cluster is not None and isinstance(X, Scan):
             self._check_fitted()
             return graded_scores_on(cluster, self, X)

@@ -86,21 +86,22 @@ def _band(label: str, points: list[Point], colour: int) -> list[Line]:
 def _gains(found: LearningCurve) -> Section:
     names = ["more queries", "more rows of each query", "the first over the second"]
     panel = Intervals(
-        "The last doubling", f"gain in {found.measure}", names,
+        f"The {found.step}", f"gain in {found.measure}", names,
         *([getattr(gain, end) for gain in found.gains] for end in ("gain", "low", "high")),
     )  # fmt: skip
     table = Table(
         "gains",
-        f"What the last doubling of the judged rows gained in {found.measure}, with 95% intervals.",
+        f"What the {found.step} of the judged rows gained in {found.measure}, with 95% intervals.",
         [Column("of", numeric=False), Column("gain"), Column("low"), Column("high")],
         [
             [Cell(name), *(number(value, sign=True) for value in (gain.gain, gain.low, gain.high))]
             for name, gain in zip(names, found.gains, strict=True)
         ],
     )
+    part = "half" if found.before == 0.5 else f"a share of {found.before:g}"
     text = (
-        "All of the data against half of it: half of the queries, or half of the rows of each query. The "
-        "third line compares the two halves with each other, on the same held-out queries."
+        f"All of the data against {part} of it: {part} of the queries, or {part} of the rows of each query. "
+        "The third line compares these two with each other, on the same held-out queries."
     )
     return Section("gains", "Which buys more", text, [panel], [table], (500, 190))
 

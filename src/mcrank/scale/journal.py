@@ -185,8 +185,11 @@ class Journal:
     def _write(self, content: bytes) -> None:
         if self._path is None:
             return
-        with open(self._path, "ab") as file:
-            file.write(content)
+        try:
+            with open(self._path, "ab") as file:
+                file.write(content)
+        except OSError as error:  # that of a full disk does not say of which file it is
+            raise OSError(error.errno, error.strerror or str(error), os.fspath(self._path)) from None
 
     def _read(self, path: Path) -> None:
         content, at, end = path.read_bytes(), 0, 0

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from mcrank.data.alignment import aligned
 from mcrank.data.dataset import Dataset
 from mcrank.data.documents import document_names
 from mcrank.data.read import read
-from mcrank.data.table_files import table_format
+from mcrank.data.table_files import format_of
 from mcrank.errors import did_you_mean
 from mcrank.rankers.base import Ranker
 from mcrank.serve.problems import NOT_FOUND, Problem
@@ -56,7 +55,7 @@ def read_queries(path: str, rankers: Sequence[Ranker]) -> Queries:
     """Read a data file with the features of some rankers; rows without a grade have grade 0."""
     named = [ranker for ranker in rankers if hasattr(ranker, "feature_names_in_")]
     wanted = None
-    if len(named) == len(rankers) and table_format(Path(path)) is not None:
+    if len(named) == len(rankers) and format_of(path) is not None:
         wanted = tuple(dict.fromkeys(name for ranker in named for name in ranker.feature_names_))
     data = read(path, features=wanted, unjudged="zero")
     most = max(ranker.n_features_in_ for ranker in rankers)

@@ -62,7 +62,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Gain:
-    """What the last doubling of the judgments gained, with its 95 % interval over queries and repeats."""
+    """What the last share gained over the one before, with its 95 % interval over queries and repeats."""
 
     what: str
     gain: float
@@ -81,7 +81,8 @@ class LearningCurve:
     points : list of Point
         Every share of queries with all rows, then every share of rows with all queries.
     gains : list of Gain
-        Of the last doubling: more queries, and more rows of the same queries; and the first minus the second.
+        Of the last share over the one before: more queries, and more rows of the same queries; and the
+        first minus the second.
     forecast : Forecast or None
         What twice the queries would give, where the curve foretold its own last point; else None.
     forecast_words : str
@@ -102,11 +103,21 @@ class LearningCurve:
     notes: list[str] = field(default_factory=list)
 
     @property
+    def step(self) -> str:
+        """What the last two shares are compared for: a doubling, or whatever it is between them."""
+        return "last doubling" if self.before == 0.5 else f"step from a share of {self.before:g} to all"
+
+    @property
+    def before(self) -> float:
+        """The share before the last, which is all."""
+        return self.points[(len(self.points) + 1) // 2 - 2].queries
+
+    @property
     def sentence(self) -> str:
         """Which buys more, and whether that is sure."""
         queries, rows, lead = self.gains
         first = (
-            f"The last doubling of the queries gained {queries.gain:+.4f} {self.measure} "
+            f"The {self.step} of the queries gained {queries.gain:+.4f} {self.measure} "
             f"[{queries.low:+.4f}, {queries.high:+.4f}], that of the rows of each query {rows.gain:+.4f} "
             f"[{rows.low:+.4f}, {rows.high:+.4f}]"
         )

@@ -117,6 +117,11 @@ class Tuning:
     def estimate_words(self) -> str:
         """The honest estimate in a sentence."""
         found = self.estimate
+        if found is None and self.held_out:
+            return (
+                f"Of {self.held_out:,} held out from the search fewer than two queries count, "
+                "so there is no honest estimate."
+            )
         if found is None:
             return "No query was held out from the search, so there is no honest estimate."
         words = (

@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from mcrank.arrays import FloatArray
 from mcrank.data.dataset import Dataset
 from mcrank.data.scan import Scan
+from mcrank.errors import OptionError
 from mcrank.rankers.base import Ranker
 from mcrank.rankers.estimator import FIT_WORDS, SCORE_WORDS, not_fitted
 from mcrank.rankers.inputs import Given, as_dataset
@@ -109,6 +110,10 @@ class TuneSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Search, and fit the ranker with the options found on all of the data; words as in `Ranker.fit`."""
         given = Given(y, qid, weight, query_weight, sample_weight, group, groups)
+        if not isinstance(self.estimator, Ranker):
+            raise OptionError(
+                f"estimator of TuneSearchCV must be a ranker, such as LambdaMART(), got {self.estimator!r}."
+            )
         own = self.estimator.get_params()
         data = as_dataset(
             X,

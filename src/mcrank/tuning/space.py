@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mcrank.errors import OptionError
-from mcrank.options import Options, same
+from mcrank.options import Option, Options, same
 from mcrank.ranges import ROUNDS, Range, Rounds, given_range
 from mcrank.rankers.base import Ranker
 from mcrank.rankers.registry import ranker_class
@@ -81,9 +81,9 @@ def space_of(
     for option in declared.values():
         search, where = option.search, f"the range of {option.name} of {name}"
         if option.name in ranges:
-            if option.scope != "model" or search is ROUNDS:
-                raise OptionError(f"{where} cannot be searched: {_why(option.scope, search)}")
             search = given_range(ranges[option.name], search, option.from_text, where)
+            if search is not None and (why := _why(option)):
+                raise OptionError(f"{where} cannot be searched: {why}")
         elif option.name in given or option.name in settled:
             continue
         if search is None or isinstance(search, Rounds):
@@ -134,7 +134,16 @@ def _changed(ranker: Ranker) -> Options:
     }
 
 
-def _why(scope: str, search: Any) -> str:
-    if search is ROUNDS:
+def _why(option: Option) -> str:
+    """Why an option cannot be searched; nothing where it can."""
+    if option.search is ROUNDS:
         return "every number of rounds up to its value is tried anyway; give the option its largest value."
-    return f"it is about the {'run' if scope == 'run' else 'call'} and never changes the model."
+    if option.name in ("measure", "dialect"):
+        return "it is what trials are judged by, and values of two measures say nothing about each other."
+    if option.name == "early_stopping_rounds":
+        return "it says when a trial ends, not what is trained; give it one value."
+    if option.name == "preset":
+        return "it stands for other options; search those."
+    if option.scope != "model":
+        return f"it is about the {'run' if option.scope == 'run' else 'call'} and never changes the model."
+    return ""

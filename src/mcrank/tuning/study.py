@@ -13,7 +13,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -199,7 +199,7 @@ def replay(trial: Trial, options: Mapping[str, Any], prune: Prune) -> Trial:
         )
     for step, value in trial.reported:
         prune(step, value)
-    return trial
+    return replace(trial, options=options)  # a file has texts for numbers of features, lists for tuples
 
 
 def _as_read(value: Any) -> Any:
