@@ -212,6 +212,16 @@ def test_a_second_measure_is_not_the_last_word(command, files, capsys):
     assert "one at a time; got map and mrr" in err
 
 
+@pytest.mark.parametrize(("measure", "plain"), [("gm_map", "map"), ("gm_bpref", "bpref")])
+def test_significance_tests_no_geometric_means(measure, plain, files, capsys):
+    code, out, err = run(
+        capsys, "significance", *(files / f for f in ("data.txt", "a.txt", "b.txt")), "-m", measure
+    )
+    assert (code, out) == (3, "")
+    assert f"{measure} is a geometric mean" in err
+    assert f"such as {plain}." in err
+
+
 def test_significance_needs_two_systems(files, capsys):
     code, _, err = run(capsys, "significance", files / "data.txt", files / "a.txt")
     assert code == 2

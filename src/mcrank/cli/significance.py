@@ -13,6 +13,7 @@ from mcrank.cli.echo import echo
 from mcrank.cli.inputs import InputPath
 from mcrank.cli.main import json_option, print_json
 from mcrank.cli.options import jobs_option, measure_option
+from mcrank.errors import MeasureError
 from mcrank.stats.power import power_sentence
 
 
@@ -63,6 +64,12 @@ def command(
     from mcrank.metrics.measure import parse_measure
 
     wanted = parse_measure(measure)
+    if wanted.summary == "geometric":
+        raise MeasureError(
+            f"{wanted.name} is a geometric mean over queries, and the tests here are of plain means: their "
+            "numbers would be others than evaluate's. Compare by a measure with a plain mean, such as "
+            f"{wanted.name.removeprefix('gm_')}."
+        )
 
     from mcrank import stats
     from mcrank.cli.files import read_grades, read_scores_for, system_names, with_line

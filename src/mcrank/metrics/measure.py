@@ -166,6 +166,7 @@ class Measure:
     bounds: ClassVar[tuple[float, float] | None] = None  # of its parameter: above, at most
     whole: ClassVar[str] = ""  # why it takes no k, if so
     higher_is_better: ClassVar[bool] = True
+    summary: ClassVar[str] = "mean"  # what is made of the values of queries, as in `Arithmetic`
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dialect", find_dialect(self.dialect))

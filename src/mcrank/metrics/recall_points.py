@@ -118,12 +118,13 @@ class GeometricMAP(MAP):
     """
 
     label: ClassVar[str] = "gm_map"
+    summary: ClassVar[str] = "geometric"
 
     def prepare(self, layout: Layout) -> Arithmetic:
         """Return average precision, to be summed up by a geometric mean."""
         plain = super().prepare(layout)
         return Arithmetic(
-            plain.form, plain.empty, plain.empty_value, weighted=plain.weighted, summary="geometric"
+            plain.form, plain.empty, plain.empty_value, weighted=plain.weighted, summary=self.summary
         )
 
     @property

@@ -109,7 +109,6 @@ class WalkMeasure(Binary):
 
     words: ClassVar[str] = ""
     whole: ClassVar[str] = "looks at the whole list"
-    summary: ClassVar[str] = "mean"
 
     def value(self, query: RankedQuery) -> float:
         """Return the value of one query."""
