@@ -127,9 +127,10 @@ def test_unexpected_errors_are_one_line_with_a_hint(raising, capsys, monkeypatch
     assert rest == ""
     assert cli.main(["doctor", "--traceback"]) == 1
     assert "Traceback (most recent call last)" in capsys.readouterr().err
-    monkeypatch.setenv("MCRANK_TRACEBACK", "1")
-    assert cli.main(["doctor"]) == 1
-    assert "Traceback (most recent call last)" in capsys.readouterr().err
+    for switch, shown in (("1", True), ("0", False), ("", False)):
+        monkeypatch.setenv("MCRANK_TRACEBACK", switch)
+        assert cli.main(["doctor"]) == 1
+        assert ("Traceback (most recent call last)" in capsys.readouterr().err) is shown
 
 
 def test_system_errors_name_the_file(raising, capsys):

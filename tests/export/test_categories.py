@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import mcrank
+from mcrank.cli.main import main
 from mcrank.errors import OptionError
 from mcrank.export.codes import on_codes
 from mcrank.export.hard_rows import hard_rows
@@ -67,6 +68,15 @@ def test_others_refuse(name, tmp_path):
             ranker.export(tmp_path / "model", to=name)
         assert "distil" not in str(told.value)  # that would split on them too
     assert "splits on categories" in str(_refusal(name))
+
+
+def test_nothing_is_distilled_for_a_target_that_would_refuse_it(tmp_path, capsys):
+    MODELS["lambdamart"].save(tmp_path / "model.mcrank")
+    (tmp_path / "odd.txt").write_text("no data, which nobody looks at\n")
+    line = ["export", str(tmp_path / "model.mcrank"), str(tmp_path / "out.json"), "--to", "solr"]
+    assert main([*line, "--distil", str(tmp_path / "odd.txt")]) == 2
+    assert "it does not take splits on categories" in capsys.readouterr().err
+    assert not (tmp_path / "out.json").exists()
 
 
 def _refusal(name):

@@ -186,6 +186,7 @@ def _export(job: _Job, as_json: bool) -> int:
     facts: dict[str, Any] = {"model": job.model, "to": job.target.name}
     exported, notes = ranker.exportable(job.relevance), []
     if job.distil is not None:
+        job.target.check_teacher(exported)
         found = _distil(ranker, job, job.distil)
         exported, notes = found.ranker.exportable(), [found.words]
     job.target.check(exported)

@@ -162,7 +162,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     0
     """
     args = list(sys.argv[1:] if argv is None else argv)
-    with_traceback = "--traceback" in args or bool(os.environ.get("MCRANK_TRACEBACK"))
+    with_traceback = "--traceback" in args or os.environ.get("MCRANK_TRACEBACK", "0") not in ("", "0")
     args = [arg for arg in args if arg != "--traceback"] or ["--help"]
     set_volume(Volume.NORMAL)
     _show_anything()

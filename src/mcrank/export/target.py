@@ -277,6 +277,13 @@ class Target(Optioned, ABC):
         if reason is not None:
             raise OptionError(f"the {model.ranker} model cannot be exported to {self.name}: {reason}.")
 
+    def check_teacher(self, model: Exportable) -> None:
+        """Raise `OptionError` where what is distilled from a model could not go there either: it would split
+        on the same categories.
+        """
+        if not self.categories and isinstance(model.scorer, Forest) and model.scorer.has_sets:
+            self.check(model)
+
     def _wrong_kind(self, model: Exportable) -> str | None:
         if model.kind not in self.scorers:
             takes = ", ".join(SCORERS[kind] for kind in self.scorers)
