@@ -73,7 +73,7 @@ def test_others_refuse(name, tmp_path):
 def test_nothing_is_distilled_for_a_target_that_would_refuse_it(tmp_path, capsys):
     MODELS["lambdamart"].save(tmp_path / "model.mcrank")
     (tmp_path / "odd.txt").write_text("no data, which nobody looks at\n")
-    line = ["export", str(tmp_path / "model.mcrank"), str(tmp_path / "out.json"), "--to", "solr"]
+    line = ["export", str(tmp_path / "model.mcrank"), "--out", str(tmp_path / "out.json"), "--to", "solr"]
     assert main([*line, "--distil", str(tmp_path / "odd.txt")]) == 2
     assert "it does not take splits on categories" in capsys.readouterr().err
     assert not (tmp_path / "out.json").exists()
