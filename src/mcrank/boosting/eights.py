@@ -1,10 +1,9 @@
 """Eight features counted in one pass over rows: their counters are what the L1 cache holds.
 
-A processor writes to memory once a cycle, but two writes to the same line of its cache go together. So where
-many rows are counted the counters of a bin of all eight features lie side by side, in one line: a row that
-has the same bin of two features next to each other, as rows full of zeros have, takes one write for both.
-Afterwards they are put where those of each feature lie behind one another. Sums of integers are the same
-either way.
+Where many rows are counted the counters of a bin of all eight features lie side by side, in one line of the
+cache: a row that has the same bin of several features, as rows full of zeros have, writes to one line for all
+of them, which takes less time (docs/engineering/engine.md). Afterwards they are put where those of each feature
+lie behind one another. Sums of integers are the same either way.
 """
 
 from __future__ import annotations
