@@ -2,8 +2,8 @@
 
 Where many rows are counted the counters of a bin of all eight features lie side by side, in one line of the
 cache: a row that has the same bin of several features, as rows full of zeros have, writes to one line for all
-of them, which takes less time (docs/engineering/engine.md). Afterwards they are put where those of each feature
-lie behind one another. Sums of integers are the same either way.
+of them, which takes less time (docs/engineering/engine.md). Afterwards they are put where those of each
+feature lie behind one another. Sums of integers are the same either way.
 """
 
 from __future__ import annotations
